@@ -1,0 +1,170 @@
+//! Names with a grammar, so that a wrong one cannot travel.
+//!
+//! Knows nothing of configuration or transport: a name is text that passed a check.
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+/// Joins a server's name and one of its tools in the `direct` view.
+///
+/// Two underscores: every client accepts them in a tool name (`^[a-zA-Z0-9_-]{1,64}$`), and
+/// [`ServerName`] forbids them, so the first pair always is the border.
+/// Source: seed 003's upstream names its tools this way.
+pub const QUALIFIER: &str = "__";
+
+/// The name of a declared server: `[servers.NAME]`.
+///
+/// 1 to [`ServerName::LENGTH_MAX`] letters, digits, `-` and `_`; it starts and ends with a letter
+/// or digit and has no `__`. Such a name is safe as a path segment, as a file name, as a journal
+/// field's value, and as the prefix of a tool name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerName(Arc<str>);
+
+impl ServerName {
+    /// The longest name, in characters.
+    ///
+    /// Clients allow 64 characters for a tool's whole name; 40 leave room for the tool.
+    pub const LENGTH_MAX: usize = 40;
+
+    /// Checks `text` against the grammar.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] says which rule the text breaks.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric();
+        let rule = if text.is_empty() {
+            Rule::Empty
+        } else if let Some(found) =
+            text.chars().find(|found| !found.is_ascii_alphanumeric() && !matches!(found, '-' | '_'))
+        {
+            Rule::Character(found)
+        } else if text.len() > Self::LENGTH_MAX {
+            Rule::Length(text.len())
+        } else if !text.bytes().next().is_some_and(is_word)
+            || !text.bytes().last().is_some_and(is_word)
+        {
+            Rule::Edge
+        } else if text.contains(QUALIFIER) {
+            Rule::Qualifier
+        } else {
+            return Ok(Self(text.into()));
+        };
+        Err(NameError { text: text.to_owned(), rule })
+    }
+
+    /// Returns the name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns `item`, one of this server's tools or prompts, as the `direct` view calls it.
+    pub fn qualify(&self, item: &str) -> String {
+        format!("{self}{QUALIFIER}{item}")
+    }
+}
+
+/// Splits a name of the `direct` view into server and item.
+///
+/// `None` when there is no border, or when what stands before it is not a server's name.
+pub fn split_qualified(qualified: &str) -> Option<(ServerName, &str)> {
+    let (server, item) = qualified.split_once(QUALIFIER)?;
+    Some((ServerName::new(server).ok()?, item))
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl Borrow<str> for ServerName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl serde::Serialize for ServerName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// Why a text is not a server's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a server name: {rule}")]
+pub struct NameError {
+    text: String,
+    rule: Rule,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Rule {
+    Empty,
+    Character(char),
+    Length(usize),
+    Edge,
+    Qualifier,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("it is empty"),
+            Self::Character(found) => {
+                write!(f, "`{}` is not a letter, digit, `-` or `_`", found.escape_default())
+            }
+            Self::Length(length) => {
+                write!(f, "{length} characters are more than {}", ServerName::LENGTH_MAX)
+            }
+            Self::Edge => f.write_str("it must start and end with a letter or digit"),
+            Self::Qualifier => f.write_str("`__` separates a server from its tools"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_letters_digits_dash_and_underscore() {
+        for good in ["a", "gitea", "my-server_2", "9lives", &"x".repeat(40)] {
+            assert_eq!(ServerName::new(good).expect(good).as_str(), good);
+        }
+    }
+
+    #[test]
+    fn a_bad_name_says_which_rule_it_breaks() {
+        for (bad, rule) in [
+            ("", "it is empty"),
+            ("a.b", "`.` is not a letter"),
+            ("../etc", "`.` is not a letter"),
+            ("-a", "start and end with a letter or digit"),
+            ("a_", "start and end with a letter or digit"),
+            ("a__b", "`__` separates a server from its tools"),
+            (&"x".repeat(41), "41 characters are more than 40"),
+        ] {
+            let error = ServerName::new(bad).expect_err(bad).to_string();
+            assert!(error.contains(rule), "{bad}: {error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_qualified_name_splits_where_it_was_joined(
+            server in "[a-z0-9]([a-z0-9_-]{0,10}[a-z0-9])?", item in "[a-zA-Z0-9_.-]{1,20}",
+        ) {
+            proptest::prop_assume!(!server.contains("__"));
+            let server = ServerName::new(&server).expect("generated from the grammar");
+            let qualified = server.qualify(&item);
+
+            proptest::prop_assert_eq!(split_qualified(&qualified), Some((server, item.as_str())));
+        }
+    }
+}

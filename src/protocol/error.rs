@@ -1,0 +1,111 @@
+//! The JSON-RPC error object: code, message, and what to do about it.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Bytes that are not JSON. Source: JSON-RPC 2.0, "Error object".
+pub const PARSE_ERROR: i64 = -32700;
+/// JSON that is not a message. Source: JSON-RPC 2.0.
+pub const INVALID_REQUEST: i64 = -32600;
+/// A method that nobody here knows. Source: JSON-RPC 2.0.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// Parameters that do not fit the method; also an unknown tool or server. Source: JSON-RPC 2.0.
+pub const INVALID_PARAMS: i64 = -32602;
+/// Something failed on our side or at the server. Source: JSON-RPC 2.0.
+pub const INTERNAL_ERROR: i64 = -32603;
+/// A request ran out of time. Source: seed 001, and the MCP SDKs.
+pub const REQUEST_TIMEOUT: i64 = -32001;
+/// No such resource, up to protocol version 2025-11-25. Source: MCP, "Resources".
+pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// A protocol version that is not served. Source: MCP 2026-07-28, "Versioning".
+pub const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// An error as a client sees it.
+///
+/// `data.code` is stable and meant for programs, `data.suggestion` is one sentence that says what
+/// to do, `data.context` names the things involved. Source: seed 001, "Structured errors".
+#[derive(Clone, Debug, PartialEq)]
+pub struct RpcError {
+    /// The JSON-RPC code.
+    pub code: i64,
+    /// What failed, in words.
+    pub message: String,
+    /// The stable name of the error, in `SCREAMING_SNAKE`.
+    pub name: &'static str,
+    /// What the caller can do about it.
+    pub suggestion: Option<String>,
+    /// The things involved, by name; an empty object is left out.
+    pub context: Value,
+}
+
+/// In the order in which people read it.
+#[derive(Serialize)]
+struct Object<'a> {
+    code: i64,
+    message: &'a str,
+    data: Data<'a>,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<&'a str>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    context: &'a Value,
+}
+
+impl RpcError {
+    /// Returns an error without suggestion or context.
+    pub fn new(code: i64, name: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), name, suggestion: None, context: Value::Null }
+    }
+
+    /// Adds what the caller can do about it.
+    #[must_use]
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+
+    /// Adds the things involved.
+    #[must_use]
+    pub fn context(mut self, context: Value) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// Renders the answer to the request whose id is the JSON text `id`; `None` is the null id of
+    /// an answer to something that could not be read.
+    pub fn render(&self, id: Option<&str>) -> Bytes {
+        let data = Data {
+            code: self.name,
+            suggestion: self.suggestion.as_deref(),
+            context: &self.context,
+        };
+        let error = Object { code: self.code, message: &self.message, data };
+        let error = serde_json::to_string(&error).expect("strings and numbers are JSON");
+        let id = id.unwrap_or("null");
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_error_carries_code_suggestion_and_context() {
+        let error = RpcError::new(INVALID_PARAMS, "TOOL_NOT_FOUND", "no tool `clok__now`")
+            .suggest("Did you mean `clock__now`?")
+            .context(json!({ "similarTools": ["clock__now"] }));
+
+        insta::assert_snapshot!(
+            String::from_utf8_lossy(&error.render(Some("\"a\""))),
+            @r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"no tool `clok__now`","data":{"code":"TOOL_NOT_FOUND","suggestion":"Did you mean `clock__now`?","context":{"similarTools":["clock__now"]}}}}"#
+        );
+    }
+}

@@ -1,0 +1,363 @@
+//! One JSON-RPC message as bytes, and where its moving parts are.
+//!
+//! A gateway must not change what it does not understand, so a message is never turned into a
+//! model and back. It is scanned once; the spans of the few values that a hop rewrites (id,
+//! progress token, the id in a cancellation, a name) are remembered, and [`Message::edit`]
+//! splices new text into the old bytes. Unknown members, key order and the spelling of numbers
+//! survive because nobody touches them.
+
+use std::{fmt, ops::Range};
+
+use bytes::{Bytes, BytesMut};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// A JSON-RPC 2.0 message: a request, a notification or a response.
+#[derive(Clone)]
+pub struct Message {
+    bytes: Bytes,
+    shape: Shape,
+    method: Option<Box<str>>,
+    spans: Spans,
+}
+
+/// What kind of message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Has a method and an id: wants an answer.
+    Request,
+    /// Has a method and no id: wants none.
+    Notification,
+    /// Has an id and either a result or an error.
+    Response,
+}
+
+/// A value in a message that a hop may read or rewrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The message's `id`.
+    Id,
+    /// `params._meta.progressToken` of a request, `params.progressToken` of a progress notification.
+    ProgressToken,
+    /// `params.requestId` of a cancellation.
+    CancelledId,
+    /// `params.name` of a tool call or prompt request.
+    Name,
+    /// `params.uri` of a resource request.
+    Uri,
+    /// `params.cursor` of a list request.
+    Cursor,
+    /// `params.protocolVersion` of `initialize`.
+    ProtocolVersion,
+    /// The whole `result`.
+    Result,
+    /// The whole `error`.
+    Error,
+}
+
+const N_PARTS: usize = Part::Error as usize + 1;
+type Spans = [Option<Range<u32>>; N_PARTS];
+
+/// Why bytes are not a JSON-RPC message.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// Not JSON at all, or not UTF-8.
+    #[error("not valid JSON: {0}")]
+    Json(String),
+    /// An array: batches exist only in protocol version 2025-03-26, which is not served.
+    #[error("a batch: send one message per request")]
+    Batch,
+    /// JSON, but not a JSON-RPC 2.0 message.
+    #[error("not a JSON-RPC 2.0 message: {0}")]
+    Shape(&'static str),
+    /// Larger than a span can address (4 GiB).
+    #[error("a message of {0} bytes")]
+    TooLarge(usize),
+}
+
+impl Message {
+    /// Scans `bytes`, which must hold exactly one message.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message.
+    pub fn parse(bytes: Bytes) -> Result<Self, ParseError> {
+        u32::try_from(bytes.len()).map_err(|_| ParseError::TooLarge(bytes.len()))?;
+        let text =
+            std::str::from_utf8(&bytes).map_err(|error| ParseError::Json(error.to_string()))?;
+        let envelope: Envelope<'_> = match serde_json::from_str(text) {
+            Ok(envelope) => envelope,
+            Err(error) if error.is_data() => {
+                return Err(match text.trim_start().as_bytes().first() {
+                    Some(b'[') => ParseError::Batch,
+                    _ => {
+                        ParseError::Shape("`jsonrpc` and `method` are strings, members are unique")
+                    }
+                });
+            }
+            Err(error) => return Err(ParseError::Json(error.to_string())),
+        };
+        if envelope.jsonrpc.as_deref() != Some("2.0") {
+            return Err(ParseError::Shape("`jsonrpc` must be \"2.0\""));
+        }
+        let shape = envelope.shape()?;
+        let mut spans = Spans::default();
+        let mut mark = |part: Part, raw: Option<&RawValue>| {
+            spans[part as usize] = raw.map(|raw| span_in(text, raw.get()));
+        };
+        mark(Part::Id, envelope.id);
+        mark(Part::Result, envelope.result);
+        mark(Part::Error, envelope.error);
+        if let Some(params) = envelope.params {
+            mark(Part::ProgressToken, params.meta_token.or(params.token));
+            mark(Part::CancelledId, params.request_id);
+            mark(Part::Name, params.name);
+            mark(Part::Uri, params.uri);
+            mark(Part::Cursor, params.cursor);
+            mark(Part::ProtocolVersion, params.protocol_version);
+        }
+        let method = envelope.method.map(String::into_boxed_str);
+        Ok(Self { shape, method, spans, bytes })
+    }
+
+    /// Returns a request of our own with `params` as JSON text, or without parameters.
+    ///
+    /// Its id is 0: whoever sends it rewrites the id anyway.
+    ///
+    /// # Panics
+    ///
+    /// When `params` is not JSON: a bug of ours, since no such text comes from outside.
+    pub fn request(method: &str, params: Option<&str>) -> Self {
+        Self::ours(r#""id":0,"#, method, params)
+    }
+
+    /// Returns a notification of our own with `params` as JSON text, or without parameters.
+    ///
+    /// # Panics
+    ///
+    /// When `params` is not JSON: a bug of ours, since no such text comes from outside.
+    pub fn notification(method: &str, params: Option<&str>) -> Self {
+        Self::ours("", method, params)
+    }
+
+    fn ours(id: &str, method: &str, params: Option<&str>) -> Self {
+        let method = serde_json::Value::from(method);
+        let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
+        let text = format!(r#"{{"jsonrpc":"2.0",{id}"method":{method}{params}}}"#);
+        Self::parse(text.into()).expect("our own message is JSON-RPC")
+    }
+
+    /// Returns a response to the request whose id is the JSON text `id`.
+    pub fn response(id: &str, result: &str) -> Bytes {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into()
+    }
+
+    /// Returns what kind of message it is.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Returns the method, absent in a response.
+    pub fn method(&self) -> Option<&str> {
+        self.method.as_deref()
+    }
+
+    /// Returns `part` as JSON text.
+    pub fn part(&self, part: Part) -> Option<&str> {
+        let range = self.range(part)?;
+        // The span was cut from valid UTF-8 at the borders of a JSON value.
+        std::str::from_utf8(&self.bytes[range]).ok()
+    }
+
+    /// Returns `part` where it is a JSON string, unescaped.
+    pub fn string(&self, part: Part) -> Option<String> {
+        serde_json::from_str(self.part(part)?).ok()
+    }
+
+    /// Returns `part` where it is an unsigned integer, as the ids and tokens are that we hand out.
+    pub fn integer(&self, part: Part) -> Option<u64> {
+        self.part(part)?.parse().ok()
+    }
+
+    /// Returns the bytes, as they came.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Returns the bytes with each named part replaced by JSON text; a part that the message does
+    /// not have is left out.
+    pub fn edit<const N: usize>(&self, edits: [(Part, &str); N]) -> Bytes {
+        let mut edits = edits.map(|(part, text)| (self.range(part), text));
+        edits.sort_by_key(|(range, _)| range.as_ref().map(|range| range.start));
+        splice(
+            &self.bytes,
+            edits.into_iter().filter_map(|(range, text)| range.map(|range| (range, text))),
+        )
+    }
+
+    fn range(&self, part: Part) -> Option<Range<usize>> {
+        let range = self.spans[part as usize].as_ref()?;
+        Some(range.start as usize..range.end as usize)
+    }
+}
+
+/// Replaces ranges of `bytes`, which come in ascending order and do not overlap.
+pub fn splice<'a>(bytes: &[u8], edits: impl Iterator<Item = (Range<usize>, &'a str)>) -> Bytes {
+    let mut spliced = BytesMut::with_capacity(bytes.len() + 32);
+    let mut done = 0;
+    for (range, text) in edits {
+        spliced.extend_from_slice(&bytes[done..range.start]);
+        spliced.extend_from_slice(text.as_bytes());
+        done = range.end;
+    }
+    spliced.extend_from_slice(&bytes[done..]);
+    spliced.freeze()
+}
+
+/// Returns where `part`, which was borrowed from `whole`, lies in it.
+pub fn span_in(whole: &str, part: &str) -> Range<u32> {
+    let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+    // `Message::parse` has refused anything that does not fit.
+    let narrow = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+    narrow(start)..narrow(start + part.len())
+}
+
+impl fmt::Debug for Message {
+    /// Prints the method and the size: the content may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("shape", &self.shape)
+            .field("method", &self.method)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    jsonrpc: Option<String>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<Params<'a>>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+impl Envelope<'_> {
+    fn shape(&self) -> Result<Shape, ParseError> {
+        let id = self.id.map(|id| id.get().as_bytes()[0]);
+        match (self.method.is_some(), id, self.result.is_some(), self.error.is_some()) {
+            (true, None, false, false) => Ok(Shape::Notification),
+            (true, Some(b'"' | b'-' | b'0'..=b'9'), false, false) => Ok(Shape::Request),
+            (true, Some(_), false, false) => Err(ParseError::Shape("`id` is a string or a number")),
+            // A null id answers a request that could not be read.
+            (false, Some(b'"' | b'-' | b'0'..=b'9' | b'n'), result, error) if result != error => {
+                Ok(Shape::Response)
+            }
+            _ => Err(ParseError::Shape(
+                "a request has `method` and `id`, a response `id` and either `result` or `error`",
+            )),
+        }
+    }
+}
+
+/// Reads a member that is there, `null` included.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+#[derive(Default)]
+struct Params<'a> {
+    meta_token: Option<&'a RawValue>,
+    token: Option<&'a RawValue>,
+    request_id: Option<&'a RawValue>,
+    name: Option<&'a RawValue>,
+    uri: Option<&'a RawValue>,
+    cursor: Option<&'a RawValue>,
+    protocol_version: Option<&'a RawValue>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ParamsVisitor)
+    }
+}
+
+/// Picks members out of an object; anything else (JSON-RPC allows arrays) has none of them.
+struct ParamsVisitor;
+
+impl<'de> Visitor<'de> for ParamsVisitor {
+    type Value = Params<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("parameters")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut params = Params::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "_meta" => params.meta_token = map.next_value::<Meta<'de>>()?.0,
+                "progressToken" => params.token = Some(map.next_value()?),
+                "requestId" => params.request_id = Some(map.next_value()?),
+                "name" => params.name = Some(map.next_value()?),
+                "uri" => params.uri = Some(map.next_value()?),
+                "cursor" => params.cursor = Some(map.next_value()?),
+                "protocolVersion" => params.protocol_version = Some(map.next_value()?),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(params)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Params::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Params::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Params::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Params::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Params::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Params::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Params::default())
+    }
+}
+
+/// The progress token of a `_meta` object, whatever else is in it.
+struct Meta<'a>(Option<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The same members are picked as from parameters: `progressToken` is one of them.
+        Params::deserialize(deserializer).map(|params| Self(params.token))
+    }
+}
+
+#[cfg(test)]
+mod tests;

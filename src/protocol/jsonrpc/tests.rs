@@ -1,0 +1,147 @@
+use super::*;
+
+#[track_caller]
+fn parse(text: &str) -> Message {
+    Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect(text)
+}
+
+#[track_caller]
+fn refusal(text: &str) -> String {
+    Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect_err(text).to_string()
+}
+
+#[test]
+fn the_three_shapes_are_told_apart() {
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).shape(), Shape::Request);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#).shape(), Shape::Notification);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"result":null}"#).shape(), Shape::Response);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#).shape(), Shape::Response);
+}
+
+#[test]
+fn everything_else_is_refused_with_the_reason() {
+    for (text, reason) in [
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        (r#"{"jsonrpc":"2.0","method":"m"} x"#, "not valid JSON"),
+        ("[]", "a batch"),
+        ("3", "not a JSON-RPC 2.0 message"),
+        (r#"{"method":"m"}"#, r#"`jsonrpc` must be "2.0""#),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, "`id` is a string or a number"),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, "`id` is a string or a number"),
+        (r#"{"jsonrpc":"2.0","id":1}"#, "a request has `method` and `id`"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "a request has `method` and `id`"),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#, "members are unique"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "are strings"),
+    ] {
+        let error = refusal(text);
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+    assert!(
+        Message::parse(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}")).is_err()
+    );
+}
+
+#[test]
+fn parameters_of_any_type_are_carried() {
+    for params in ["[1,[2]]", "\"text\"", "1", "-1", "1.5", "true", "null", "{}"] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
+        assert_eq!(parse(&text).bytes(), text.as_bytes());
+    }
+}
+
+#[test]
+fn an_edit_changes_its_parts_and_no_other_byte() {
+    let message = parse(
+        r#"{ "params" : {"x":1e400, "_meta":{"z":0,"progressToken": "t","a":1},"name":"n"}, "extra":[1.0],"id" : "a\"b","method":"tools/call","jsonrpc":"2.0"}"#,
+    );
+
+    assert_eq!(message.part(Part::Id), Some(r#""a\"b""#));
+    assert_eq!(
+        message.edit([(Part::Id, "7"), (Part::ProgressToken, "7"), (Part::Name, "\"m\"")]),
+        r#"{ "params" : {"x":1e400, "_meta":{"z":0,"progressToken": 7,"a":1},"name":"m"}, "extra":[1.0],"id" : 7,"method":"tools/call","jsonrpc":"2.0"}"#
+    );
+}
+
+#[test]
+fn a_part_that_is_not_there_is_not_invented() {
+    let message = parse(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#);
+    assert_eq!(message.edit([(Part::ProgressToken, "9")]), message.bytes());
+}
+
+#[test]
+fn a_progress_token_is_found_in_requests_and_in_notifications() {
+    let request = parse(
+        r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"progressToken":5},"arguments":{"progressToken":6,"_meta":{"progressToken":7}}}}"#,
+    );
+    assert_eq!(request.integer(Part::ProgressToken), Some(5));
+    let progress = parse(
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":8,"progress":1}}"#,
+    );
+    assert_eq!(progress.integer(Part::ProgressToken), Some(8));
+}
+
+#[test]
+fn escaped_keys_and_names_are_understood() {
+    let message =
+        parse(r#"{"jsonrpc":"2.0","\u0069d":3,"method":"a\/b","params":{"name":"\u00e4"}}"#);
+    assert_eq!(message.integer(Part::Id), Some(3));
+    assert_eq!(message.method(), Some("a/b"));
+    assert_eq!(message.string(Part::Name).as_deref(), Some("ä"));
+}
+
+#[test]
+fn debug_output_does_not_show_the_content() {
+    let message = parse(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"password":"hunter2"}}"#);
+    assert!(!format!("{message:?}").contains("hunter2"));
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            "[ -~ä\"\\\\\n]{0,12}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 24, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+                prop::collection::btree_map("[a-zA-Z_]{1,8}|_meta|id|progressToken", inner, 0..5)
+                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn id() -> impl Strategy<Value = serde_json::Value> {
+        prop_oneof![any::<i64>().prop_map(Into::into), "[ -~ä\"]{0,12}".prop_map(Into::into)]
+    }
+
+    proptest! {
+        #[test]
+        fn editing_an_id_there_and_back_restores_every_byte(params in json(), id in id()) {
+            let text = serde_json::json!({"jsonrpc":"2.0","id":id,"method":"m","params":params});
+            let text = serde_json::to_string_pretty(&text).expect("a value is JSON");
+            let original = parse(&text);
+
+            let away = Message::parse(original.edit([(Part::Id, "123456789")])).expect("still JSON");
+            let back = away.edit([(Part::Id, original.part(Part::Id).expect("has an id"))]);
+
+            prop_assert_eq!(away.integer(Part::Id), Some(123_456_789));
+            prop_assert_eq!(back, text.as_bytes());
+        }
+
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _parsed = Message::parse(bytes.into());
+        }
+
+        #[test]
+        fn no_json_makes_the_parser_panic(value in json()) {
+            let _parsed = Message::parse(value.to_string().into());
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The few MCP payloads that we read or write ourselves.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+
+use super::{jsonrpc, version};
+
+/// The methods that the gateway itself looks at. Every other one passes.
+pub mod method {
+    #![expect(missing_docs, reason = "each constant is named like the method it spells")]
+
+    pub const INITIALIZE: &str = "initialize";
+    pub const PING: &str = "ping";
+    pub const DISCOVER: &str = "server/discover";
+    pub const TOOLS_LIST: &str = "tools/list";
+    pub const TOOLS_CALL: &str = "tools/call";
+    pub const PROMPTS_LIST: &str = "prompts/list";
+    pub const PROMPTS_GET: &str = "prompts/get";
+    pub const RESOURCES_LIST: &str = "resources/list";
+    pub const RESOURCES_READ: &str = "resources/read";
+    pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
+    pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
+    pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+    pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
+    pub const INITIALIZED: &str = "notifications/initialized";
+    pub const CANCELLED: &str = "notifications/cancelled";
+    pub const PROGRESS: &str = "notifications/progress";
+    pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+    pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
+    pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
+}
+
+/// Our own name and version, as both sides see it.
+pub fn implementation() -> Value {
+    json!({ "name": "metamcp", "title": "metamcp", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// Returns the parameters of the `initialize` that we send to a server.
+///
+/// No client capabilities: on a shared connection nothing can be asked of nobody (ruling 3).
+pub fn initialize_params() -> String {
+    json!({
+        "protocolVersion": version::LEGACY_LATEST,
+        "capabilities": {},
+        "clientInfo": implementation(),
+    })
+    .to_string()
+}
+
+/// What a server said about itself in its `initialize` result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// The protocol version that was negotiated.
+    pub protocol_version: String,
+    /// The whole result, members that we do not know included.
+    pub result: Map<String, Value>,
+}
+
+/// Why a server's `initialize` result is of no use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// Not an object with a `protocolVersion`.
+    #[error("its `initialize` result has no `protocolVersion`")]
+    NoVersion,
+    /// A version without a handshake, or one from the future.
+    #[error("it answered with protocol version `{0}`, which has no handshake that we know")]
+    Version(String),
+}
+
+impl Profile {
+    /// Reads the result of `initialize`, as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError`] when there is no protocol version that we can speak.
+    pub fn read(result: &str) -> Result<Self, ProfileError> {
+        let result: Map<String, Value> =
+            serde_json::from_str(result).map_err(|_| ProfileError::NoVersion)?;
+        let Some(Value::String(protocol_version)) = result.get("protocolVersion") else {
+            return Err(ProfileError::NoVersion);
+        };
+        if !version::is_legacy(protocol_version) {
+            return Err(ProfileError::Version(protocol_version.clone()));
+        }
+        Ok(Self { protocol_version: protocol_version.clone(), result })
+    }
+
+    /// Tells whether the server declared `capability`.
+    pub fn has(&self, capability: &str) -> bool {
+        self.result.get("capabilities").and_then(|all| all.get(capability)).is_some()
+    }
+
+    /// Returns the `initialize` result for a client that asked for version `asked`.
+    ///
+    /// What we cannot carry yet is not declared: change notices, subscriptions and log levels.
+    /// Declaring them and staying silent would be worse than leaving them out.
+    pub fn for_client(&self, asked: Option<&str>) -> Value {
+        let mut result = self.result.clone();
+        result.insert("protocolVersion".into(), version::negotiate(asked).into());
+        if let Some(Value::Object(capabilities)) = result.get_mut("capabilities") {
+            capabilities.remove("logging");
+            for capability in capabilities.values_mut().filter_map(Value::as_object_mut) {
+                capability.remove("listChanged");
+                capability.remove("subscribe");
+            }
+        }
+        Value::Object(result)
+    }
+}
+
+/// A list that servers offer and the `direct` view merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum List {
+    /// `tools/list`
+    Tools,
+    /// `prompts/list`
+    Prompts,
+    /// `resources/list`
+    Resources,
+    /// `resources/templates/list`
+    ResourceTemplates,
+}
+
+impl List {
+    /// Returns the method that asks for it.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tools => method::TOOLS_LIST,
+            Self::Prompts => method::PROMPTS_LIST,
+            Self::Resources => method::RESOURCES_LIST,
+            Self::ResourceTemplates => method::RESOURCE_TEMPLATES_LIST,
+        }
+    }
+
+    /// Returns the list that `method` asks for.
+    pub fn of_method(method: &str) -> Option<Self> {
+        [Self::Tools, Self::Prompts, Self::Resources, Self::ResourceTemplates]
+            .into_iter()
+            .find(|list| list.method() == method)
+    }
+
+    /// Returns the capability that a server with this list declares.
+    pub fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources | Self::ResourceTemplates => "resources",
+        }
+    }
+
+    /// Returns the member of the result that holds the items.
+    pub fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::ResourceTemplates => "resourceTemplates",
+        }
+    }
+
+    /// Tells whether items are called by a name that must be unique over all servers.
+    ///
+    /// Resources are called by URI, which we do not change.
+    pub fn is_named(self) -> bool {
+        matches!(self, Self::Tools | Self::Prompts)
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::ResourceTemplates => "uriTemplate",
+        }
+    }
+}
+
+/// One item of a list: its JSON text and the name or URI that identifies it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The name, URI or URI template.
+    pub key: String,
+    json: Box<str>,
+    key_span: Range<usize>,
+}
+
+/// One page of a list.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The usable items in the order of the server.
+    pub items: Vec<Item>,
+    /// Why other items were left out.
+    pub rejected: Vec<String>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
+}
+
+/// A list result that is not a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its `{}` result has no array `{}`", .0.method(), .0.member())]
+pub struct NotAList(pub List);
+
+impl Page {
+    /// Reads the result of a list request, as JSON text.
+    ///
+    /// An item that clients would choke on is rejected alone: one tool without an input schema
+    /// makes some clients drop every tool of a server.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAList`] when the result has no such array.
+    pub fn read(list: List, result: &str) -> Result<Self, NotAList> {
+        let result: std::collections::HashMap<String, &RawValue> =
+            serde_json::from_str(result).map_err(|_| NotAList(list))?;
+        let items: Vec<&RawValue> = result
+            .get(list.member())
+            .and_then(|items| serde_json::from_str(items.get()).ok())
+            .ok_or(NotAList(list))?;
+        let mut page = Self {
+            next: result.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()),
+            ..Self::default()
+        };
+        for item in items {
+            match Item::read(list, item.get()) {
+                Ok(item) => page.items.push(item),
+                Err(reason) => page.rejected.push(reason),
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl Item {
+    fn read(list: List, json: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Peek<'a> {
+            #[serde(borrow)]
+            name: Option<&'a RawValue>,
+            #[serde(borrow)]
+            uri: Option<&'a RawValue>,
+            #[serde(borrow, rename = "uriTemplate")]
+            uri_template: Option<&'a RawValue>,
+            #[serde(borrow, rename = "inputSchema")]
+            input_schema: Option<&'a RawValue>,
+        }
+        let peek: Peek<'_> =
+            serde_json::from_str(json).map_err(|error| format!("an item is malformed: {error}"))?;
+        let raw = match list.key() {
+            "uri" => peek.uri,
+            "uriTemplate" => peek.uri_template,
+            _ => peek.name,
+        };
+        let key = raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let (Some(raw), Some(key)) = (raw, key) else {
+            return Err(format!("an item has no `{}`", list.key()));
+        };
+        if list == List::Tools && !is_object_schema(peek.input_schema) {
+            return Err(format!("tool `{key}` has no `inputSchema` of type object"));
+        }
+        let span = jsonrpc::span_in(json, raw.get());
+        Ok(Self { key, key_span: span.start as usize..span.end as usize, json: json.into() })
+    }
+
+    /// Returns the item's JSON text as the server wrote it.
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// Returns the item's JSON text with another key; nothing else changes.
+    pub fn renamed(&self, key: &str) -> Bytes {
+        let key = Value::from(key).to_string();
+        let edit = (self.key_span.clone(), key.as_str());
+        jsonrpc::splice(self.json.as_bytes(), std::iter::once(edit))
+    }
+}
+
+fn is_object_schema(schema: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Schema {
+        r#type: Value,
+    }
+    schema
+        .and_then(|schema| serde_json::from_str::<Schema>(schema.get()).ok())
+        .is_some_and(|schema| schema.r#type == "object")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_keeps_good_tools_and_says_what_is_wrong_with_the_others() {
+        let page = Page::read(
+            List::Tools,
+            r#"{"tools":[{"x":1e400,"name":"a","inputSchema":{"type":"object"}},{"name":"b"},{"name":"c","inputSchema":{"type":"array"}},{"description":"d"},7],"nextCursor":"2"}"#,
+        )
+        .expect("a list");
+
+        assert_eq!(page.items.len(), 1);
+        assert_eq!(
+            page.items[0].renamed("s__a"),
+            r#"{"x":1e400,"name":"s__a","inputSchema":{"type":"object"}}"#
+        );
+        assert_eq!(page.next.as_deref(), Some("2"));
+        assert_eq!(page.rejected.len(), 4, "{:?}", page.rejected);
+    }
+
+    #[test]
+    fn resources_are_known_by_their_uri() {
+        let page = Page::read(List::Resources, r#"{"resources":[{"name":"n","uri":"a:b"}]}"#)
+            .expect("a list");
+        assert_eq!(page.items[0].key, "a:b");
+        assert_eq!(
+            Page::read(List::Resources, "{}").expect_err("no list").to_string(),
+            "its `resources/list` result has no array `resources`"
+        );
+    }
+
+    #[test]
+    fn a_client_is_told_only_what_we_carry() {
+        let profile = Profile::read(
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1}"#,
+        )
+        .expect("a profile");
+
+        assert_eq!(
+            profile.for_client(Some("2025-06-18")),
+            json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
+        );
+        assert!(profile.has("tools") && !profile.has("prompts"));
+    }
+
+    #[test]
+    fn a_server_of_an_unknown_version_is_refused() {
+        assert_eq!(
+            Profile::read(r#"{"protocolVersion":"2026-07-28"}"#),
+            Err(ProfileError::Version("2026-07-28".into()))
+        );
+        assert_eq!(Profile::read("[]"), Err(ProfileError::NoVersion));
+    }
+}

@@ -1,0 +1,13 @@
+//! The words of the wire: JSON-RPC, the few MCP payloads that we read, and the framings.
+//!
+//! Everything here is pure: bytes in, bytes out. It knows no transport, no clock and no server.
+
+pub mod error;
+pub mod jsonrpc;
+pub mod mcp;
+pub mod ndjson;
+pub mod sse;
+pub mod version;
+
+pub use error::RpcError;
+pub use jsonrpc::{Message, ParseError, Shape};

@@ -1,0 +1,207 @@
+//! Newline framing: one message per line, with a longest line.
+
+use bytes::{Bytes, BytesMut};
+
+/// How much of the head and of the tail of a line that was too long is kept, in bytes.
+///
+/// Enough to find an id, which JSON writers put first or last.
+const REMNANT_BYTES: usize = 128;
+
+/// Cuts a stream of bytes into lines.
+#[derive(Debug)]
+pub struct Lines {
+    buffer: BytesMut,
+    /// How much of `buffer` was already searched for a newline.
+    searched: usize,
+    length_max: usize,
+    skipping: Option<Oversized>,
+}
+
+/// What came down the pipe.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A line without its newline; never empty.
+    Whole(Bytes),
+    /// A line longer than the limit, of which only the ends were kept.
+    Oversized(Oversized),
+}
+
+/// The two ends and the length of a line that was too long.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Oversized {
+    /// The first bytes.
+    pub head: Vec<u8>,
+    /// The last bytes.
+    pub tail: Vec<u8>,
+    /// The whole length in bytes.
+    pub length: usize,
+}
+
+impl Lines {
+    /// Returns a framer that refuses lines over `length_max` bytes.
+    pub fn new(length_max: usize) -> Self {
+        Self { buffer: BytesMut::new(), searched: 0, length_max, skipping: None }
+    }
+
+    /// Returns the buffer to read more bytes into.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// Returns the next line that is complete, or `None` when more bytes are needed.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                if self.skipping.is_some() || self.buffer.len() > self.length_max {
+                    let chunk = self.buffer.split();
+                    self.searched = 0;
+                    self.skipping.get_or_insert_default().extend(&chunk);
+                }
+                return None;
+            };
+            let mut line = self.buffer.split_to(self.searched + found + 1);
+            self.searched = 0;
+            line.truncate(line.len() - 1);
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
+            }
+            if let Some(mut oversized) = self.skipping.take() {
+                oversized.extend(&line);
+                return Some(Line::Oversized(oversized));
+            }
+            if line.len() > self.length_max {
+                let mut oversized = Oversized::default();
+                oversized.extend(&line);
+                return Some(Line::Oversized(oversized));
+            }
+            if !line.is_empty() {
+                return Some(Line::Whole(line.freeze()));
+            }
+        }
+    }
+}
+
+impl Oversized {
+    fn extend(&mut self, chunk: &[u8]) {
+        self.length += chunk.len();
+        let room = REMNANT_BYTES.saturating_sub(self.head.len()).min(chunk.len());
+        self.head.extend_from_slice(&chunk[..room]);
+        self.tail.extend_from_slice(&chunk[chunk.len().saturating_sub(REMNANT_BYTES)..]);
+        let surplus = self.tail.len().saturating_sub(REMNANT_BYTES);
+        self.tail.drain(..surplus);
+    }
+
+    /// Returns the integer ids that the ends could hold, most likely first.
+    ///
+    /// A guess from fragments: the caller accepts one only if it waits for that id.
+    pub fn id_candidates(&self) -> Vec<u64> {
+        let mut candidates = Vec::new();
+        for end in [&self.head, &self.tail] {
+            for at in memchr::memmem::find_iter(end, b"\"id\":") {
+                let digits: String = end[at + 5..]
+                    .iter()
+                    .skip_while(|byte| **byte == b' ')
+                    .take_while(|byte| byte.is_ascii_digit())
+                    .map(|byte| char::from(*byte))
+                    .collect();
+                candidates.extend(digits.parse::<u64>());
+            }
+        }
+        candidates
+    }
+}
+
+/// Returns `message` on one line: outside strings JSON allows newlines, the framing does not.
+///
+/// Inside strings they are always escaped, so that a raw one can only be white space.
+pub fn on_one_line(message: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &message).is_none() {
+        return message;
+    }
+    let mut line = Vec::from(message);
+    for byte in &mut line {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    line.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(lines: &mut Lines, chunks: &[&[u8]]) -> Vec<Line> {
+        let mut out = Vec::new();
+        for chunk in chunks {
+            lines.buffer().extend_from_slice(chunk);
+            while let Some(line) = lines.next_line() {
+                out.push(line);
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_line_may_arrive_in_pieces_and_pieces_may_hold_lines() {
+        let mut lines = Lines::new(100);
+        let out = feed(&mut lines, &[b"on", b"e\ntwo\r\n\n\nthr", b"ee\n"]);
+        assert_eq!(
+            out,
+            ["one", "two", "three"].map(|line| Line::Whole(Bytes::from_static(line.as_bytes())))
+        );
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_skipped_and_the_next_one_is_read() {
+        let mut lines = Lines::new(200);
+        let long = format!("{{\"id\":77,\"x\":\"{}\"}}\n", "y".repeat(500));
+        let out = feed(&mut lines, &[&long.as_bytes()[..300], &long.as_bytes()[300..], b"ok\n"]);
+
+        let Line::Oversized(oversized) = &out[0] else { panic!("{out:?}") };
+        assert_eq!(oversized.length, long.len() - 1);
+        assert_eq!(oversized.id_candidates(), [77]);
+        assert_eq!(out[1], Line::Whole(Bytes::from_static(b"ok")));
+    }
+
+    #[test]
+    fn an_id_at_the_end_of_a_long_line_is_found() {
+        let mut lines = Lines::new(200);
+        let long = format!("{{\"x\":\"{}\",\"jsonrpc\":\"2.0\",\"id\":5}}\n", "y".repeat(500));
+        let out = feed(&mut lines, &[long.as_bytes()]);
+        let Line::Oversized(oversized) = &out[0] else { panic!("{out:?}") };
+        assert_eq!(oversized.id_candidates(), [5]);
+    }
+
+    #[test]
+    fn pretty_printed_json_is_put_on_one_line() {
+        assert_eq!(
+            on_one_line(Bytes::from_static(b"{\n \"a\":\"\\n\"\r\n}")),
+            "{  \"a\":\"\\n\"  }"
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_way_of_cutting_the_stream_changes_the_lines(
+            texts in proptest::collection::vec("[a-z]{1,300}", 1..8),
+            cuts in proptest::collection::vec(1..50usize, 1..60),
+        ) {
+            let stream = texts.join("\n") + "\n";
+            let mut whole = Lines::new(200);
+            let expected = feed(&mut whole, &[stream.as_bytes()]);
+
+            let mut rest = stream.as_bytes();
+            let mut pieces = Vec::new();
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() { break; }
+                let (piece, tail) = rest.split_at((*cut).min(rest.len()));
+                pieces.push(piece);
+                rest = tail;
+            }
+            let mut lines = Lines::new(200);
+            proptest::prop_assert_eq!(feed(&mut lines, &pieces), expected);
+        }
+    }
+}

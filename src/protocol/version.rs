@@ -1,0 +1,36 @@
+//! Protocol versions and what we answer to a client that asks for one.
+
+/// The versions with an `initialize` handshake, newest first.
+///
+/// Source: MCP, "Versioning".
+pub const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// The newest version of the legacy era: what we ask servers for.
+pub const LEGACY_LATEST: &str = LEGACY[0];
+
+/// Tells whether `version` has an `initialize` handshake that we know.
+pub fn is_legacy(version: &str) -> bool {
+    LEGACY.contains(&version)
+}
+
+/// Returns the version to answer a client's `initialize` with.
+///
+/// The client's own when we know it, else our newest; never an unknown one.
+/// Source: MCP 2025-11-25, "Version negotiation".
+pub fn negotiate(asked: Option<&str>) -> &'static str {
+    asked
+        .and_then(|asked| LEGACY.into_iter().find(|known| *known == asked))
+        .unwrap_or(LEGACY_LATEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_version_is_echoed_and_an_unknown_one_is_not() {
+        assert_eq!(negotiate(Some("2025-06-18")), "2025-06-18");
+        assert_eq!(negotiate(Some("2027-01-01")), LEGACY_LATEST);
+        assert_eq!(negotiate(None), LEGACY_LATEST);
+    }
+}

@@ -1,0 +1,18 @@
+//! Prints an error with its causes.
+//!
+//! An error's text names what was attempted, its cause is in `source`; only the edges put the two
+//! together, and all of them here.
+
+use std::error::Error;
+
+/// Returns an error and its causes on one line, outermost first.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

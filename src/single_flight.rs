@@ -1,0 +1,135 @@
+//! Work that is done once for everybody who wants it at the same time.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+/// At most one run of some work at a time; whoever comes meanwhile gets its outcome.
+///
+/// The work runs in a task of its own, so that whoever asked first may leave without taking it
+/// away from the others.
+#[derive(Debug)]
+pub struct SingleFlight<T> {
+    current: Mutex<Option<watch::Receiver<Option<T>>>>,
+}
+
+/// A seat on a flight.
+#[derive(Clone, Debug)]
+pub struct Flight<T>(watch::Receiver<Option<T>>);
+
+impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
+    /// Returns one with no work under way.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { current: Mutex::new(None) })
+    }
+
+    /// Joins the work that is under way, or starts `work` unless `ready` has the outcome already.
+    ///
+    /// `ready` is looked at after the last flight has landed, so that a landing is never missed:
+    /// the work stores its outcome before it ends.
+    pub fn join<F>(
+        self: &Arc<Self>,
+        tasks: &TaskTracker,
+        ready: impl FnOnce() -> Option<T>,
+        work: impl FnOnce() -> F,
+    ) -> Flight<T>
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let mut current = self.current();
+        if let Some(flight) = &*current {
+            return Flight(flight.clone());
+        }
+        if let Some(outcome) = ready() {
+            return Flight(watch::channel(Some(outcome)).1);
+        }
+        let (landed, flight) = watch::channel(None);
+        *current = Some(flight.clone());
+        let (this, work) = (Arc::clone(self), work());
+        tasks.spawn(async move {
+            let outcome = work.await;
+            *this.current() = None;
+            landed.send_replace(Some(outcome));
+        });
+        Flight(flight)
+    }
+
+    /// Tells whether work is under way.
+    pub fn is_flying(&self) -> bool {
+        self.current().is_some()
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<watch::Receiver<Option<T>>>> {
+        // Held for single statements on plain data.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Clone> Flight<T> {
+    /// Waits for the outcome; `None` when the work panicked or the runtime is going away.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the work goes on.
+    pub async fn outcome(mut self) -> Option<T> {
+        self.0.wait_for(Option::is_some).await.ok()?.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hundred_who_ask_at_once_cause_one_run() {
+        let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
+        let runs = Arc::new(AtomicU32::new(0));
+        let seats: Vec<_> = (0..100)
+            .map(|_| {
+                let runs = Arc::clone(&runs);
+                single.join(
+                    &tasks,
+                    || None,
+                    || async move {
+                        tokio::task::yield_now().await;
+                        runs.fetch_add(1, Ordering::Relaxed) + 1
+                    },
+                )
+            })
+            .collect();
+
+        for seat in seats {
+            assert_eq!(seat.outcome().await, Some(1));
+        }
+        assert!(!single.is_flying());
+    }
+
+    #[tokio::test]
+    async fn an_outcome_that_is_ready_starts_nothing() {
+        let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
+        let seat = single.join(&tasks, || Some(7), || async { unreachable!("not started") });
+        assert_eq!(seat.outcome().await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn the_one_who_asked_first_may_leave() {
+        let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
+        let first = single.join(
+            &tasks,
+            || None,
+            || async {
+                tokio::task::yield_now().await;
+                1
+            },
+        );
+        drop(first);
+        let second = single.join(&tasks, || None, || async { 2 });
+        assert_eq!(second.outcome().await, Some(1));
+    }
+}
