@@ -1,0 +1,104 @@
+//! Every default and every bound, with its unit and where the number comes from.
+//!
+//! A bound that is not in the configuration file yet still has its name here.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+/// Where clients reach the HTTP edge. Source: design ruling 1.
+pub const HTTP_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 12011);
+
+/// How long a request may stay silent; progress starts the time anew.
+/// Source: seed 001, `requestTimeout`; `features.md` C-18.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a request may take in all. Source: seed 001, `maxTotalTimeout`.
+pub const MAX_TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long running requests may go on after a stop was asked for.
+/// Source: seed 001, `shutdownTimeout`.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a server may take from being started to having answered `initialize`.
+/// Long, because `npx` and `uvx` may fetch a package first. Source: design, issue of the pool.
+pub const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long the service waits for its `prewarm` servers before it accepts clients without them.
+/// Below systemd's 90 s start time-out. Source: design ruling 11; the number is ours.
+pub const PREWARM_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a TCP connection to an upstream may take to be made. Ours.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an upstream may take to acknowledge the end of a session. Ours: stop must not hang.
+pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The first and the longest pause before a failed `eager` or `prewarm` server is tried again.
+/// Source: seed 001, "1, 2, 4, 8, 16 … 60 s".
+pub const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// How long `initialize` on a server's own path waits for that server.
+/// Clients allow 30 s to connect; past this we answer without knowing its capabilities. Ours.
+pub const INITIALIZE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the merged lists wait for servers that are still starting.
+/// Below the 30 s that clients allow for connecting. Ours.
+pub const LIST_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long an answer may take before it is sent as a stream instead of plain JSON, so that
+/// comments can keep the connection alive. Ours.
+pub const STREAM_AFTER: Duration = Duration::from_secs(2);
+
+/// How often a silent stream gets a comment. Source: design, issue of the multiplexer.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How long a client may take to send the head of a request. Source: seed 002.
+pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may take to send a request's body. Ours.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest request body, in bytes. Source: the MCP SDKs' 4 MiB.
+pub const BODY_BYTES_MAX: usize = 4 << 20;
+
+/// The longest line or event from a server, in bytes. Source: 16 MiB, what clients accept.
+pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// The longest request line on the control socket, in bytes. Ours.
+pub const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
+
+/// The longest line of a child's standard error that is logged whole, in bytes. Ours.
+pub const STDERR_LINE_BYTES_MAX: usize = 8 << 10;
+
+/// How many lines of a child's standard error are kept for error messages. Ours.
+pub const STDERR_LINES_KEPT: usize = 10;
+
+/// How many lines of a child's standard error are logged per second, after a burst of ten times
+/// as many; the rest is counted. Ours.
+pub const STDERR_LINES_PER_SECOND: u32 = 20;
+
+/// How many requests may be in flight on one connection. Ours.
+pub const IN_FLIGHT_MAX: usize = 4096;
+
+/// How many messages may wait to be written to one child. Ours.
+pub const WRITE_QUEUE: usize = 256;
+
+/// How many notifications may wait for one client's request; more are dropped and counted. Ours.
+pub const NOTIFICATION_QUEUE: usize = 256;
+
+/// How many client connections are served at a time; more wait in the backlog. Ours.
+pub const CLIENT_CONNECTIONS_MAX: usize = 1024;
+
+/// How many connections the control socket serves at a time. Ours.
+pub const CONTROL_CONNECTIONS_MAX: usize = 64;
+
+/// How many pages of one list are read. Ours: a server that echoes the cursor would loop.
+pub const LIST_PAGES_MAX: usize = 200;
+
+/// How often an idle loop marks that it still turns. Ours.
+pub const PULSE: Duration = Duration::from_secs(1);
+
+/// How old a loop's mark may be before the loop counts as stuck. Ours: ten pulses.
+pub const PULSE_AGE_MAX: Duration = Duration::from_secs(10);

@@ -1,0 +1,32 @@
+//! What a new configuration changes, so that a reload touches nothing else.
+
+use super::Config;
+use crate::name::ServerName;
+
+/// The servers that a new configuration adds, removes or changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerDiff {
+    /// Declared only in the new one.
+    pub added: Vec<ServerName>,
+    /// Declared only in the old one.
+    pub removed: Vec<ServerName>,
+    /// Declared in both, and not the same.
+    pub changed: Vec<ServerName>,
+}
+
+impl ServerDiff {
+    /// Compares the servers of two configurations.
+    pub fn between(old: &Config, new: &Config) -> Self {
+        let mut diff = Self::default();
+        for (name, server) in &new.servers {
+            match old.servers.get(name) {
+                None => diff.added.push(name.clone()),
+                Some(before) if before != server => diff.changed.push(name.clone()),
+                Some(_) => {}
+            }
+        }
+        diff.removed
+            .extend(old.servers.keys().filter(|name| !new.servers.contains_key(*name)).cloned());
+        diff
+    }
+}

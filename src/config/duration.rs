@@ -1,0 +1,79 @@
+//! Durations as people write them: `"250ms"`, `"30s"`, `"5m"`, `"1h"`.
+
+use std::{fmt, time::Duration};
+
+use serde::{Deserializer, de};
+
+/// The longest duration a configuration may name: a day.
+///
+/// Longer ones are more likely a typing error than a wish.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Reads a duration for serde's `with`.
+///
+/// # Errors
+///
+/// The deserializer's error, for a text that is no duration or zero or more than a day.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    deserializer.deserialize_str(DurationVisitor)
+}
+
+struct DurationVisitor;
+
+impl de::Visitor<'_> for DurationVisitor {
+    type Value = Duration;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as \"250ms\", \"30s\", \"5m\" or \"1h\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
+        parse(text).map_err(E::custom)
+    }
+}
+
+/// Reads a duration: a whole number and one of the units `ms`, `s`, `m`, `h`.
+///
+/// # Errors
+///
+/// A sentence that names the text and what was expected.
+pub fn parse(text: &str) -> Result<Duration, String> {
+    let expected =
+        || format!("`{text}` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`");
+    let digits = text.find(|found: char| !found.is_ascii_digit()).ok_or_else(expected)?;
+    let number: u64 = text[..digits].parse().map_err(|_| expected())?;
+    let unit_ms: u64 = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(expected()),
+    };
+    let duration = number.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(expected)?;
+    if duration.is_zero() || duration > LONGEST {
+        return Err(format!("`{text}` is out of range, expected `1ms` to `24h`"));
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_four_units_are_read() {
+        assert_eq!(parse("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(parse("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(parse("24h"), Ok(LONGEST));
+    }
+
+    #[test]
+    fn anything_else_is_refused_in_words() {
+        for bad in ["", "5", "s", "5 s", "-1s", "1.5s", "5d", "99999999999999999999s"] {
+            assert!(parse(bad).expect_err(bad).contains("is not a duration"), "{bad}");
+        }
+        assert_eq!(parse("0s"), Err("`0s` is out of range, expected `1ms` to `24h`".into()));
+        assert!(parse("25h").expect_err("over a day").contains("out of range"));
+    }
+}

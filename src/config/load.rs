@@ -1,0 +1,255 @@
+//! From TOML text to [`Config`], or to a diagnostic that points at the offending text.
+
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    net::SocketAddr,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Config, Listen, RootView, Server, Service, Transport, defaults, server};
+use crate::name::ServerName;
+
+/// Reads and checks the configuration file at `path`.
+///
+/// # Errors
+///
+/// [`LoadError`] when the file cannot be read or says something that is not meant.
+pub fn file(path: &Path) -> Result<Config, LoadError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+    parse(&text).map_err(|problem| LoadError::Content(Box::new(problem.locate(path, &text))))
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("read configuration `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file says something that is not meant.
+    #[error("{0}")]
+    Content(Box<Diagnostic>),
+}
+
+/// One mistake in a file, with its place and the remedy.
+///
+/// Prints like a compiler's message: what, where, the line with the text underlined, and help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: Option<String>,
+    text: String,
+    width: usize,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, line, column, message, text, .. } = self;
+        let margin = " ".repeat(line.to_string().len());
+        writeln!(f, "{message}")?;
+        writeln!(f, "{margin}--> {}:{line}:{column}", path.display())?;
+        writeln!(f, "{margin} |")?;
+        writeln!(f, "{line} | {text}")?;
+        write!(f, "{margin} | {}{}", " ".repeat(column - 1), "^".repeat(self.width))?;
+        if let Some(help) = &self.help {
+            write!(f, "\n{margin} = help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One mistake, by its place in the text.
+#[derive(Debug)]
+pub(super) struct Problem {
+    span: Range<usize>,
+    message: String,
+    help: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span, message: message.into(), help: None }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    fn locate(self, path: &Path, text: &str) -> Diagnostic {
+        let start = floor_char_boundary(text, self.span.start);
+        let before = &text[..start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line_text = text[line_start..].lines().next().unwrap_or_default();
+        let end = floor_char_boundary(text, self.span.end.max(start));
+        let on_line = end.min(line_start + line_text.len()).max(start);
+        Diagnostic {
+            path: path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: text[line_start..start].chars().count() + 1,
+            message: self.message,
+            help: self.help,
+            // A tab would move the underline.
+            text: line_text.replace('\t', " "),
+            width: text[start..on_line].chars().count().max(1),
+        }
+    }
+}
+
+fn floor_char_boundary(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    service: Option<Spanned<Service>>,
+    listen: ListenTable,
+    servers: BTreeMap<Spanned<String>, server::Table>,
+}
+
+/// [`Listen`] with the places of the keys that other rules look at.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ListenTable {
+    http: Option<Spanned<SocketAddr>>,
+    control: Option<PathBuf>,
+    root: Option<Spanned<RootView>>,
+    allowed_hosts: Vec<String>,
+    allowed_origins: Vec<String>,
+}
+
+/// Reads and checks the text of a configuration file.
+fn parse(text: &str) -> Result<Config, Problem> {
+    let file: File = toml::from_str(text).map_err(|error| from_toml(&error, text))?;
+    let service = service(file.service)?;
+    let http = loopback(file.listen.http.as_ref())?;
+    let mut servers = BTreeMap::new();
+    for (name, table) in file.servers {
+        let span = name.span();
+        let name = ServerName::new(name.get_ref()).map_err(|error| {
+            Problem::at(span.clone(), error.to_string()).help(format!(
+                "use 1 to {} letters, digits, `-` and single `_`",
+                ServerName::LENGTH_MAX
+            ))
+        })?;
+        let server = table.into_server(span.clone())?;
+        if let Transport::Http { url, .. } = &server.transport
+            && url.authority().is_some_and(|authority| authority.as_str() == http.to_string())
+        {
+            return Err(Problem::at(span, format!("server `{name}` is this service itself"))
+                .help("its `url` has the address that `listen.http` has: a call would never end"));
+        }
+        servers.insert(name, server);
+    }
+    let root = root(file.listen.root, &servers)?;
+    let ListenTable { control, allowed_hosts, allowed_origins, .. } = file.listen;
+    let listen = Listen { http, control, root, allowed_hosts, allowed_origins };
+    Ok(Config { service, listen, servers })
+}
+
+fn service(table: Option<Spanned<Service>>) -> Result<Service, Problem> {
+    let Some(table) = table else { return Ok(Service::default()) };
+    let span = table.span();
+    let service = table.into_inner();
+    if service.request_timeout > service.max_total_timeout {
+        return Err(Problem::at(span, "`request_timeout` is longer than `max_total_timeout`")
+            .help("a request may not stay silent for longer than it may take: raise the latter"));
+    }
+    Ok(service)
+}
+
+fn loopback(address: Option<&Spanned<SocketAddr>>) -> Result<SocketAddr, Problem> {
+    let Some(address) = address else { return Ok(defaults::HTTP_ADDRESS) };
+    if !address.get_ref().ip().is_loopback() {
+        let message = format!("`{}` is not a loopback address", address.get_ref());
+        return Err(Problem::at(address.span(), message).help(
+            "anyone who reaches the port may run every tool: listen on 127.0.0.1 and put a proxy with TLS and authentication in front",
+        ));
+    }
+    Ok(*address.get_ref())
+}
+
+fn root(
+    view: Option<Spanned<RootView>>,
+    servers: &BTreeMap<ServerName, Arc<Server>>,
+) -> Result<RootView, Problem> {
+    let Some(view) = view else { return Ok(RootView::Direct) };
+    let span = view.span();
+    let view = view.into_inner();
+    if let RootView::Passthrough(server) = &view
+        && !servers.contains_key(server)
+    {
+        let help = did_you_mean(server.as_str(), servers.keys().map(ServerName::as_str))
+            .unwrap_or_else(|| format!("declare `[servers.{server}]`"));
+        return Err(Problem::at(span, format!("`passthrough:{server}` names no server")).help(help));
+    }
+    Ok(view)
+}
+
+/// Turns the parser's message into ours, with a suggestion for a word it did not expect.
+fn from_toml(error: &toml::de::Error, text: &str) -> Problem {
+    let span = error.span().unwrap_or(0..0);
+    let message = error.message().trim_end().replace('\n', ", ");
+    // serde's wording: "unknown field `comand`, expected one of `command`, `url`".
+    let mut quoted = message.split('`').skip(1).step_by(2).map(str::to_owned);
+    let help = if message.starts_with("unknown field") || message.starts_with("unknown variant") {
+        let found = quoted.next().unwrap_or_default();
+        let expected: Vec<String> = quoted.collect();
+        did_you_mean(&found, expected.iter().map(String::as_str))
+            .or_else(|| Some(format!("known here: {}", expected.join(", "))))
+    } else if message.contains("expected a duration") {
+        Some("write a number and a unit, as in \"250ms\", \"30s\" or \"5m\"".to_owned())
+    } else if message.contains("duplicate key") {
+        Some("a name can be declared only once: rename or remove one".to_owned())
+    } else if message.contains("invalid socket address") {
+        Some("write an address and a port, as in \"127.0.0.1:12011\"".to_owned())
+    } else {
+        None
+    };
+    let message = match message.split_once(", expected one of") {
+        Some((head, _)) if help.is_some() => {
+            head.replace("unknown field", "unknown key").replace("unknown variant", "unknown value")
+        }
+        _ => message.replace("unknown field", "unknown key"),
+    };
+    // The parser marks a whole table where a value in it is missing: its first line is enough.
+    let end = text[span.start.min(text.len())..]
+        .find('\n')
+        .map_or(span.end, |newline| span.end.min(span.start + newline));
+    Problem { span: span.start..end.max(span.start), message, help }
+}
+
+/// Returns a question with the known word nearest to `found`, if one is near.
+fn did_you_mean<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let nearest = known
+        .map(|known| (strsim::damerau_levenshtein(found, known), known))
+        .min_by_key(|(distance, _)| *distance)?;
+    (nearest.0 <= 1.max(found.len() / 3)).then(|| format!("did you mean `{}`?", nearest.1))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+use std::time::Duration;
+
+use super::*;
+use crate::config::{LogLevel, Start};
+
+#[track_caller]
+fn good(text: &str) -> Config {
+    parse(text).unwrap_or_else(|problem| panic!("{}", problem.locate(Path::new("c.toml"), text)))
+}
+
+#[track_caller]
+fn bad(text: &str) -> String {
+    parse(text).expect_err("a mistake").locate(Path::new("c.toml"), text).to_string()
+}
+
+#[test]
+fn an_empty_file_means_the_defaults() {
+    let config = good("");
+    assert_eq!(config.listen, Listen::default());
+    assert_eq!(config.service, Service::default());
+    assert!(config.servers.is_empty());
+}
+
+#[test]
+fn every_key_is_read() {
+    let config = good(
+        r#"
+        [service]
+        request_timeout = "1s"
+        max_total_timeout = "2m"
+        shutdown_timeout = "250ms"
+        log_level = "debug"
+        [listen]
+        http = "127.0.0.1:0"
+        control = "/tmp/c.sock"
+        root = "passthrough:up"
+        allowed_hosts = ["mcp.example"]
+        allowed_origins = ["https://mcp.example"]
+        [servers.git]
+        command = "git-mcp"
+        args = ["--repo", "."]
+        env = { TOKEN = "credential:token", HOME = "env:HOME", MODE = "fast" }
+        cwd = "/srv"
+        start = "eager"
+        [servers.up]
+        url = "http://127.0.0.1:12009/mcp"
+        headers = { X-API-Key = "credential:key" }
+        start = "prewarm"
+        "#,
+    );
+
+    assert_eq!(config.service.request_timeout, Duration::from_secs(1));
+    assert_eq!(config.service.max_total_timeout, Duration::from_secs(120));
+    assert_eq!(config.service.shutdown_timeout, Duration::from_millis(250));
+    assert_eq!(config.service.log_level, LogLevel::Debug);
+    assert_eq!(config.listen.http.port(), 0);
+    assert_eq!(config.listen.control.as_deref(), Some(Path::new("/tmp/c.sock")));
+    assert_eq!(config.listen.allowed_hosts, ["mcp.example"]);
+    assert_eq!(config.listen.allowed_origins, ["https://mcp.example"]);
+    let Transport::Stdio { command, args, env, cwd } = &config.servers["git"].transport else {
+        panic!("a stdio server");
+    };
+    assert_eq!((command.as_str(), args.len(), env.len()), ("git-mcp", 2, 3));
+    assert_eq!(cwd.as_deref(), Some(Path::new("/srv")));
+    assert_eq!(config.servers["git"].start, Start::Eager);
+    let Transport::Http { url, headers } = &config.servers["up"].transport else {
+        panic!("an HTTP server");
+    };
+    assert_eq!((url.path(), headers.len()), ("/mcp", 1));
+    assert_eq!(config.servers["up"].start, Start::Prewarm);
+    assert_eq!(config.listen.root, RootView::Passthrough(ServerName::new("up").expect("a name")));
+}
+
+#[test]
+fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\n  arsg = []\n"), @r"
+    unknown key `arsg`
+     --> c.toml:3:3
+      |
+    3 |   arsg = []
+      |   ^^^^
+      = help: did you mean `args`?
+    ");
+    insta::assert_snapshot!(bad("[server.a]\ncommand = \"x\"\n"), @r"
+    unknown key `server`
+     --> c.toml:1:2
+      |
+    1 | [server.a]
+      |  ^^^^^^
+      = help: did you mean `servers`?
+    ");
+    insta::assert_snapshot!(bad("[listen]\nzzz = 1\n"), @"
+    unknown key `zzz`
+     --> c.toml:2:1
+      |
+    2 | zzz = 1
+      | ^^^
+      = help: known here: http, control, root, allowed_hosts, allowed_origins
+    ");
+}
+
+#[test]
+fn a_wrong_type_says_what_was_expected() {
+    insta::assert_snapshot!(bad("[service]\nrequest_timeout = 30\n"), @r#"
+    invalid type: integer `30`, expected a duration such as "250ms", "30s", "5m" or "1h"
+     --> c.toml:2:19
+      |
+    2 | request_timeout = 30
+      |                   ^^
+      = help: write a number and a unit, as in "250ms", "30s" or "5m"
+    "#);
+    insta::assert_snapshot!(bad("[service]\nrequest_timeout = \"30 sec\"\n"), @r#"
+    `30 sec` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`
+     --> c.toml:2:19
+      |
+    2 | request_timeout = "30 sec"
+      |                   ^^^^^^^^
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = [\"x\"]\n"), @r#"
+    invalid type: sequence, expected a string
+     --> c.toml:2:11
+      |
+    2 | command = ["x"]
+      |           ^^^^^
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nstart = \"eeger\"\n"), @r#"
+    unknown value `eeger`
+     --> c.toml:3:9
+      |
+    3 | start = "eeger"
+      |         ^^^^^^^
+      = help: did you mean `eager`?
+    "#);
+    insta::assert_snapshot!(bad("[listen]\nhttp = \"localhost\"\n"), @r#"
+    invalid socket address syntax
+     --> c.toml:2:8
+      |
+    2 | http = "localhost"
+      |        ^^^^^^^^^^^
+      = help: write an address and a port, as in "127.0.0.1:12011"
+    "#);
+    insta::assert_snapshot!(bad("[listen]\nroot = \"everything\"\n"), @r#"
+    `everything` is not a view, expected `direct` or `passthrough:SERVER`
+     --> c.toml:2:8
+      |
+    2 | root = "everything"
+      |        ^^^^^^^^^^^^
+    "#);
+}
+
+#[test]
+fn a_server_is_a_program_or_an_address() {
+    insta::assert_snapshot!(bad("[servers.a]\nstart = \"lazy\"\n"), @r#"
+    a server without `command` or `url`
+     --> c.toml:1:10
+      |
+    1 | [servers.a]
+      |          ^
+      = help: add `command = "PROGRAM"` or `url = "http://HOST:PORT/mcp"`
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nurl = \"http://h/\"\n"), @r#"
+    both `command` and `url`
+     --> c.toml:3:7
+      |
+    3 | url = "http://h/"
+      |       ^^^^^^^^^^^
+      = help: a server is either a program or an address: remove one
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nargs = [\"x\"]\n"), @r#"
+    `args` together with `url`
+     --> c.toml:3:8
+      |
+    3 | args = ["x"]
+      |        ^^^^^
+      = help: `args` has no effect here: remove it
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"\"\n"), @r#"
+    `command` is empty
+     --> c.toml:2:11
+      |
+    2 | command = ""
+      |           ^^
+      = help: name the program that speaks MCP over stdio
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nurl = \"h/mcp\"\n"), @r#"
+    `h/mcp` is not a URL
+     --> c.toml:2:7
+      |
+    2 | url = "h/mcp"
+      |       ^^^^^^^
+      = help: write it as `http://HOST:PORT/PATH`
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nurl = \"https://h/mcp\"\n"), @r#"
+    `https://h/mcp` needs TLS, which this version does not speak
+     --> c.toml:2:7
+      |
+    2 | url = "https://h/mcp"
+      |       ^^^^^^^^^^^^^^^
+      = help: reach it through a local TLS proxy for now
+    "#);
+}
+
+#[test]
+fn a_name_is_checked_and_can_be_declared_once() {
+    insta::assert_snapshot!(bad("[servers.\"a b\"]\ncommand = \"x\"\n"), @r#"
+    `a b` is not a server name: ` ` is not a letter, digit, `-` or `_`
+     --> c.toml:1:10
+      |
+    1 | [servers."a b"]
+      |          ^^^^^
+      = help: use 1 to 40 letters, digits, `-` and single `_`
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\n[servers.a]\ncommand = \"y\"\n"), @"
+    duplicate key
+     --> c.toml:3:10
+      |
+    3 | [servers.a]
+      |          ^
+      = help: a name can be declared only once: rename or remove one
+    ");
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nenv = { \"A=B\" = \"c\" }\n"), @r#"
+    `A=B` is not the name of an environment variable
+     --> c.toml:3:9
+      |
+    3 | env = { "A=B" = "c" }
+      |         ^^^^^
+    "#);
+}
+
+#[test]
+fn rules_over_several_keys_are_held() {
+    insta::assert_snapshot!(bad("[service]\nrequest_timeout = \"10m\"\n"), @"
+    `request_timeout` is longer than `max_total_timeout`
+     --> c.toml:1:1
+      |
+    1 | [service]
+      | ^^^^^^^^^
+      = help: a request may not stay silent for longer than it may take: raise the latter
+    ");
+    insta::assert_snapshot!(bad("[listen]\nhttp = \"0.0.0.0:12011\"\n"), @r#"
+    `0.0.0.0:12011` is not a loopback address
+     --> c.toml:2:8
+      |
+    2 | http = "0.0.0.0:12011"
+      |        ^^^^^^^^^^^^^^^
+      = help: anyone who reaches the port may run every tool: listen on 127.0.0.1 and put a proxy with TLS and authentication in front
+    "#);
+    insta::assert_snapshot!(bad("[listen]\nroot = \"passthrough:gti\"\n[servers.git]\ncommand = \"x\"\n"), @r#"
+    `passthrough:gti` names no server
+     --> c.toml:2:8
+      |
+    2 | root = "passthrough:gti"
+      |        ^^^^^^^^^^^^^^^^^
+      = help: did you mean `git`?
+    "#);
+    insta::assert_snapshot!(bad("[servers.me]\nurl = \"http://127.0.0.1:12011/\"\n"), @"
+    server `me` is this service itself
+     --> c.toml:1:10
+      |
+    1 | [servers.me]
+      |          ^^
+      = help: its `url` has the address that `listen.http` has: a call would never end
+    ");
+}
+
+#[test]
+fn a_literal_value_never_shows_up_in_debug_output() {
+    let config = good("[servers.a]\ncommand = \"x\"\nenv = { TOKEN = \"hunter2\" }\n");
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_diagnostics_panic(text in "(\\[servers\\.[a-z\"]{0,3}\\]|[a-zä= \"\\[\\]{}\n\t.#0-9]){0,40}") {
+        if let Err(problem) = parse(&text) {
+            let _text = problem.locate(Path::new("c.toml"), &text).to_string();
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Everything that an operator can say, checked before anything runs.
+//!
+//! [`load`] turns a TOML file into a [`Config`] or into a [`load::Diagnostic`] that points at the
+//! offending text. A key that is not known is an error, so none can be read and ignored.
+//! Knows nothing of sockets, processes or the clock.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use serde::Deserialize;
+
+pub mod defaults;
+pub mod diff;
+pub mod duration;
+pub mod load;
+pub mod secret;
+pub mod server;
+
+pub use load::Diagnostic;
+pub use secret::Secret;
+pub use server::{Server, Start, Transport};
+
+use crate::name::ServerName;
+
+/// The whole configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// How the service as a whole behaves: `[service]`.
+    pub service: Service,
+    /// Where clients reach it: `[listen]`.
+    pub listen: Listen,
+    /// The declared servers: `[servers.NAME]`.
+    pub servers: BTreeMap<ServerName, Arc<Server>>,
+}
+
+/// How the service as a whole behaves.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Service {
+    /// How long a request may stay silent. Progress starts the time anew.
+    #[serde(with = "duration")]
+    pub request_timeout: Duration,
+    /// How long a request may take in all, progress or not.
+    #[serde(with = "duration")]
+    pub max_total_timeout: Duration,
+    /// How long running requests may go on after a stop was asked for.
+    #[serde(with = "duration")]
+    pub shutdown_timeout: Duration,
+    /// What is logged.
+    pub log_level: LogLevel,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Only what an operator must act on.
+    Error,
+    /// Also what is degraded.
+    Warn,
+    /// Also one line per change of a server's life.
+    Info,
+    /// Also one line per request.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// Where clients reach the service. Sockets that systemd passes in take precedence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listen {
+    /// The TCP address of the HTTP edge; port 0 lets the system choose.
+    pub http: SocketAddr,
+    /// The path of the control socket; `None` chooses the runtime directory.
+    pub control: Option<PathBuf>,
+    /// The view at `/` and `/mcp`.
+    pub root: RootView,
+    /// Values of the `Host` header that are served besides loopback names, without port.
+    pub allowed_hosts: Vec<String>,
+    /// Values of the `Origin` header that are served besides loopback origins.
+    pub allowed_origins: Vec<String>,
+}
+
+/// The view at `/` and `/mcp`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum RootView {
+    /// All servers, their tools as `server__tool`.
+    Direct,
+    /// One server, unprefixed: `passthrough:NAME`.
+    Passthrough(ServerName),
+}
+
+impl TryFrom<String> for RootView {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.split_once(':') {
+            None if text == "direct" => Ok(Self::Direct),
+            Some(("passthrough", server)) => {
+                ServerName::new(server).map(Self::Passthrough).map_err(|error| error.to_string())
+            }
+            _ => Err(format!("`{text}` is not a view, expected `direct` or `passthrough:SERVER`")),
+        }
+    }
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self {
+            request_timeout: defaults::REQUEST_TIMEOUT,
+            max_total_timeout: defaults::MAX_TOTAL_TIMEOUT,
+            shutdown_timeout: defaults::SHUTDOWN_TIMEOUT,
+            log_level: LogLevel::Info,
+        }
+    }
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self {
+            http: defaults::HTTP_ADDRESS,
+            control: None,
+            root: RootView::Direct,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A value that may stand elsewhere: in a credential or in our environment.
+
+use std::{fmt, io, path::Path};
+
+use serde::Deserialize;
+
+/// A literal, or a reference to where the value is.
+///
+/// `credential:NAME` is the file NAME in the directory that systemd's `LoadCredential=` fills;
+/// `env:NAME` is a variable of our own environment; any other text stands for itself.
+/// References keep secrets out of configuration files, which on NixOS anyone can read.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub enum Secret {
+    /// The value itself.
+    Literal(String),
+    /// The name of a systemd credential.
+    Credential(String),
+    /// The name of an environment variable.
+    Env(String),
+}
+
+/// Why a reference led nowhere. Never holds a value.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// There is no credentials directory: not started by systemd, or without `LoadCredential=`.
+    #[error("read `credential:{name}`: $CREDENTIALS_DIRECTORY is not set")]
+    NoDirectory {
+        /// The credential's name.
+        name: String,
+    },
+    /// The file cannot be read.
+    #[error("read `credential:{name}`")]
+    Credential {
+        /// The credential's name.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The name would leave the directory.
+    #[error("`credential:{name}` is not a credential name")]
+    Name {
+        /// The offending name.
+        name: String,
+    },
+    /// The variable is not set, or not UTF-8.
+    #[error("read `env:{name}`: the variable is not set")]
+    Env {
+        /// The variable's name.
+        name: String,
+    },
+}
+
+impl SecretError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoDirectory { .. } | Self::Credential { .. } => {
+                "Add `LoadCredential=NAME:/path` to the unit, or the name to `services.metamcp.credentials`."
+            }
+            Self::Name { .. } => "A credential's name is a plain file name.",
+            Self::Env { .. } => "Set the variable in the environment of the service.",
+        }
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        if let Some(name) = text.strip_prefix("credential:") {
+            Self::Credential(name.to_owned())
+        } else if let Some(name) = text.strip_prefix("env:") {
+            Self::Env(name.to_owned())
+        } else {
+            Self::Literal(text)
+        }
+    }
+}
+
+impl Secret {
+    /// Reads the value. A credential loses one trailing newline, as editors add one.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] when a reference leads nowhere.
+    pub fn resolve(&self, credentials: Option<&Path>) -> Result<String, SecretError> {
+        match self {
+            Self::Literal(value) => Ok(value.clone()),
+            Self::Env(name) => {
+                std::env::var(name).map_err(|_| SecretError::Env { name: name.clone() })
+            }
+            Self::Credential(name) => {
+                if name.is_empty() || name.contains('/') || name.starts_with('.') {
+                    return Err(SecretError::Name { name: name.clone() });
+                }
+                let directory =
+                    credentials.ok_or_else(|| SecretError::NoDirectory { name: name.clone() })?;
+                let value = std::fs::read_to_string(directory.join(name))
+                    .map_err(|source| SecretError::Credential { name: name.clone(), source })?;
+                Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
+            }
+        }
+    }
+
+    /// Tells whether the value is one to keep out of logs.
+    pub fn is_reference(&self) -> bool {
+        !matches!(self, Self::Literal(_))
+    }
+}
+
+impl fmt::Debug for Secret {
+    /// Prints references and hides literals, which may be secrets all the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(_) => f.write_str("[literal]"),
+            Self::Credential(name) => write!(f, "credential:{name}"),
+            Self::Env(name) => write!(f, "env:{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_read_from_its_directory() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        std::fs::write(directory.path().join("token"), "s3cret\n").expect("written");
+        let secret = Secret::from("credential:token".to_owned());
+
+        assert_eq!(secret.resolve(Some(directory.path())).expect("readable"), "s3cret");
+        assert!(matches!(secret.resolve(None), Err(SecretError::NoDirectory { .. })));
+    }
+
+    #[test]
+    fn a_credential_name_cannot_leave_its_directory() {
+        let secret = Secret::from("credential:../passwd".to_owned());
+        assert!(matches!(secret.resolve(Some(Path::new("/etc"))), Err(SecretError::Name { .. })));
+    }
+
+    #[test]
+    fn debug_output_hides_literals() {
+        assert_eq!(format!("{:?}", Secret::from("hunter2".to_owned())), "[literal]");
+        assert_eq!(format!("{:?}", Secret::from("env:TOKEN".to_owned())), "env:TOKEN");
+    }
+}

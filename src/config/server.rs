@@ -1,0 +1,169 @@
+//! One declared server: how to reach it and when to start it.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use hyper::Uri;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::{Secret, load::Problem};
+
+/// A declared server: one `[servers.NAME]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// How to reach it.
+    pub transport: Transport,
+    /// When to connect to it.
+    pub start: Start,
+}
+
+/// How to reach a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transport {
+    /// A child process that speaks over its standard input and output.
+    Stdio {
+        /// The program: a path, or a name that is looked up in `PATH`.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables beyond the inherited ones.
+        env: BTreeMap<String, Secret>,
+        /// Its working directory; ours when absent.
+        cwd: Option<PathBuf>,
+    },
+    /// A streamable HTTP endpoint.
+    Http {
+        /// Where it is.
+        url: Uri,
+        /// Headers beyond those of the protocol.
+        headers: BTreeMap<String, Secret>,
+    },
+}
+
+/// When to connect to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// At its first request.
+    #[default]
+    Lazy,
+    /// With the service, in the background; again when it fails.
+    Eager,
+    /// Before the first client is accepted; again when it fails.
+    Prewarm,
+}
+
+impl Transport {
+    /// Returns the name of the transport for status output.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+        }
+    }
+}
+
+/// The table as it stands in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    command: Option<Spanned<String>>,
+    args: Option<Spanned<Vec<String>>>,
+    env: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
+    cwd: Option<Spanned<PathBuf>>,
+    url: Option<Spanned<String>>,
+    headers: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
+    #[serde(default)]
+    start: Start,
+}
+
+impl Table {
+    /// Checks the table; `place` is where its name stands.
+    pub(super) fn into_server(self, place: std::ops::Range<usize>) -> Result<Arc<Server>, Problem> {
+        let transport = match (self.command, self.url) {
+            (Some(command), None) => {
+                refuse(self.headers.map(|found| found.span()), "headers", "command")?;
+                let span = command.span();
+                let command = command.into_inner();
+                if command.trim().is_empty() {
+                    return Err(Problem::at(span, "`command` is empty")
+                        .help("name the program that speaks MCP over stdio"));
+                }
+                Transport::Stdio {
+                    command,
+                    args: self.args.map(Spanned::into_inner).unwrap_or_default(),
+                    env: names(self.env, is_variable, "an environment variable")?,
+                    cwd: self.cwd.map(Spanned::into_inner),
+                }
+            }
+            (None, Some(url)) => {
+                refuse(self.args.map(|found| found.span()), "args", "url")?;
+                refuse(self.env.map(|found| found.span()), "env", "url")?;
+                refuse(self.cwd.map(|found| found.span()), "cwd", "url")?;
+                Transport::Http {
+                    url: http_url(&url)?,
+                    headers: names(self.headers, is_header, "an HTTP header")?,
+                }
+            }
+            (Some(_), Some(url)) => {
+                return Err(Problem::at(url.span(), "both `command` and `url`")
+                    .help("a server is either a program or an address: remove one"));
+            }
+            (None, None) => {
+                return Err(Problem::at(place, "a server without `command` or `url`")
+                    .help("add `command = \"PROGRAM\"` or `url = \"http://HOST:PORT/mcp\"`"));
+            }
+        };
+        Ok(Arc::new(Server { transport, start: self.start }))
+    }
+}
+
+fn refuse(found: Option<std::ops::Range<usize>>, key: &str, with: &str) -> Result<(), Problem> {
+    match found {
+        None => Ok(()),
+        Some(span) => Err(Problem::at(span, format!("`{key}` together with `{with}`"))
+            .help(format!("`{key}` has no effect here: remove it"))),
+    }
+}
+
+fn http_url(text: &Spanned<String>) -> Result<Uri, Problem> {
+    let example = "write it as `http://HOST:PORT/PATH`";
+    let problem =
+        |why: &str| Problem::at(text.span(), format!("`{}` {why}", text.get_ref())).help(example);
+    let url: Uri = text.get_ref().parse().map_err(|_| problem("is not a URL"))?;
+    match (url.scheme_str(), url.host()) {
+        (Some("http"), Some(host)) if !host.is_empty() => Ok(url),
+        (Some("https"), _) => Err(problem("needs TLS, which this version does not speak")
+            .help("reach it through a local TLS proxy for now")),
+        (Some(_), Some(_)) => Err(problem("is not an http URL")),
+        _ => Err(problem("has no scheme and host")),
+    }
+}
+
+fn names(
+    table: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
+    is_name: fn(&str) -> bool,
+    what: &str,
+) -> Result<BTreeMap<String, Secret>, Problem> {
+    let Some(table) = table else { return Ok(BTreeMap::new()) };
+    table
+        .into_inner()
+        .into_iter()
+        .map(|(name, value)| {
+            if is_name(name.get_ref()) {
+                Ok((name.into_inner(), value))
+            } else {
+                let text = format!("`{}` is not the name of {what}", name.get_ref());
+                Err(Problem::at(name.span(), text))
+            }
+        })
+        .collect()
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+fn is_header(name: &str) -> bool {
+    name.parse::<hyper::header::HeaderName>().is_ok()
+}
