@@ -6,3 +6,5 @@ pub mod name;
 pub mod protocol;
 pub mod report;
 pub mod single_flight;
+pub mod systemd;
+pub mod telemetry;

@@ -1,0 +1,93 @@
+//! Log events to the journal with their fields, or as lines to standard error.
+
+use std::{io, os::fd::AsFd};
+
+use tracing::{Level, Subscriber, level_filters::LevelFilter};
+use tracing_journald::{Priority, PriorityMappings};
+use tracing_subscriber::{
+    Layer, Registry, filter::Targets, layer::SubscriberExt, registry::LookupSpan, reload,
+};
+
+use crate::config::LogLevel;
+
+/// Changes what is logged while the service runs.
+#[derive(Clone, Debug)]
+pub struct LogControl(reload::Handle<Targets, Registry>);
+
+impl LogControl {
+    /// Logs from `level` on.
+    pub fn set(&self, level: LogLevel) {
+        // Fails only when the subscriber is gone, and then nothing is logged anyway.
+        let _gone = self.0.reload(targets(level));
+    }
+}
+
+/// Starts logging, once per process.
+///
+/// To the journal, natively, when systemd connected standard error to it (`JOURNAL_STREAM`
+/// names that very stream); else as lines to standard error, coloured on a terminal.
+/// Fields keep their names in the journal: `MCP_SERVER=`, `MCP_STREAM=` and so on.
+pub fn start(level: LogLevel) -> LogControl {
+    let (filter, handle) = reload::Layer::new(targets(level));
+    let subscriber = Registry::default().with(filter);
+    let journal = if is_journal(io::stderr()) { journal() } else { None };
+    let installed = match journal {
+        Some(layer) => tracing::subscriber::set_global_default(subscriber.with(layer)),
+        None => tracing::subscriber::set_global_default(subscriber.with(lines())),
+    };
+    debug_assert!(installed.is_ok(), "logging is started once");
+    LogControl(handle)
+}
+
+/// rmcp logs whole messages at INFO: secrets would leak.
+fn targets(level: LogLevel) -> Targets {
+    let level = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    Targets::new().with_default(Level::WARN).with_target("metamcp", level)
+}
+
+fn journal<S>() -> Option<impl Layer<S>>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let layer = tracing_journald::layer().ok()?;
+    Some(
+        layer
+            .with_field_prefix(None)
+            .with_syslog_identifier("metamcp".to_owned())
+            .with_priority_mappings(
+                // One step below the defaults: a service's INFO is "informational", not "notice".
+                PriorityMappings {
+                    info: Priority::Informational,
+                    debug: Priority::Debug,
+                    ..PriorityMappings::new()
+                },
+            ),
+    )
+}
+
+fn lines<S>() -> impl Layer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    use std::io::IsTerminal as _;
+    tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+}
+
+/// Tells whether `stream` is the one that systemd connected to the journal.
+fn is_journal(stream: impl AsFd) -> bool {
+    let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Some((device, inode)) = named.split_once(':') else { return false };
+    let (Ok(device), Ok(inode)) = (device.parse::<u64>(), inode.parse::<u64>()) else {
+        return false;
+    };
+    rustix::fs::fstat(stream).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (device, inode))
+}
