@@ -1,6 +1,7 @@
 //! metamcp: one service per host that runs each MCP server once and serves it to every client.
 
 pub mod backoff;
+pub mod child;
 pub mod config;
 pub mod name;
 pub mod protocol;

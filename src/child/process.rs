@@ -1,0 +1,223 @@
+//! One child process and its end.
+
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::{
+    process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    time,
+};
+
+use super::{
+    environment,
+    ladder::{LADDER, Rung},
+};
+
+/// A program to start, with its secrets in plain text: not to be logged.
+#[derive(Clone)]
+pub struct Program {
+    /// The program: a path, or a name that is looked up in `PATH`.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables beyond the inherited ones.
+    pub env: BTreeMap<String, String>,
+    /// Its working directory; ours when absent.
+    pub cwd: Option<PathBuf>,
+}
+
+/// Why a program did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// There is no such program, or no such working directory.
+    #[error("start `{command}`: no such program")]
+    NotFound {
+        /// The program.
+        command: String,
+    },
+    /// The working directory is not there.
+    #[error("start `{command}`: no working directory `{}`", cwd.display())]
+    NoDirectory {
+        /// The program.
+        command: String,
+        /// The directory.
+        cwd: PathBuf,
+    },
+    /// The file may not be executed.
+    #[error("start `{command}`: it is not executable")]
+    NotExecutable {
+        /// The program.
+        command: String,
+    },
+    /// The system refused for another reason.
+    #[error("start `{command}`")]
+    Os {
+        /// The program.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl SpawnError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => {
+                "Install the program, or write its absolute path as `command`: the service's PATH is not your shell's."
+            }
+            Self::NoDirectory { .. } => "Create the directory or change `cwd`.",
+            Self::NotExecutable { .. } => {
+                "Make the file executable, or name its interpreter as `command` and the file in `args`."
+            }
+            Self::Os { .. } => "Check `command` for this server in the configuration.",
+        }
+    }
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Exit(Option<ExitStatus>);
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use std::os::unix::process::ExitStatusExt as _;
+        match self.0.map(|status| (status.code(), status.signal())) {
+            Some((Some(code), _)) => write!(f, "exited with code {code}"),
+            Some((None, Some(signal))) => write!(f, "was ended by signal {signal}"),
+            _ => f.write_str("ended"),
+        }
+    }
+}
+
+impl fmt::Debug for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The pipes of a child that has just started.
+#[derive(Debug)]
+pub struct Pipes {
+    /// Where it reads.
+    pub stdin: ChildStdin,
+    /// Where it writes.
+    pub stdout: ChildStdout,
+    /// Where it complains.
+    pub stderr: ChildStderr,
+}
+
+/// A running child in a process group of its own.
+#[derive(Debug)]
+pub struct Child {
+    process: tokio::process::Child,
+    group: Pid,
+}
+
+impl Child {
+    /// Starts `program` with piped standard streams.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`] names the program and what stood in the way.
+    pub fn spawn(program: &Program) -> Result<(Self, Pipes), SpawnError> {
+        #[expect(clippy::disallowed_methods, reason = "the one place that starts processes")]
+        let mut command = Command::new(&program.command);
+        command
+            .args(&program.args)
+            .env_clear()
+            .envs(environment::inherited())
+            .envs(&program.env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Its own group, so that a signal reaches what it starts itself, and so that ctrl-c
+            // in our terminal does not reach it before we have drained.
+            .process_group(0)
+            .kill_on_drop(true);
+        if let Some(cwd) = &program.cwd {
+            command.current_dir(cwd);
+        }
+        let failed = |source: io::Error| Self::explain(program, source);
+        let mut process = command.spawn().map_err(failed)?;
+        let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let pipes = match (process.stdin.take(), process.stdout.take(), process.stderr.take()) {
+            (Some(stdin), Some(stdout), Some(stderr)) => Pipes { stdin, stdout, stderr },
+            _ => return Err(failed(io::ErrorKind::BrokenPipe.into())),
+        };
+        let group = group.ok_or_else(|| failed(io::ErrorKind::Other.into()))?;
+        Ok((Self { process, group }, pipes))
+    }
+
+    fn explain(program: &Program, source: io::Error) -> SpawnError {
+        let command = program.command.clone();
+        match (source.kind(), &program.cwd) {
+            (io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => {
+                SpawnError::NoDirectory { command, cwd: cwd.clone() }
+            }
+            (io::ErrorKind::NotFound, _) => SpawnError::NotFound { command },
+            (io::ErrorKind::PermissionDenied, _) => SpawnError::NotExecutable { command },
+            _ => SpawnError::Os { command, source },
+        }
+    }
+
+    /// Returns the process id, which is the id of its group too.
+    pub fn pid(&self) -> u32 {
+        self.group.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Waits until the process ends by itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it can be called again.
+    pub async fn wait(&mut self) -> Exit {
+        Exit(self.process.wait().await.ok())
+    }
+
+    /// Sees the whole process group off: waits and signals as in [`LADDER`].
+    ///
+    /// The caller has closed its end of the child's standard input before. Returns when the
+    /// process is reaped and nothing of its group is left.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it halfway kills the process, not what the process started.
+    pub async fn see_off(mut self) -> Exit {
+        for (wait, rung) in LADDER {
+            if let Ok(exit) = time::timeout(wait, self.wait_group()).await {
+                return exit;
+            }
+            self.signal(match rung {
+                Rung::Terminate => Signal::TERM,
+                Rung::Kill => Signal::KILL,
+            });
+        }
+        self.wait_group().await
+    }
+
+    /// Waits until the process and all others of its group are gone.
+    async fn wait_group(&mut self) -> Exit {
+        let exit = self.wait().await;
+        // Others of the group are not our children: nobody tells us when they end.
+        let mut pause = time::Duration::from_millis(1);
+        while test_kill_process_group(self.group).is_ok() {
+            time::sleep(pause).await;
+            pause = (pause * 2).min(time::Duration::from_millis(20));
+        }
+        exit
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Fails only when nothing is left to signal.
+        let _gone = kill_process_group(self.group, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use super::*;
+
+fn shell(script: &str) -> Program {
+    Program {
+        command: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        env: BTreeMap::new(),
+        cwd: None,
+    }
+}
+
+async fn first_line(stdout: ChildStdout) -> String {
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).await.expect("readable");
+    line.trim().to_owned()
+}
+
+#[track_caller]
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // A zombie that its new parent has not reaped yet is dead.
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+#[tokio::test]
+async fn a_child_leaves_when_its_input_ends() {
+    let (child, pipes) = Child::spawn(&shell("cat; exit 3")).expect("starts");
+    drop(pipes);
+    assert_eq!(child.see_off().await.to_string(), "exited with code 3");
+}
+
+#[tokio::test]
+async fn a_child_that_ignores_sigterm_is_killed() {
+    let (child, pipes) =
+        Child::spawn(&shell("trap '' TERM; echo ready; while :; do sleep 1; done"))
+            .expect("starts");
+    assert_eq!(first_line(pipes.stdout).await, "ready");
+    drop(pipes.stdin);
+    assert_eq!(child.see_off().await.to_string(), "was ended by signal 9");
+}
+
+#[tokio::test]
+async fn what_a_child_started_ends_with_it() {
+    let (child, pipes) = Child::spawn(&shell("sleep 600 & echo $!; exit 0")).expect("starts");
+    let grandchild = first_line(pipes.stdout).await;
+    assert!(is_alive(&grandchild));
+
+    child.see_off().await;
+
+    assert!(!is_alive(&grandchild));
+}
+
+#[tokio::test]
+async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
+    let mut program = shell("echo $(env | cut -d= -f1 | sort | tr '\\n' ' ')");
+    program.env.insert("DECLARED".into(), "yes".into());
+    let (child, pipes) = Child::spawn(&program).expect("starts");
+    let names = first_line(pipes.stdout).await;
+    child.see_off().await;
+
+    for name in
+        names.split(' ').filter(|name| !["DECLARED", "PWD", "OLDPWD", "_", "SHLVL"].contains(name))
+    {
+        assert!(environment::INHERITED.contains(&name), "{name} leaked");
+    }
+    assert!(names.contains("DECLARED"));
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_start_is_named() {
+    let missing = Program { command: "no-such-program".into(), ..shell("") };
+    assert_eq!(
+        Child::spawn(&missing).expect_err("missing").to_string(),
+        "start `no-such-program`: no such program"
+    );
+    let directory = Program { command: "/etc".into(), ..shell("") };
+    assert_eq!(
+        Child::spawn(&directory).expect_err("a directory").to_string(),
+        "start `/etc`: it is not executable"
+    );
+    let nowhere = Program { cwd: Some("/no/such".into()), ..shell("") };
+    assert_eq!(
+        Child::spawn(&nowhere).expect_err("no directory").to_string(),
+        "start `/bin/sh`: no working directory `/no/such`"
+    );
+}

@@ -1,0 +1,177 @@
+//! Reads a child's standard error to the end, whatever it writes.
+//!
+//! Nobody may block on a full pipe, so reading never stops; what is logged is bounded in length
+//! and rate, and known secrets are blacked out.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    time::Instant,
+};
+
+use crate::{config::defaults, name::ServerName};
+
+/// The last lines of a child's standard error.
+#[derive(Clone, Debug, Default)]
+pub struct Tail(Arc<Mutex<VecDeque<String>>>);
+
+impl Tail {
+    /// Returns the lines, oldest first.
+    pub fn lines(&self) -> Vec<String> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn push(&self, line: String) {
+        let mut lines = self.lock();
+        if lines.len() == defaults::STDERR_LINES_KEPT {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads `stream` until it ends, logging each line under the server's name.
+///
+/// # Cancel safety
+///
+/// Safe to drop: what was not read is lost with the pipe.
+pub async fn drain(
+    mut stream: impl AsyncRead + Unpin,
+    server: ServerName,
+    secrets: Vec<String>,
+    tail: Tail,
+) {
+    let mut rate = Rate::new(Instant::now());
+    let mut line = Vec::new();
+    let mut cut = 0_usize;
+    let mut chunk = vec![0; 4096];
+    loop {
+        let n = match stream.read(&mut chunk).await {
+            Ok(0) | Err(_) => break,
+            Ok(n) => n,
+        };
+        for piece in chunk[..n].split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = match piece.strip_suffix(b"\n") {
+                Some(text) => (text, true),
+                None => (piece, false),
+            };
+            let room = defaults::STDERR_LINE_BYTES_MAX.saturating_sub(line.len()).min(text.len());
+            line.extend_from_slice(&text[..room]);
+            cut += text.len() - room;
+            if ends {
+                log(&server, &secrets, &tail, &mut rate, &mut line, &mut cut);
+            }
+        }
+    }
+    log(&server, &secrets, &tail, &mut rate, &mut line, &mut cut);
+    rate.report(&server);
+}
+
+fn log(
+    server: &ServerName,
+    secrets: &[String],
+    tail: &Tail,
+    rate: &mut Rate,
+    line: &mut Vec<u8>,
+    cut: &mut usize,
+) {
+    let mut text = String::from_utf8_lossy(line).trim_end().to_owned();
+    line.clear();
+    for secret in secrets {
+        text = text.replace(secret.as_str(), "[secret]");
+    }
+    match std::mem::take(cut) {
+        0 => {}
+        n_bytes => text.push_str(&format!(" [{n_bytes} more bytes]")),
+    }
+    if text.is_empty() {
+        return;
+    }
+    if rate.admit(Instant::now(), server) {
+        tracing::info!(mcp_server = %server, mcp_stream = "stderr", "{text}");
+    }
+    tail.push(text);
+}
+
+/// A bucket of lines that fills at a steady rate.
+#[derive(Debug)]
+struct Rate {
+    lines: f64,
+    filled: Instant,
+    suppressed: u64,
+}
+
+impl Rate {
+    const PER_SECOND: f64 = defaults::STDERR_LINES_PER_SECOND as f64;
+    const BURST: f64 = Self::PER_SECOND * 10.0;
+
+    fn new(now: Instant) -> Self {
+        Self { lines: Self::BURST, filled: now, suppressed: 0 }
+    }
+
+    fn admit(&mut self, now: Instant, server: &ServerName) -> bool {
+        let elapsed: Duration = now.saturating_duration_since(self.filled);
+        self.lines = (self.lines + elapsed.as_secs_f64() * Self::PER_SECOND).min(Self::BURST);
+        self.filled = now;
+        if self.lines < 1.0 {
+            self.suppressed += 1;
+            return false;
+        }
+        self.lines -= 1.0;
+        self.report(server);
+        true
+    }
+
+    fn report(&mut self, server: &ServerName) {
+        match std::mem::take(&mut self.suppressed) {
+            0 => {}
+            n_lines => {
+                tracing::warn!(mcp_server = %server, n_lines, "lines on standard error were not logged");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> ServerName {
+        ServerName::new("test").expect("a name")
+    }
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_without_secrets_and_without_their_excess() {
+        let tail = Tail::default();
+        let long = "x".repeat(defaults::STDERR_LINE_BYTES_MAX + 5);
+        let text = format!("{}\ntoken is hunter2\n{long}\nlast", "early\n".repeat(20));
+
+        drain(text.as_bytes(), server(), vec!["hunter2".into()], tail.clone()).await;
+
+        let lines = tail.lines();
+        assert_eq!(lines.len(), defaults::STDERR_LINES_KEPT);
+        assert_eq!(lines[lines.len() - 3], "token is [secret]");
+        assert!(lines[lines.len() - 2].ends_with("x [5 more bytes]"));
+        assert_eq!(lines[lines.len() - 1], "last");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_not_logged_and_is_counted() {
+        let mut rate = Rate::new(Instant::now());
+        let n_admitted = (0..1000).filter(|_| rate.admit(Instant::now(), &server())).count();
+        assert_eq!((n_admitted, rate.suppressed), (200, 800));
+
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(rate.admit(Instant::now(), &server()));
+        assert_eq!(rate.suppressed, 0);
+    }
+}
