@@ -3,6 +3,7 @@
 pub mod backoff;
 pub mod child;
 pub mod config;
+pub mod connection;
 pub mod name;
 pub mod protocol;
 pub mod report;

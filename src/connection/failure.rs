@@ -1,0 +1,136 @@
+//! Why a request got no answer from its server.
+
+use std::{io, sync::Arc, time::Duration};
+
+use hyper::StatusCode;
+
+use crate::child::Exit;
+
+/// Why a request got no answer from its server.
+///
+/// Cheap to clone: when a link goes down, everybody who waits is told.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Failure {
+    /// The child process ended.
+    #[error("the server's process {exit}{}", last_line(.stderr))]
+    Exited {
+        /// How it ended.
+        exit: Exit,
+        /// The last lines that it wrote to standard error.
+        stderr: Vec<String>,
+    },
+    /// We closed the connection: stop, or a reload that changed the server.
+    #[error("the connection was closed by a stop or reload")]
+    Closed,
+    /// The connection went just before the request was sent.
+    #[error("the connection ended before the request was sent")]
+    Gone,
+    /// The upstream cannot be reached.
+    #[error("the upstream cannot be reached: {0}")]
+    Connect(Arc<str>),
+    /// The upstream does not know our session any more.
+    #[error("the upstream has forgotten our session (HTTP {0})")]
+    SessionLost(StatusCode),
+    /// The upstream answered with something that is not a JSON-RPC response.
+    #[error("the upstream answered HTTP {status}{}", about(.body))]
+    Status {
+        /// The status.
+        status: StatusCode,
+        /// The beginning of the body.
+        body: Arc<str>,
+    },
+    /// The answer broke off.
+    #[error("the upstream's answer broke off: {0}")]
+    BrokenOff(Arc<str>),
+    /// The answer was larger than we accept.
+    #[error(
+        "the answer of {length} bytes is larger than the {} bytes that are accepted",
+        crate::config::defaults::MESSAGE_BYTES_MAX
+    )]
+    Oversized {
+        /// Its length in bytes, as far as it was read.
+        length: usize,
+    },
+    /// The answer did not come in time.
+    #[error("no answer within {} s", after.as_secs_f64())]
+    Timeout {
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// As many requests are in flight as one connection takes.
+    #[error("{} requests are in flight already", crate::config::defaults::IN_FLIGHT_MAX)]
+    Saturated,
+    /// The pipe to the child broke.
+    #[error("the pipe to the server broke: {0}")]
+    Pipe(Arc<io::Error>),
+}
+
+fn last_line(stderr: &[String]) -> String {
+    stderr.last().map(|line| format!(", its last words were `{line}`")).unwrap_or_default()
+}
+
+fn about(body: &str) -> String {
+    if body.is_empty() { String::new() } else { format!(": {body}") }
+}
+
+impl Failure {
+    /// Tells whether the request provably was not executed, so that it may be sent again.
+    ///
+    /// Source: design ruling 9; `features.md` §5.3, rule 12.
+    pub fn is_unexecuted(&self) -> bool {
+        match self {
+            Self::Gone | Self::Connect(_) | Self::SessionLost(_) | Self::Saturated => true,
+            Self::Exited { .. }
+            | Self::Closed
+            | Self::Status { .. }
+            | Self::BrokenOff(_)
+            | Self::Oversized { .. }
+            | Self::Timeout { .. }
+            | Self::Pipe(_) => false,
+        }
+    }
+
+    /// Tells whether sending the request again on a new connection is safe and of use.
+    pub fn is_replayable(&self) -> bool {
+        self.is_unexecuted() && !matches!(self, Self::Saturated)
+    }
+
+    /// Returns the stable name of the failure.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Exited { .. } => "SERVER_EXITED",
+            Self::Closed => "SERVER_CLOSED",
+            Self::Gone => "SERVER_GONE",
+            Self::Connect(_) => "SERVER_UNREACHABLE",
+            Self::SessionLost(_) => "SESSION_LOST",
+            Self::Status { .. } => "UPSTREAM_STATUS",
+            Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
+            Self::Oversized { .. } => "ANSWER_TOO_LARGE",
+            Self::Timeout { .. } => "TIMEOUT",
+            Self::Saturated => "SERVER_SATURATED",
+            Self::Pipe(_) => "SERVER_PIPE_BROKEN",
+        }
+    }
+
+    /// Returns what the caller can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Exited { .. } | Self::Pipe(_) => {
+                "Call again: the server is started anew. Its own log is in the journal under MCP_SERVER."
+            }
+            Self::Closed | Self::Gone => "Call again when the service has settled.",
+            Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
+            Self::SessionLost(_) => "Call again: a new session is made.",
+            Self::Status { status, .. } if matches!(status.as_u16(), 401 | 403) => {
+                "Check the credentials in `headers` of this server."
+            }
+            Self::Status { .. } => "Check `url` and the upstream's own log.",
+            Self::BrokenOff(_) => "The call may have been executed: check before you repeat it.",
+            Self::Oversized { .. } => "Ask the tool for less at a time.",
+            Self::Timeout { .. } => {
+                "The call may still be running: check before you repeat it, or raise `request_timeout`."
+            }
+            Self::Saturated => "Wait for running calls to finish.",
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A link over streamable HTTP: one POST per message, answered by JSON or by an event stream.
+//!
+//! The session that the upstream minted for our one `initialize` is stamped on every POST, so
+//! the upstream sees one client, however many there are.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{
+    HeaderMap, Method, Request, Response, StatusCode, Uri,
+    body::Incoming,
+    header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue},
+};
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use tokio::time;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Connection, Failure, Limits};
+use crate::{
+    config::defaults,
+    protocol::{Message, Shape, mcp::Profile, sse::Events},
+    report::chain,
+};
+
+/// Names our session at an upstream, and a client's at ours.
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// How much of an upstream's error page is shown, in bytes.
+const ERROR_BODY_BYTES: usize = 200;
+
+/// The client that all upstreams share; it keeps idle connections open.
+pub(super) type HttpClient = Client<HttpConnector, Full<Bytes>>;
+
+/// The sending end of a link.
+#[derive(Debug)]
+pub(super) struct Link {
+    client: HttpClient,
+    url: Uri,
+    headers: HeaderMap,
+    session: OnceLock<HeaderValue>,
+    version: OnceLock<HeaderValue>,
+    tasks: TaskTracker,
+}
+
+/// Returns the client that all upstreams share.
+pub(super) fn client() -> HttpClient {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(defaults::CONNECT_TIMEOUT));
+    Client::builder(hyper_util::rt::TokioExecutor::new())
+        .pool_timer(hyper_util::rt::TokioTimer::new())
+        .build(connector)
+}
+
+impl Link {
+    /// Returns a link to `url`; nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// The name of the header whose value cannot be sent.
+    pub(super) fn new(
+        client: HttpClient,
+        url: Uri,
+        configured: &BTreeMap<String, String>,
+        tasks: TaskTracker,
+    ) -> Result<Self, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in configured {
+            let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
+            let (Ok(header), Ok(mut value)) = pair else { return Err(name.clone()) };
+            value.set_sensitive(true);
+            headers.insert(header, value);
+        }
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let (session, version) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { client, url, headers, session, version, tasks })
+    }
+
+    /// Remembers the protocol version for the headers of later messages.
+    pub(super) fn settled(&self, profile: &Profile) {
+        if let Ok(version) = HeaderValue::try_from(&profile.protocol_version) {
+            let _set_before = self.version.set(version);
+        }
+    }
+
+    /// Posts a request in a task of its own, which outlives whoever asked: an upstream that is
+    /// left in the middle of an answer may keep the call in its books for ever.
+    pub(super) fn post(
+        &self,
+        connection: Arc<Connection>,
+        id: u64,
+        frame: Bytes,
+        abandoned: CancellationToken,
+        limits: Limits,
+    ) {
+        self.tasks.spawn(async move {
+            let Some(link) = connection.http() else { return };
+            let gave_up = async {
+                abandoned.cancelled().await;
+                // Some upstreams never end the stream of a cancelled request.
+                time::sleep(defaults::GOODBYE_TIMEOUT).await;
+            };
+            let outcome = tokio::select! {
+                outcome = time::timeout(limits.total, link.exchange(&connection, id, frame)) => outcome,
+                () = gave_up => return,
+            };
+            // When the time is up, the caller knows by its own clock.
+            if let Ok(Err(failure)) = outcome {
+                if matches!(failure, Failure::SessionLost(_) | Failure::Connect(_)) {
+                    connection.retire(failure.clone());
+                }
+                connection.fail(id, failure);
+            }
+        });
+    }
+
+    /// Sends a message that has no answer, and waits until it was taken.
+    pub(super) async fn notify(&self, frame: Bytes) {
+        match time::timeout(defaults::GOODBYE_TIMEOUT, self.send(Method::POST, frame)).await {
+            Ok(Ok(response)) if response.status().is_success() => {}
+            Ok(Ok(response)) => {
+                tracing::debug!(status = %response.status(), "upstream refused a notification");
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "notification not sent"),
+            Err(_) => tracing::debug!("upstream was too slow to take a notification"),
+        }
+    }
+
+    /// Sends a message that has no answer, in the background.
+    pub(super) fn reply(&self, connection: Arc<Connection>, frame: Bytes) {
+        self.tasks.spawn(async move {
+            if let Some(link) = connection.http() {
+                link.notify(frame).await;
+            }
+        });
+    }
+
+    /// Ends the session at the upstream, if it minted one.
+    pub(super) async fn goodbye(&self) {
+        if self.session.get().is_some() {
+            let goodbye = self.send(Method::DELETE, Bytes::new());
+            let _unheard = time::timeout(defaults::GOODBYE_TIMEOUT, goodbye).await;
+        }
+    }
+
+    async fn send(&self, method: Method, body: Bytes) -> Result<Response<Incoming>, Failure> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.url.clone();
+        *request.headers_mut() = self.headers.clone();
+        for (name, value) in [(SESSION, self.session.get()), (VERSION, self.version.get())] {
+            if let Some(value) = value {
+                request.headers_mut().insert(name, value.clone());
+            }
+        }
+        self.client.request(request).await.map_err(|error| {
+            let text: Arc<str> = chain(&error).into();
+            if error.is_connect() { Failure::Connect(text) } else { Failure::BrokenOff(text) }
+        })
+    }
+
+    /// Posts a request and hands everything that comes back to the connection.
+    async fn exchange(
+        &self,
+        connection: &Arc<Connection>,
+        id: u64,
+        frame: Bytes,
+    ) -> Result<(), Failure> {
+        let response = self.send(Method::POST, frame).await?;
+        let status = response.status();
+        if status.is_success()
+            && let Some(session) = response.headers().get(SESSION)
+        {
+            // Only `initialize` is answered with one; what comes later must be the same.
+            let _set_before = self.session.set(session.clone());
+        }
+        let is_stream = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        if status.is_success() && is_stream {
+            return self.stream(connection, id, response.into_body()).await;
+        }
+        let body = Limited::new(response.into_body(), defaults::MESSAGE_BYTES_MAX)
+            .collect()
+            .await
+            .map_err(|error| match error.downcast::<http_body_util::LengthLimitError>() {
+                Ok(_) => Failure::Oversized { length: defaults::MESSAGE_BYTES_MAX },
+                Err(error) => Failure::BrokenOff(chain(&*error).into()),
+            })?
+            .to_bytes();
+        if self.is_session_lost(status, &body) {
+            return Err(Failure::SessionLost(status));
+        }
+        match Message::parse(body.clone()) {
+            Ok(message) if message.shape() == Shape::Response => {
+                connection.receive(message, Some(id));
+                Ok(())
+            }
+            _ => Err(Failure::Status { status, body: excerpt(&body) }),
+        }
+    }
+
+    async fn stream(
+        &self,
+        connection: &Arc<Connection>,
+        id: u64,
+        mut body: Incoming,
+    ) -> Result<(), Failure> {
+        let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Failure::BrokenOff(chain(&error).into()))?;
+            let Some(chunk) = frame.data_ref() else { continue };
+            events.push(chunk);
+            loop {
+                match events.next_event() {
+                    Ok(Some(event)) if event.is_empty() => {}
+                    Ok(Some(event)) => {
+                        let length = event.len();
+                        match Message::parse(event) {
+                            Ok(message) => connection.receive(message, Some(id)),
+                            Err(error) => connection.noise(&error.to_string(), length),
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) => return Err(Failure::Oversized { length: error.length_max }),
+                }
+            }
+        }
+        Err(Failure::BrokenOff("the stream ended without an answer".into()))
+    }
+
+    /// Tells whether the upstream says that it does not know our session.
+    ///
+    /// 404 is what the protocol says; 400 with such words is what some upstreams answer after a
+    /// restart. Nothing else is a reason to make a new one. Source: `features.md` §5.3, rule 11.
+    fn is_session_lost(&self, status: StatusCode, body: &[u8]) -> bool {
+        if self.session.get().is_none() {
+            return false;
+        }
+        let says = |words: &str| {
+            String::from_utf8_lossy(&body[..body.len().min(4096)])
+                .to_ascii_lowercase()
+                .contains(words)
+        };
+        match status {
+            StatusCode::NOT_FOUND => true,
+            StatusCode::BAD_REQUEST => says("session") || says("not initialized"),
+            _ => false,
+        }
+    }
+}
+
+impl Connection {
+    fn http(&self) -> Option<&Link> {
+        match &self.link {
+            super::Link::Http(link) => Some(link),
+            super::Link::Stdio(_) => None,
+        }
+    }
+}
+
+/// Returns the beginning of an error page, unless it looks like a list of secrets.
+///
+/// The upstream of seed 003 answers an unknown session with the ids of all live ones.
+fn excerpt(body: &[u8]) -> Arc<str> {
+    let text = String::from_utf8_lossy(&body[..body.len().min(ERROR_BODY_BYTES)]);
+    if text.contains("session") { "".into() } else { text.trim().replace('\n', " ").into() }
+}

@@ -1,0 +1,417 @@
+//! One live MCP link to a server, shared by every client.
+//!
+//! ```text
+//!  clients' requests            Connection                     server
+//!  id 1, token "a" ──┐    ┌──────── mux ────────┐
+//!  id 1, token "a" ──┼──▶ │ 41 → waiter, token  │ ──▶ link ──▶ id 41, token 41
+//!  id "x"          ──┘    │ 42 → waiter, token  │     (stdio   id 42, token 42
+//!                         │ 43 → waiter         │ ◀── or HTTP) …
+//!                         └─────────────────────┘
+//! ```
+//!
+//! All clients count their requests from 0 or 1, so every id and progress token is rewritten to
+//! a number that is unique on the connection, and restored on the way back (ruling 4).
+//! The rest of a message passes byte for byte.
+//!
+//! A connection does not heal: once it is gone, the pool dials another of the next generation.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::defaults,
+    name::ServerName,
+    protocol::{
+        Message, RpcError, Shape,
+        error::METHOD_NOT_FOUND,
+        jsonrpc::Part,
+        mcp::{List, Profile, method},
+    },
+};
+
+mod call;
+mod dial;
+mod failure;
+mod http;
+mod mux;
+mod stdio;
+
+pub use call::{Call, Event};
+pub use dial::{DialError, Dialer};
+pub use failure::Failure;
+use mux::Mux;
+
+/// How long requests may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a request may stay silent.
+    pub silence: Duration,
+    /// How long it may take in all.
+    pub total: Duration,
+}
+
+/// One live MCP link to a server.
+#[derive(Debug)]
+pub struct Connection {
+    server: ServerName,
+    generation: u64,
+    link: Link,
+    mux: Mutex<Mux<Waiter>>,
+    profile: OnceLock<Profile>,
+    /// Cancelled once no new request may use this connection.
+    gone: CancellationToken,
+    /// Cancelled to make it go: a child of the slot's token.
+    closing: CancellationToken,
+    /// Cancelled once the link is down and nothing waits any more.
+    down: CancellationToken,
+    /// Why it went.
+    reason: OnceLock<Failure>,
+    idle: Notify,
+    lists: ListRevisions,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+enum Link {
+    Stdio(stdio::Link),
+    Http(Box<http::Link>),
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+struct Waiter {
+    notifications: mpsc::Sender<Message>,
+    answer: oneshot::Sender<Result<Message, Failure>>,
+    /// Cancelled when nobody waits any more, so that an upstream's stream can be let go.
+    abandoned: CancellationToken,
+}
+
+/// How often each list was announced to have changed.
+#[derive(Debug, Default)]
+struct ListRevisions {
+    tools: AtomicU64,
+    prompts: AtomicU64,
+    resources: AtomicU64,
+}
+
+/// What went by without a receiver.
+#[derive(Debug, Default)]
+struct Counters {
+    late: AtomicU64,
+    noise: AtomicU64,
+    overflow: AtomicU64,
+}
+
+/// Numbers of one connection, for status output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Traffic {
+    /// Requests that wait for an answer now.
+    pub in_flight: usize,
+    /// Requests sent so far, our own handshake included.
+    pub requests: u64,
+    /// Answers that nobody waited for any more.
+    pub late_answers: u64,
+    /// Lines that were no JSON-RPC message.
+    pub noise_lines: u64,
+    /// Notifications that a client was too slow to take.
+    pub dropped_notifications: u64,
+}
+
+impl Connection {
+    fn new(server: ServerName, generation: u64, link: Link, closing: CancellationToken) -> Self {
+        Self {
+            server,
+            generation,
+            link,
+            mux: Mutex::new(Mux::new(defaults::IN_FLIGHT_MAX)),
+            profile: OnceLock::new(),
+            gone: CancellationToken::new(),
+            closing,
+            down: CancellationToken::new(),
+            reason: OnceLock::new(),
+            idle: Notify::new(),
+            lists: ListRevisions::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Returns the server's name.
+    pub fn server(&self) -> &ServerName {
+        &self.server
+    }
+
+    /// Returns how many times the server was connected, this time included.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Returns what the server said about itself, once the handshake is done.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.profile.get()
+    }
+
+    /// Returns the process id of a spawned child.
+    pub fn pid(&self) -> Option<u32> {
+        match &self.link {
+            Link::Stdio(link) => Some(link.pid()),
+            Link::Http(_) => None,
+        }
+    }
+
+    /// Tells whether a new request may use the connection.
+    pub fn is_live(&self) -> bool {
+        !self.gone.is_cancelled()
+    }
+
+    /// Waits until no new request may use the connection.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+
+    /// Waits until the link is down: a child is reaped, a session ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn down(&self) {
+        self.down.cancelled().await;
+    }
+
+    /// Returns why the connection went, once that is known.
+    pub fn reason(&self) -> Option<&Failure> {
+        self.reason.get()
+    }
+
+    /// Returns a number that grows whenever the server announces that `list` has changed.
+    pub fn revision(&self, list: List) -> u64 {
+        self.lists.of(list).load(Ordering::Relaxed)
+    }
+
+    /// Returns the numbers for status output.
+    pub fn traffic(&self) -> Traffic {
+        let mux = self.mux();
+        Traffic {
+            in_flight: mux.in_flight(),
+            requests: mux.admitted(),
+            late_answers: self.counters.late.load(Ordering::Relaxed),
+            noise_lines: self.counters.noise.load(Ordering::Relaxed),
+            dropped_notifications: self.counters.overflow.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Sends `request` with an id of our own.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when the request could not be handed to the link; it was not executed then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a request that was not sent yet is forgotten.
+    pub async fn call(
+        self: &Arc<Self>,
+        request: &Message,
+        limits: Limits,
+    ) -> Result<Call, Failure> {
+        debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
+        let (notifications, notified) = mpsc::channel(defaults::NOTIFICATION_QUEUE);
+        let (answer, answered) = oneshot::channel();
+        let abandoned = CancellationToken::new();
+        let waiter = Waiter { notifications, answer, abandoned: abandoned.clone() };
+        let id = self.mux().admit(waiter).map_err(|_| Failure::Saturated)?;
+        let mut call = Call::new(Arc::clone(self), id, request, notified, answered, limits);
+        // Looked at after the admission: whoever takes the link down either sees the waiter or is
+        // seen here.
+        if !self.is_live() {
+            return Err(Failure::Gone);
+        }
+        let number = id.to_string();
+        let frame = request.edit([(Part::Id, &number), (Part::ProgressToken, &number)]);
+        let is_cancellable = request.method() != Some(method::INITIALIZE);
+        call.send(frame, abandoned, is_cancellable).await?;
+        Ok(call)
+    }
+
+    /// Sends a notification; what it says to a server that is gone does not matter.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is sent or not.
+    pub async fn notify(self: &Arc<Self>, notification: &Message) {
+        match &self.link {
+            Link::Stdio(link) => link.send(notification.bytes().clone()).await.unwrap_or_default(),
+            Link::Http(link) => link.notify(notification.bytes().clone()).await,
+        }
+    }
+
+    /// Lets running requests finish for at most `patience`, then closes the connection.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the connection open for requests that run, and for no new ones.
+    pub async fn drain_and_close(&self, patience: Duration) {
+        self.gone.cancel();
+        let drained = async {
+            loop {
+                let idle = self.idle.notified();
+                if self.mux().in_flight() == 0 {
+                    break;
+                }
+                idle.await;
+            }
+        };
+        let _late = tokio::time::timeout(patience, drained).await;
+        self.closing.cancel();
+    }
+
+    /// Takes one message from the server. `via` is the request whose stream it came on, where the
+    /// transport has such streams.
+    fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
+        match message.shape() {
+            Shape::Response => {
+                let id = message.integer(Part::Id);
+                let waiter = id.and_then(|id| self.mux().settle(id));
+                match waiter {
+                    Some(waiter) => {
+                        self.told_idle();
+                        // Fails when the caller has just gone: nobody else wants the answer.
+                        let _gone = waiter.answer.send(Ok(message));
+                    }
+                    None => {
+                        self.counters.late.fetch_add(1, Ordering::Relaxed);
+                        tracing::debug!(mcp_server = %self.server, ?id, "late answer dropped");
+                    }
+                }
+            }
+            Shape::Notification => self.notified(message, via),
+            Shape::Request => self.asked(&message),
+        }
+    }
+
+    fn notified(&self, message: Message, via: Option<u64>) {
+        let owner = match message.method() {
+            Some(method::PROGRESS) => message.integer(Part::ProgressToken),
+            Some(method::TOOLS_CHANGED) => return self.lists.bump(List::Tools),
+            Some(method::PROMPTS_CHANGED) => return self.lists.bump(List::Prompts),
+            Some(method::RESOURCES_CHANGED) => return self.lists.bump(List::Resources),
+            _ => via,
+        };
+        let mux = self.mux();
+        let Some(waiter) = owner.and_then(|id| mux.waiter(id)) else {
+            tracing::debug!(
+                mcp_server = %self.server, mcp_method = message.method(), "notification without owner"
+            );
+            return;
+        };
+        // A client that does not read must not hold up the others on this connection.
+        if waiter.notifications.try_send(message).is_err() {
+            self.counters.overflow.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Answers a server's request. We offered no capability, so only a ping is in order.
+    fn asked(self: &Arc<Self>, request: &Message) {
+        let id = request.part(Part::Id).unwrap_or("null");
+        let answer = match request.method() {
+            Some(method::PING) => Message::response(id, "{}"),
+            other => {
+                let name = other.unwrap_or_default();
+                tracing::debug!(mcp_server = %self.server, mcp_method = name, "server request refused");
+                RpcError::new(
+                    METHOD_NOT_FOUND,
+                    "METHOD_NOT_FOUND",
+                    format!("`{name}`: this connection is shared and was opened without client capabilities"),
+                )
+                .render(Some(id))
+            }
+        };
+        match &self.link {
+            // A server that asks faster than it reads loses our answers, nothing else.
+            Link::Stdio(link) => link.try_send(answer),
+            Link::Http(link) => link.reply(Arc::clone(self), answer),
+        }
+    }
+
+    /// Counts a line that was no message; the first one is worth a warning.
+    fn noise(&self, what: &str, length: usize) {
+        if self.counters.noise.fetch_add(1, Ordering::Relaxed) == 0 {
+            tracing::warn!(
+                mcp_server = %self.server, length, reason = what,
+                "server writes other things than messages to standard output"
+            );
+        }
+    }
+
+    /// Fails the request `id` alone, if somebody still waits for it.
+    fn fail(&self, id: u64, failure: Failure) {
+        let waiter = self.mux().settle(id);
+        if let Some(waiter) = waiter {
+            self.told_idle();
+            let _gone = waiter.answer.send(Err(failure));
+        }
+    }
+
+    fn forget(&self, id: u64) -> bool {
+        let waiter = self.mux().forget(id);
+        if let Some(waiter) = &waiter {
+            waiter.abandoned.cancel();
+            self.told_idle();
+        }
+        waiter.is_some()
+    }
+
+    /// Takes no new requests, for `reason`; those that run may still finish.
+    fn retire(&self, reason: Failure) {
+        let _first_counts = self.reason.set(reason);
+        self.gone.cancel();
+    }
+
+    /// The link is down: everything that still waits fails.
+    fn lose(&self, failure: Failure) {
+        let _first_counts = self.reason.set(failure.clone());
+        self.gone.cancel();
+        let waiters = self.mux().drain();
+        for waiter in waiters {
+            let _gone = waiter.answer.send(Err(failure.clone()));
+        }
+        self.idle.notify_waiters();
+        self.down.cancel();
+    }
+
+    fn told_idle(&self) {
+        if self.mux().in_flight() == 0 {
+            self.idle.notify_waiters();
+        }
+    }
+
+    fn mux(&self) -> MutexGuard<'_, Mux<Waiter>> {
+        // Held for single statements on plain data.
+        self.mux.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ListRevisions {
+    fn of(&self, list: List) -> &AtomicU64 {
+        match list {
+            List::Tools => &self.tools,
+            List::Prompts => &self.prompts,
+            List::Resources | List::ResourceTemplates => &self.resources,
+        }
+    }
+
+    fn bump(&self, list: List) {
+        self.of(list).fetch_add(1, Ordering::Relaxed);
+    }
+}
