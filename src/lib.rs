@@ -1,12 +1,16 @@
 //! metamcp: one service per host that runs each MCP server once and serves it to every client.
 
 pub mod backoff;
+pub mod call;
+pub mod catalog;
 pub mod child;
 pub mod config;
 pub mod connection;
 pub mod name;
+pub mod pool;
 pub mod protocol;
 pub mod report;
 pub mod single_flight;
 pub mod systemd;
 pub mod telemetry;
+pub mod view;

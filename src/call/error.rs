@@ -1,0 +1,159 @@
+//! Why a request did not get an answer from a server, as clients and operators see it.
+
+use serde_json::json;
+
+use crate::{
+    connection::Failure,
+    name::ServerName,
+    pool::SlotError,
+    protocol::{
+        RpcError,
+        error::{
+            INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, RESOURCE_NOT_FOUND,
+        },
+    },
+    report::chain,
+};
+
+/// Why a request did not get an answer from a server.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The name has no server in front.
+    #[error("`{name}` has no server in front")]
+    Unqualified {
+        /// The name of the tool or prompt.
+        name: String,
+        /// Names that exist and are close to it.
+        similar: Vec<String>,
+    },
+    /// No server of that name is declared.
+    #[error("there is no server `{server}`")]
+    UnknownServer {
+        /// The name.
+        server: String,
+        /// Names that exist and are close to it.
+        similar: Vec<String>,
+    },
+    /// A parameter is missing that the request cannot be routed without.
+    #[error("`{method}` without `params.{parameter}`")]
+    MissingParameter {
+        /// The method.
+        method: String,
+        /// The parameter.
+        parameter: &'static str,
+    },
+    /// No server lists the resource.
+    #[error("no server has a resource `{uri}`")]
+    UnknownResource {
+        /// The URI.
+        uri: String,
+    },
+    /// A list has no such page.
+    #[error("there is no page `{cursor}`")]
+    UnknownCursor {
+        /// The cursor.
+        cursor: String,
+    },
+    /// The view does not carry the method.
+    #[error("the method `{method}` is not available here")]
+    UnknownMethod {
+        /// The method.
+        method: String,
+        /// Where it is available, or why it is not.
+        hint: &'static str,
+    },
+    /// The server could not be connected.
+    #[error("the server is not connected")]
+    NotConnected {
+        /// Why.
+        source: SlotError,
+    },
+    /// The server was connected and gave no answer.
+    #[error("server `{server}` gave no answer")]
+    Failed {
+        /// The server.
+        server: ServerName,
+        /// Why.
+        source: Failure,
+    },
+}
+
+impl CallError {
+    /// Tells whether sending the request again on a new connection is safe and of use.
+    pub fn is_replayable(&self) -> bool {
+        matches!(self, Self::Failed { source, .. } if source.is_replayable())
+    }
+
+    /// Returns the stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unqualified { .. } => "TOOL_NOT_FOUND",
+            Self::UnknownServer { .. } => "SERVER_NOT_FOUND",
+            Self::MissingParameter { .. } => "MISSING_PARAMETER",
+            Self::UnknownResource { .. } => "RESOURCE_NOT_FOUND",
+            Self::UnknownCursor { .. } => "INVALID_CURSOR",
+            Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
+            Self::NotConnected { source: SlotError::Closing(_) } => "SERVER_CLOSED",
+            Self::NotConnected { source: SlotError::Dial(error) } => error.code(),
+            Self::Failed { source, .. } => source.code(),
+        }
+    }
+
+    /// Returns what the caller can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unqualified { similar, .. } | Self::UnknownServer { similar, .. } => {
+                match similar.first() {
+                    Some(nearest) => format!("Did you mean `{nearest}`?"),
+                    None => "Names have the form `server__tool`: see `tools/list`.".to_owned(),
+                }
+            }
+            Self::MissingParameter { parameter, .. } => format!("Add `params.{parameter}`."),
+            Self::UnknownResource { .. } => "See `resources/list`.".to_owned(),
+            Self::UnknownCursor { .. } => {
+                "Ask for the list without a cursor: it has one page.".to_owned()
+            }
+            Self::UnknownMethod { hint, .. } => (*hint).to_owned(),
+            Self::NotConnected { source: SlotError::Closing(_) } => {
+                "Call again when the service has settled.".to_owned()
+            }
+            Self::NotConnected { source: SlotError::Dial(error) } => error.hint().to_owned(),
+            Self::Failed { source, .. } => source.hint().to_owned(),
+        }
+    }
+
+    /// Returns the JSON-RPC code.
+    pub fn rpc_code(&self) -> i64 {
+        match self {
+            Self::Unqualified { .. }
+            | Self::UnknownServer { .. }
+            | Self::MissingParameter { .. }
+            | Self::UnknownCursor { .. } => INVALID_PARAMS,
+            Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
+            Self::UnknownMethod { .. } => METHOD_NOT_FOUND,
+            Self::Failed { source: Failure::Timeout { .. }, .. } => REQUEST_TIMEOUT,
+            Self::NotConnected { .. } | Self::Failed { .. } => INTERNAL_ERROR,
+        }
+    }
+
+    /// Returns the error as a client sees it.
+    pub fn to_rpc(&self) -> RpcError {
+        let context = match self {
+            Self::Unqualified { name, similar } => json!({ "name": name, "similar": similar }),
+            Self::UnknownServer { server, similar } => {
+                json!({ "server": server, "similar": similar })
+            }
+            Self::MissingParameter { method, parameter } => {
+                json!({ "method": method, "parameter": parameter })
+            }
+            Self::UnknownResource { uri } => json!({ "uri": uri }),
+            Self::UnknownCursor { cursor } => json!({ "cursor": cursor }),
+            Self::UnknownMethod { method, .. } => json!({ "method": method }),
+            Self::NotConnected { .. } => serde_json::Value::Null,
+            Self::Failed { server, .. } => json!({ "server": server }),
+        };
+        RpcError::new(self.rpc_code(), self.code(), chain(self))
+            .suggest(self.hint())
+            .context(context)
+    }
+}

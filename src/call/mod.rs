@@ -1,0 +1,121 @@
+//! The only way from a request to a server: connect, send, and send again if that is provably safe.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+use crate::{
+    connection::{Call, Event, Limits},
+    pool::Slot,
+    protocol::{Message, jsonrpc::Part},
+    report::chain,
+};
+
+mod error;
+
+pub use error::CallError;
+
+/// How often a request is sent anew when it provably was not executed.
+///
+/// Once: the reason (a session that the upstream forgot, a child that has just ended) is gone
+/// with the new connection. Source: design ruling 9.
+const REPLAYS: u32 = 1;
+
+/// One request and its answer, over as many connections as that takes.
+///
+/// Dropping it cancels the request at the server.
+pub struct Exchange {
+    slot: Arc<Slot>,
+    request: Message,
+    limits: Limits,
+    stage: Stage,
+    replays_left: u32,
+}
+
+enum Stage {
+    /// Kept here, so that a wait that is cut off goes on where it was.
+    Sending(BoxFuture<'static, Result<Call, CallError>>),
+    Sent(Box<Call>),
+}
+
+impl Exchange {
+    /// Prepares to send `request` to the server of `slot`; the first [`Exchange::next`] sends it.
+    pub fn new(slot: Arc<Slot>, request: Message, limits: Limits) -> Self {
+        let sending = send(Arc::clone(&slot), request.clone(), limits);
+        let stage = Stage::Sending(Box::pin(sending));
+        Self { slot, request, limits, stage, replays_left: REPLAYS }
+    }
+
+    /// Returns what comes next, as [`Call::next`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when no answer will come; nothing comes after it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the next call goes on.
+    pub async fn next(&mut self) -> Result<Event, CallError> {
+        loop {
+            let error = match &mut self.stage {
+                Stage::Sending(sending) => match sending.await {
+                    Ok(call) => {
+                        self.stage = Stage::Sent(Box::new(call));
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+                Stage::Sent(call) => match call.next().await {
+                    Ok(event) => return Ok(event),
+                    Err(source) => CallError::Failed { server: self.slot.name().clone(), source },
+                },
+            };
+            if self.replays_left == 0 || !error.is_replayable() {
+                return Err(error);
+            }
+            self.replays_left -= 1;
+            tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
+            let again = send(Arc::clone(&self.slot), self.request.clone(), self.limits);
+            self.stage = Stage::Sending(Box::pin(again));
+        }
+    }
+
+    /// Waits for the answer and lets notifications go by.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exchange::next`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the request at the server.
+    pub async fn finish(mut self) -> Result<Message, CallError> {
+        loop {
+            if let Event::Answer(answer) = self.next().await? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Returns the client's id of the request, as JSON text.
+    pub fn client_id(&self) -> &str {
+        self.request.part(Part::Id).unwrap_or("null")
+    }
+
+    /// Returns the bytes of `message` as the client is to see them: its own id and token.
+    pub fn restore(&self, message: &Message) -> Bytes {
+        match &self.stage {
+            Stage::Sent(call) => call.restore(message),
+            // Nothing has come yet that could be restored.
+            Stage::Sending(_) => message.bytes().clone(),
+        }
+    }
+}
+
+async fn send(slot: Arc<Slot>, request: Message, limits: Limits) -> Result<Call, CallError> {
+    let connection =
+        slot.connection().await.map_err(|source| CallError::NotConnected { source })?;
+    let sent = connection.call(&request, limits).await;
+    sent.map_err(|source| CallError::Failed { server: slot.name().clone(), source })
+}

@@ -1,0 +1,237 @@
+//! What all servers offer, as one list: tools, prompts, resources.
+//!
+//! Each server's list is read once per connection and kept until the server announces a change.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    call::{CallError, Exchange},
+    config::defaults,
+    connection::Limits,
+    name::ServerName,
+    pool::{Pool, Slot},
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        mcp::{Item, List, Page},
+    },
+    report::chain,
+    single_flight::SingleFlight,
+};
+
+/// One server's list.
+pub type Listing = Arc<Vec<Item>>;
+
+type Outcome = Result<Listing, Arc<CallError>>;
+
+/// The lists of all servers.
+#[derive(Debug)]
+pub struct Catalog {
+    pool: Arc<Pool>,
+    tasks: TaskTracker,
+    entries: Mutex<HashMap<(ServerName, List), Arc<Entry>>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    reads: Arc<SingleFlight<Outcome>>,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// A list and the state of the connection that it was read in.
+#[derive(Clone, Debug)]
+struct Kept {
+    edition: Edition,
+    listing: Listing,
+}
+
+/// A list is as old as its connection's generation and the last announced change.
+type Edition = (u64, u64);
+
+impl Catalog {
+    /// Returns an empty catalog of the servers in `pool`; its reads are owned by `tasks`.
+    pub fn new(pool: Arc<Pool>, tasks: TaskTracker) -> Self {
+        Self { pool, tasks, entries: Mutex::default() }
+    }
+
+    /// Returns the list of every server that has it, in the order of the servers' names.
+    ///
+    /// A server that fails, or takes longer than [`defaults::LIST_PATIENCE`], is left out and
+    /// logged: the tools of the others are worth more than an error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn all(&self, list: List, limits: Limits) -> Vec<(ServerName, Listing)> {
+        let slots = self.pool.slots();
+        let reads = slots.values().map(|slot| async move {
+            let read = self.listing(slot, list, limits);
+            match tokio::time::timeout(defaults::LIST_PATIENCE, read).await {
+                Ok(Ok(listing)) => Some((slot.name().clone(), listing)),
+                Ok(Err(error)) => {
+                    let (server, error) = (slot.name(), chain(&*error));
+                    tracing::warn!(mcp_server = %server, mcp_method = list.method(), error, "list left out");
+                    None
+                }
+                Err(_) => {
+                    let server = slot.name();
+                    tracing::warn!(mcp_server = %server, mcp_method = list.method(), "list left out: too slow");
+                    None
+                }
+            }
+        });
+        futures_util::future::join_all(reads).await.into_iter().flatten().collect()
+    }
+
+    /// Returns one server's list. However many ask at a time, it is read once.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when the server cannot be connected or does not answer with a list.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the read goes on for the others.
+    pub async fn listing(
+        &self,
+        slot: &Arc<Slot>,
+        list: List,
+        limits: Limits,
+    ) -> Result<Listing, Arc<CallError>> {
+        let entry = self.entry(slot.name(), list);
+        let ready = || entry.current(slot, list).map(Ok);
+        if let Some(ready) = ready() {
+            return ready;
+        }
+        let (slot, reader) = (Arc::clone(slot), Arc::clone(&entry));
+        let name = slot.name().clone();
+        let flight = entry.reads.join(&self.tasks, ready, || async move {
+            reader.read(slot, list, limits).await.map_err(Arc::new)
+        });
+        flight.outcome().await.unwrap_or_else(|| {
+            let source = crate::pool::SlotError::Closing(name);
+            Err(Arc::new(CallError::NotConnected { source }))
+        })
+    }
+
+    /// Returns the server that has the resource `uri`: one that lists it, else the one whose
+    /// template begins most like it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn server_of_resource(&self, uri: &str, limits: Limits) -> Option<ServerName> {
+        let listed = self.all(List::Resources, limits).await;
+        if let Some((server, _)) =
+            listed.iter().find(|(_, listing)| listing.iter().any(|item| item.key == uri))
+        {
+            return Some(server.clone());
+        }
+        let templates = self.all(List::ResourceTemplates, limits).await;
+        let matches = templates.iter().flat_map(|(server, listing)| {
+            listing.iter().filter_map(move |item| {
+                let literal = item.key.split('{').next().unwrap_or_default();
+                uri.starts_with(literal).then_some((literal.len(), server))
+            })
+        });
+        matches.max_by_key(|(length, _)| *length).map(|(_, server)| server.clone())
+    }
+
+    /// Returns the qualified names of the tools and prompts that were read so far.
+    pub fn known_names(&self) -> Vec<String> {
+        let entries = self.entries();
+        let named = entries.iter().filter(|((_, list), _)| list.is_named());
+        named
+            .flat_map(|((server, _), entry)| {
+                let kept = entry.kept().clone();
+                let items = kept.map(|kept| kept.listing).unwrap_or_default();
+                items.iter().map(|item| server.qualify(&item.key)).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    fn entry(&self, server: &ServerName, list: List) -> Arc<Entry> {
+        let mut entries = self.entries();
+        let entry = entries.entry((server.clone(), list)).or_insert_with(|| {
+            Arc::new(Entry { reads: SingleFlight::new(), kept: Mutex::default() })
+        });
+        Arc::clone(entry)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<(ServerName, List), Arc<Entry>>> {
+        // Held for single statements on plain data.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    /// Returns the list that was kept, if the connection it came from is still the one.
+    fn current(&self, slot: &Slot, list: List) -> Option<Listing> {
+        let connection = slot.live()?;
+        let edition = (connection.generation(), connection.revision(list));
+        self.kept()
+            .as_ref()
+            .filter(|kept| kept.edition == edition)
+            .map(|kept| Arc::clone(&kept.listing))
+    }
+
+    async fn read(
+        &self,
+        slot: Arc<Slot>,
+        list: List,
+        limits: Limits,
+    ) -> Result<Listing, CallError> {
+        let connected = slot.connection().await;
+        let connection = connected.map_err(|source| CallError::NotConnected { source })?;
+        let edition = (connection.generation(), connection.revision(list));
+        let has_list = connection.profile().is_some_and(|profile| profile.has(list.capability()));
+        let items = if has_list { pages(&slot, list, limits).await? } else { Vec::new() };
+        let listing: Listing = Arc::new(items);
+        *self.kept() = Some(Kept { edition, listing: Arc::clone(&listing) });
+        Ok(listing)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads all pages of a list.
+async fn pages(slot: &Arc<Slot>, list: List, limits: Limits) -> Result<Vec<Item>, CallError> {
+    let mut items = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..defaults::LIST_PAGES_MAX {
+        let params =
+            cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
+        let request = Message::request(list.method(), params.as_deref());
+        let answer = Exchange::new(Arc::clone(slot), request, limits).finish().await?;
+        let Some(result) = answer.part(Part::Result) else {
+            // Some servers declare `resources` and know no templates.
+            let error = answer.part(Part::Error).unwrap_or_default();
+            tracing::debug!(mcp_server = %slot.name(), mcp_method = list.method(), error, "no list");
+            break;
+        };
+        let page = match Page::read(list, result) {
+            Ok(page) => page,
+            Err(error) => {
+                tracing::warn!(mcp_server = %slot.name(), %error, "unusable list");
+                break;
+            }
+        };
+        for reason in &page.rejected {
+            tracing::warn!(mcp_server = %slot.name(), reason, "item left out of the merged list");
+        }
+        items.extend(page.items);
+        match page.next {
+            // A server that echoes the cursor would never end.
+            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+            _ => break,
+        }
+    }
+    Ok(items)
+}

@@ -1,0 +1,159 @@
+//! All declared servers and their connections: one per server, whoever asks.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use serde::Serialize;
+
+use crate::{
+    config::{Config, Server, Start, defaults, diff::ServerDiff},
+    connection::{Dialer, Traffic},
+    name::ServerName,
+};
+
+mod slot;
+
+pub use slot::{Slot, SlotError};
+
+/// The slots of all declared servers.
+#[derive(Debug)]
+pub struct Pool {
+    dialer: Dialer,
+    slots: ArcSwap<BTreeMap<ServerName, Arc<Slot>>>,
+    /// Serialises changes; readers never wait for it.
+    changing: Mutex<()>,
+}
+
+/// One server as status output shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlotStatus {
+    /// Its name.
+    pub name: ServerName,
+    /// `idle`, `connecting`, `active`, `failed` or `closed`.
+    pub state: State,
+    /// `stdio` or `http`.
+    pub transport: &'static str,
+    /// How many times it was connected.
+    pub generation: u64,
+    /// The process id of a spawned child.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The protocol version that was negotiated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    /// Why the last attempt to connect failed, or the last connection ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Numbers of the current connection.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+    /// When it is to be connected.
+    pub start: Start,
+}
+
+/// The state of a server's connection. Source: seed 000, "Connection states".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Connected with no request in flight, or not needed so far.
+    Idle,
+    /// A dial is under way.
+    Connecting,
+    /// At least one request is in flight.
+    Active,
+    /// The last dial failed or the last connection ended by itself; the next request dials again.
+    Failed,
+    /// Gone for good.
+    Closed,
+}
+
+impl Pool {
+    /// Returns a pool of the servers in `config`; nothing is connected yet.
+    pub fn new(dialer: Dialer, config: &Config) -> Self {
+        let pool = Self { dialer, slots: ArcSwap::default(), changing: Mutex::new(()) };
+        let slots = config.servers.iter().map(|(name, server)| pool.slot_for(name, server));
+        pool.slots.store(Arc::new(slots.collect()));
+        pool
+    }
+
+    /// Returns the slot of the server called `name`.
+    pub fn slot(&self, name: &str) -> Option<Arc<Slot>> {
+        self.slots.load().get(name).cloned()
+    }
+
+    /// Returns every slot in the order of the names.
+    pub fn slots(&self) -> Arc<BTreeMap<ServerName, Arc<Slot>>> {
+        self.slots.load_full()
+    }
+
+    /// Connects the servers that are not lazy. Waits for those that are to be there before the
+    /// first client, for at most [`defaults::PREWARM_TIMEOUT`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the dials go on.
+    pub async fn warm_up(&self) {
+        let slots = self.slots();
+        let mut prewarmed = Vec::new();
+        for slot in slots.values() {
+            match slot.declared().start {
+                Start::Lazy => {}
+                Start::Eager => slot.dial_soon(),
+                Start::Prewarm => prewarmed.push(slot.connection()),
+            }
+        }
+        let all = futures_util::future::join_all(prewarmed);
+        if tokio::time::timeout(defaults::PREWARM_TIMEOUT, all).await.is_err() {
+            tracing::warn!("some `prewarm` servers are not connected yet: serving without them");
+        }
+    }
+
+    /// Applies a changed configuration: other servers keep their connections.
+    ///
+    /// Removed and changed servers finish what runs, for at most `patience`, in the background.
+    pub fn apply(&self, diff: &ServerDiff, config: &Config, patience: Duration) {
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = BTreeMap::clone(&self.slots.load());
+        for name in diff.removed.iter().chain(&diff.changed) {
+            if let Some(slot) = slots.remove(name) {
+                self.dialer.tasks().spawn(async move { slot.close(patience).await });
+            }
+        }
+        for name in diff.added.iter().chain(&diff.changed) {
+            if let Some(server) = config.servers.get(name) {
+                let (name, slot) = self.slot_for(name, server);
+                if server.start != Start::Lazy {
+                    slot.dial_soon();
+                }
+                slots.insert(name, slot);
+            }
+        }
+        self.slots.store(Arc::new(slots));
+    }
+
+    /// Closes every connection, all at once; requests that run have been waited for before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what was asked to leave leaves.
+    pub async fn close(&self) {
+        let slots = self.slots();
+        let closing = slots.values().map(|slot| slot.close(Duration::ZERO));
+        futures_util::future::join_all(closing).await;
+        self.dialer.tasks().close();
+        self.dialer.tasks().wait().await;
+    }
+
+    /// Returns the state of every server.
+    pub fn status(&self) -> Vec<SlotStatus> {
+        self.slots().values().map(|slot| slot.status()).collect()
+    }
+
+    fn slot_for(&self, name: &ServerName, server: &Arc<Server>) -> (ServerName, Arc<Slot>) {
+        (name.clone(), Slot::new(self.dialer.clone(), name.clone(), Arc::clone(server)))
+    }
+}

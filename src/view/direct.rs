@@ -1,0 +1,101 @@
+//! The merged view: every server's tools and prompts as `server__item`, resources by URI.
+
+use serde_json::json;
+
+use super::{Outcome, Views, answer, nearest, own_profile};
+use crate::{
+    call::{CallError, Exchange},
+    name::{self, QUALIFIER},
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        mcp::{List, method},
+    },
+};
+
+/// What clients are told about the names. Clients cut instructions at 2 KB.
+const INSTRUCTIONS: &str = "Tools and prompts of several MCP servers, each called SERVER__NAME.";
+
+impl Views {
+    pub(super) async fn direct(&self, request: &Message) -> Result<Outcome, CallError> {
+        let asked = request.method().unwrap_or_default();
+        if let Some(list) = List::of_method(asked) {
+            return self.merged(request, list).await;
+        }
+        match asked {
+            method::INITIALIZE => {
+                let capabilities = json!({ "tools": {}, "prompts": {}, "resources": {} });
+                Ok(answer(request, &own_profile(request, &capabilities, INSTRUCTIONS)))
+            }
+            method::TOOLS_CALL | method::PROMPTS_GET => self.call(request),
+            method::RESOURCES_READ => {
+                let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
+                let server = self.catalog.server_of_resource(&uri, self.limits()).await;
+                let slot = server.and_then(|server| self.pool.slot(server.as_str()));
+                let slot = slot.ok_or(CallError::UnknownResource { uri })?;
+                Ok(Outcome::exchange(Exchange::new(slot, request.clone(), self.limits())))
+            }
+            other => Err(CallError::UnknownMethod {
+                method: other.to_owned(),
+                hint: "Only tools, prompts and resources are merged: use `/servers/NAME` for the rest.",
+            }),
+        }
+    }
+
+    fn call(&self, request: &Message) -> Result<Outcome, CallError> {
+        let qualified = request.string(Part::Name).ok_or_else(|| missing(request, "name"))?;
+        let Some((server, item)) = name::split_qualified(&qualified) else {
+            return Err(self.unqualified(qualified));
+        };
+        let Some(slot) = self.pool.slot(server.as_str()) else {
+            return Err(self.unknown_server(server.as_str()));
+        };
+        let item = serde_json::Value::from(item).to_string();
+        let renamed = Message::parse(request.edit([(Part::Name, &item)]));
+        let renamed = renamed.expect("a message with another name is a message");
+        Ok(Outcome::exchange(Exchange::new(slot, renamed, self.limits())))
+    }
+
+    fn unqualified(&self, name: String) -> CallError {
+        let known = self.catalog.known_names();
+        let suffix = format!("{QUALIFIER}{name}");
+        let mut similar: Vec<String> =
+            known.iter().filter(|known| known.ends_with(&suffix)).take(3).cloned().collect();
+        if similar.is_empty() {
+            similar = nearest(&name, known.into_iter());
+        }
+        CallError::Unqualified { name, similar }
+    }
+
+    /// Answers a list request with the items of all servers on one page.
+    async fn merged(&self, request: &Message, list: List) -> Result<Outcome, CallError> {
+        if let Some(cursor) = request.string(Part::Cursor) {
+            return Err(CallError::UnknownCursor { cursor });
+        }
+        let listings = self.catalog.all(list, self.limits()).await;
+        let mut result = Vec::new();
+        result.extend_from_slice(format!("{{\"{}\":[", list.member()).as_bytes());
+        let mut is_first = true;
+        for (server, listing) in &listings {
+            for item in listing.iter() {
+                if !std::mem::take(&mut is_first) {
+                    result.push(b',');
+                }
+                if list.is_named() {
+                    result.extend_from_slice(&item.renamed(&server.qualify(&item.key)));
+                } else {
+                    result.extend_from_slice(item.json().as_bytes());
+                }
+            }
+        }
+        result.extend_from_slice(b"]}");
+        let id = request.part(Part::Id).unwrap_or("null");
+        let result = String::from_utf8(result).expect("items are JSON text, which is UTF-8");
+        Ok(Outcome::Answer(Message::response(id, &result)))
+    }
+}
+
+fn missing(request: &Message, parameter: &'static str) -> CallError {
+    let method = request.method().unwrap_or_default().to_owned();
+    CallError::MissingParameter { method, parameter }
+}

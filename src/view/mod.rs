@@ -1,0 +1,181 @@
+//! What a client sees at a path: all servers merged, or one of them as it is.
+//!
+//! A view turns a client's request into an answer of our own or into an [`Exchange`] with a
+//! server. It knows nothing of HTTP.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::{
+    call::{CallError, Exchange},
+    catalog::Catalog,
+    config::{Config, RootView},
+    connection::Limits,
+    name::ServerName,
+    pool::Pool,
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        mcp::{self, method},
+        version,
+    },
+};
+
+mod direct;
+mod passthrough;
+
+/// A view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    /// All servers; tools and prompts are called `server__item`.
+    Direct,
+    /// One server, as it is.
+    Passthrough {
+        /// The server.
+        server: ServerName,
+        /// It is the root view: `initialize` waits for nobody.
+        is_root: bool,
+    },
+}
+
+/// All views over the same pool.
+#[derive(Debug)]
+pub struct Views {
+    pool: Arc<Pool>,
+    catalog: Catalog,
+    config: ArcSwap<Config>,
+}
+
+/// What becomes of a request.
+pub enum Outcome {
+    /// We answer it ourselves.
+    Answer(Bytes),
+    /// A server answers it.
+    Exchange(Box<Exchange>),
+}
+
+impl Outcome {
+    fn exchange(exchange: Exchange) -> Self {
+        Self::Exchange(Box::new(exchange))
+    }
+}
+
+impl Views {
+    /// Returns the views over `pool`.
+    pub fn new(pool: Arc<Pool>, catalog: Catalog, config: Arc<Config>) -> Self {
+        Self { pool, catalog, config: ArcSwap::new(config) }
+    }
+
+    /// Applies another configuration to requests from now on.
+    pub fn apply(&self, config: Arc<Config>) {
+        self.config.store(config);
+    }
+
+    /// Returns the configuration that is in force.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.load_full()
+    }
+
+    /// Returns the view at `/` and `/mcp`.
+    pub fn root(&self) -> View {
+        match &self.config.load().listen.root {
+            RootView::Direct => View::Direct,
+            RootView::Passthrough(server) => {
+                View::Passthrough { server: server.clone(), is_root: true }
+            }
+        }
+    }
+
+    /// Returns the view of the server called `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::UnknownServer`], with names that are close, when it is not declared.
+    pub fn of_server(&self, name: &str) -> Result<View, CallError> {
+        match self.pool.slot(name) {
+            Some(slot) => Ok(View::Passthrough { server: slot.name().clone(), is_root: false }),
+            None => Err(self.unknown_server(name)),
+        }
+    }
+
+    /// Answers a request, or finds who does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing was sent to a server yet.
+    pub async fn handle(&self, view: &View, request: Message) -> Outcome {
+        let handled = match (view, request.method().unwrap_or_default()) {
+            (_, method::PING) => Ok(answer(&request, &json!({}))),
+            (View::Direct, _) => self.direct(&request).await,
+            (View::Passthrough { server, is_root }, _) => {
+                self.passthrough(server, *is_root, &request).await
+            }
+        };
+        handled
+            .unwrap_or_else(|error| Outcome::Answer(error.to_rpc().render(request.part(Part::Id))))
+    }
+
+    /// Passes on a notification that concerns a server and no request of ours.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is sent or not.
+    pub async fn notify(&self, view: &View, notification: &Message) {
+        let is_ours = matches!(
+            notification.method(),
+            // The handshake and the roots of one client mean nothing on a shared connection.
+            Some(method::INITIALIZED | method::PROGRESS | "notifications/roots/list_changed")
+        );
+        if let View::Passthrough { server, .. } = view
+            && !is_ours
+            && let Some(connection) = self.pool.slot(server.as_str()).and_then(|slot| slot.live())
+        {
+            connection.notify(notification).await;
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let config = self.config.load();
+        Limits { silence: config.service.request_timeout, total: config.service.max_total_timeout }
+    }
+
+    fn unknown_server(&self, name: &str) -> CallError {
+        let slots = self.pool.slots();
+        let similar = nearest(name, slots.keys().map(ServerName::to_string));
+        CallError::UnknownServer { server: name.to_owned(), similar }
+    }
+}
+
+/// Returns our answer to `request`.
+fn answer(request: &Message, result: &Value) -> Outcome {
+    let id = request.part(Part::Id).unwrap_or("null");
+    Outcome::Answer(Message::response(id, &result.to_string()))
+}
+
+/// Returns the `initialize` result of the gateway itself.
+fn own_profile(request: &Message, capabilities: &Value, instructions: &str) -> Value {
+    let asked = request.string(Part::ProtocolVersion);
+    json!({
+        "protocolVersion": version::negotiate(asked.as_deref()),
+        "capabilities": capabilities,
+        "serverInfo": mcp::implementation(),
+        "instructions": instructions,
+    })
+}
+
+/// Returns up to three of `known` that are close to `name`, nearest first.
+///
+/// The bound on the distance is that of seed 001: three, or two fifths of the name.
+fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let cutoff = 3.max(name.len() * 2 / 5);
+    let mut near: Vec<(usize, String)> = known
+        .map(|known| (strsim::levenshtein(&wanted, &known.to_lowercase()), known))
+        .filter(|(distance, _)| *distance <= cutoff)
+        .collect();
+    near.sort();
+    near.into_iter().take(3).map(|(_, known)| known).collect()
+}
