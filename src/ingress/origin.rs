@@ -1,0 +1,116 @@
+//! Who may talk to a loopback port: not every page that a browser shows.
+//!
+//! A page of a foreign site can send requests to 127.0.0.1, under its own `Origin`, or under a
+//! host name that its owner has pointed at 127.0.0.1 (DNS rebinding). Both headers are checked.
+
+use std::net::IpAddr;
+
+use hyper::{
+    HeaderMap,
+    header::{HOST, ORIGIN},
+};
+
+use crate::config::Listen;
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    /// The `Host` header is missing or names another host.
+    #[error("host `{0}` is not served here")]
+    Host(String),
+    /// The request comes from a page of another site.
+    #[error("origin `{0}` is not allowed here")]
+    Origin(String),
+}
+
+/// Checks the `Host` and `Origin` headers.
+///
+/// Loopback names and addresses are always served, on any port: proxies and forwarded ports
+/// change it. A request without `Origin` does not come from a page.
+pub(super) fn check(headers: &HeaderMap, listen: &Listen) -> Result<(), Refusal> {
+    let text =
+        |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let host = headers.get(HOST).map(text).unwrap_or_default();
+    let name = host_name(&host);
+    if !is_loopback(name)
+        && !listen.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+    {
+        return Err(Refusal::Host(host));
+    }
+    for origin in headers.get_all(ORIGIN).iter().map(text) {
+        let is_local = origin
+            .split_once("://")
+            .is_some_and(|(_, authority)| is_loopback(host_name(authority)));
+        if !is_local
+            && !listen.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(&origin))
+        {
+            return Err(Refusal::Origin(origin));
+        }
+    }
+    Ok(())
+}
+
+/// Returns an authority without its port; an IPv6 address keeps its brackets off.
+fn host_name(authority: &str) -> &str {
+    if let Some(bracketed) = authority.strip_prefix('[') {
+        return bracketed.split(']').next().unwrap_or_default();
+    }
+    authority.split(':').next().unwrap_or_default()
+}
+
+fn is_loopback(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn verdict(host: Option<&str>, origin: Option<&str>) -> Result<(), Refusal> {
+        let mut headers = HeaderMap::new();
+        if let Some(host) = host {
+            headers.insert(HOST, host.parse().expect("a header"));
+        }
+        if let Some(origin) = origin {
+            headers.insert(ORIGIN, origin.parse().expect("a header"));
+        }
+        let listen = Listen {
+            allowed_hosts: vec!["mcp.example".into()],
+            allowed_origins: vec!["https://mcp.example".into()],
+            ..Listen::default()
+        };
+        check(&headers, &listen)
+    }
+
+    #[test]
+    fn loopback_names_are_served_on_any_port() {
+        for host in ["localhost", "LOCALHOST:12011", "127.0.0.1:12011", "127.1.2.3", "[::1]:80"] {
+            assert_eq!(verdict(Some(host), None), Ok(()), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_rebound_name_is_refused() {
+        for host in ["evil.example", "evil.example:12011", "127.0.0.1.evil.example", "", "[evil"] {
+            assert!(matches!(verdict(Some(host), None), Err(Refusal::Host(_))), "{host}");
+        }
+        assert!(matches!(verdict(None, None), Err(Refusal::Host(_))));
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_refused() {
+        for origin in ["https://evil.example", "null", "http://localhost.evil.example", "file://"] {
+            let refused = verdict(Some("localhost"), Some(origin));
+            assert!(matches!(refused, Err(Refusal::Origin(_))), "{origin}");
+        }
+        assert_eq!(verdict(Some("localhost"), Some("http://localhost:6274")), Ok(()));
+        assert_eq!(verdict(Some("localhost"), Some("http://[::1]:6274")), Ok(()));
+    }
+
+    #[test]
+    fn what_the_operator_allows_is_served() {
+        assert_eq!(verdict(Some("mcp.example"), Some("https://mcp.example")), Ok(()));
+    }
+}

@@ -1,0 +1,162 @@
+//! Every answer of our own as an HTTP response.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty, Full};
+use hyper::{
+    StatusCode,
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
+};
+use serde::Serialize;
+
+use super::{Body, Response};
+use crate::{
+    call::CallError,
+    config::defaults,
+    protocol::{
+        ParseError, RpcError,
+        error::{INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION},
+        version,
+    },
+};
+
+use super::origin::Refusal;
+
+/// Why a request is refused before anybody has looked at what it asks for.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EdgeError {
+    /// The wrong host or a foreign page.
+    #[error(transparent)]
+    Forbidden(#[from] Refusal),
+    /// No such path.
+    #[error("there is nothing at `{0}`")]
+    NotFound(String),
+    /// A path of a server that is not declared.
+    #[error(transparent)]
+    NoServer(CallError),
+    /// The path takes other methods.
+    #[error("this path takes {0}")]
+    Method(&'static str),
+    /// The body is not declared as JSON.
+    #[error("the body's content type is `{0}`")]
+    ContentType(String),
+    /// The client takes no answer that we could give.
+    #[error("the client accepts `{0}`")]
+    Accept(String),
+    /// The body is too large.
+    #[error("the body is larger than {} bytes", defaults::BODY_BYTES_MAX)]
+    TooLarge,
+    /// The body did not arrive in time.
+    #[error("the body did not arrive within {} s", defaults::BODY_TIMEOUT.as_secs())]
+    TooSlow,
+    /// The body broke off.
+    #[error("the body broke off")]
+    BrokenOff,
+    /// The body is no message.
+    #[error(transparent)]
+    Message(#[from] ParseError),
+    /// The protocol version is not served.
+    #[error("protocol version `{0}` is not served")]
+    Version(String),
+}
+
+impl EdgeError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) | Self::NoServer(_) => StatusCode::NOT_FOUND,
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Accept(_) => StatusCode::NOT_ACCEPTABLE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::BrokenOff | Self::Message(_) | Self::Version(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    fn to_rpc(&self) -> RpcError {
+        let (code, name, hint) = match self {
+            Self::NoServer(error) => return error.to_rpc(),
+            Self::Forbidden(Refusal::Host(_)) => (
+                INVALID_REQUEST,
+                "HOST_FORBIDDEN",
+                "Use `localhost` or 127.0.0.1, or add the name to `listen.allowed_hosts`.",
+            ),
+            Self::Forbidden(Refusal::Origin(_)) => {
+                (INVALID_REQUEST, "ORIGIN_FORBIDDEN", "Add the origin to `listen.allowed_origins`.")
+            }
+            Self::NotFound(_) => (
+                INVALID_REQUEST,
+                "PATH_NOT_FOUND",
+                "MCP is at `/`, `/mcp`, `/direct` and `/servers/NAME`.",
+            ),
+            Self::Method(_) => (INVALID_REQUEST, "HTTP_METHOD", "Send messages with POST."),
+            Self::ContentType(_) => {
+                (INVALID_REQUEST, "CONTENT_TYPE", "Send `Content-Type: application/json`.")
+            }
+            Self::Accept(_) => {
+                (INVALID_REQUEST, "ACCEPT", "Send `Accept: application/json, text/event-stream`.")
+            }
+            Self::TooLarge => (INVALID_REQUEST, "BODY_TOO_LARGE", "Send less at a time."),
+            Self::TooSlow | Self::BrokenOff => {
+                (INVALID_REQUEST, "BODY_INCOMPLETE", "Send the whole body at once.")
+            }
+            Self::Message(ParseError::Json(_)) => {
+                (PARSE_ERROR, "PARSE_ERROR", "Send one JSON-RPC 2.0 message as UTF-8.")
+            }
+            Self::Message(_) => {
+                (INVALID_REQUEST, "INVALID_REQUEST", "Send one JSON-RPC 2.0 message as UTF-8.")
+            }
+            Self::Version(asked) => {
+                let context =
+                    serde_json::json!({ "supported": version::LEGACY, "requested": asked });
+                return RpcError::new(UNSUPPORTED_VERSION, "UNSUPPORTED_VERSION", self.to_string())
+                    .suggest("Use `initialize` and the version that it answers with.")
+                    .context(context);
+            }
+        };
+        RpcError::new(code, name, self.to_string()).suggest(hint)
+    }
+
+    pub(super) fn into_response(self) -> Response {
+        tracing::debug!(error = %self, status = %self.status(), "request refused");
+        let mut response = json_bytes(self.status(), self.to_rpc().render(None));
+        if let Self::Method(methods) = self {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+        }
+        response
+    }
+}
+
+/// Returns `bytes`, which are JSON.
+pub(super) fn json_bytes(status: StatusCode, bytes: Bytes) -> Response {
+    with_body(status, "application/json", Full::new(bytes).boxed_unsync())
+}
+
+/// Returns `value` as JSON.
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let bytes = serde_json::to_vec(value).expect("our own values have string keys");
+    json_bytes(status, bytes.into())
+}
+
+/// Returns nothing.
+pub(super) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Empty::new().boxed_unsync());
+    *response.status_mut() = status;
+    response
+}
+
+/// Returns a stream of events.
+pub(super) fn event_stream(body: Body) -> Response {
+    let mut response = with_body(StatusCode::OK, "text/event-stream", body);
+    // Proxies in between must not hold back the first event until the last has come.
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn with_body(status: StatusCode, kind: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,65 @@
+//! Which path leads where.
+
+use std::sync::Arc;
+
+use hyper::{Method, Request, StatusCode, body::Incoming};
+use serde_json::json;
+
+use super::{Edge, Response, mcp, origin, respond};
+use crate::{telemetry::liveness::Stuck, view::View};
+use respond::EdgeError;
+
+/// Answers one HTTP request.
+pub(super) async fn respond(edge: Arc<Edge>, request: Request<Incoming>) -> Response {
+    match dispatch(edge, request).await {
+        Ok(response) => response,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn dispatch(edge: Arc<Edge>, request: Request<Incoming>) -> Result<Response, EdgeError> {
+    origin::check(request.headers(), &edge.views.config().listen)?;
+    let path = request.uri().path();
+    let view = match path {
+        "/" | "/mcp" => edge.views.root(),
+        "/direct" => View::Direct,
+        "/healthz" => return probe(&request, || health(&edge)),
+        "/readyz" => return probe(&request, || readiness(&edge)),
+        "/status" => {
+            return probe(&request, || respond::json(StatusCode::OK, &edge.board.status()));
+        }
+        _ => match path.strip_prefix("/servers/") {
+            Some(name) => edge.views.of_server(name).map_err(EdgeError::NoServer)?,
+            None => return Err(EdgeError::NotFound(path.to_owned())),
+        },
+    };
+    mcp::respond(edge, &view, request).await
+}
+
+fn probe(
+    request: &Request<Incoming>,
+    answer: impl FnOnce() -> Response,
+) -> Result<Response, EdgeError> {
+    match *request.method() {
+        Method::GET | Method::HEAD => Ok(answer()),
+        _ => Err(EdgeError::Method("GET, HEAD")),
+    }
+}
+
+/// Alive as long as every loop turns, whatever the servers are doing.
+fn health(edge: &Edge) -> Response {
+    let stuck: Vec<Stuck> = edge.board.stuck();
+    let status = if stuck.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let uptime_ms = u64::try_from(edge.board.uptime().as_millis()).unwrap_or(u64::MAX);
+    let report = json!({
+        "ok": stuck.is_empty(), "name": "metamcp", "version": env!("CARGO_PKG_VERSION"),
+        "uptime_ms": uptime_ms, "stuck": stuck,
+    });
+    respond::json(status, &report)
+}
+
+fn readiness(edge: &Edge) -> Response {
+    let readiness = edge.board.readiness();
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    respond::json(status, &readiness)
+}

@@ -1,0 +1,175 @@
+//! What the service tells about itself: to systemd, to probes, to operators.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::{
+    config::Start,
+    name::ServerName,
+    pool::{Pool, SlotStatus, State},
+    telemetry::liveness::{Liveness, Stuck},
+};
+
+/// Where the parts of the service write what they know of its state.
+#[derive(Debug)]
+pub struct Board {
+    started: Instant,
+    clients: Arc<AtomicUsize>,
+    is_serving: AtomicBool,
+    pool: Arc<Pool>,
+    liveness: Arc<Liveness>,
+}
+
+/// The state of the service at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// The version of the program.
+    pub version: &'static str,
+    /// The process id.
+    pub pid: u32,
+    /// How long the service runs, in milliseconds.
+    pub uptime_ms: u64,
+    /// How many connections clients hold open.
+    pub clients: usize,
+    /// How many connections to servers were made since the start, all servers together.
+    pub generation: u64,
+    /// Every declared server.
+    pub servers: Vec<SlotStatus>,
+}
+
+/// Whether the service has all that its configuration asks for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Readiness {
+    /// Nothing is missing.
+    pub ready: bool,
+    /// What is missing, in words.
+    pub missing: Vec<Missing>,
+}
+
+/// One thing that is missing.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum Missing {
+    /// The service is starting or stopping.
+    Service {
+        /// Which of the two.
+        reason: &'static str,
+    },
+    /// A server that is to be connected always is not.
+    Server {
+        /// Its name.
+        server: ServerName,
+        /// Its state.
+        state: State,
+        /// Why, if that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A loop does not turn.
+    Loop(Stuck),
+}
+
+/// Counts a client's connection for as long as it lives.
+#[derive(Debug)]
+pub struct ClientGuard(Arc<AtomicUsize>);
+
+impl Board {
+    /// Returns a board for a service that is starting.
+    pub fn new(pool: Arc<Pool>, liveness: Arc<Liveness>) -> Arc<Self> {
+        Arc::new(Self {
+            started: Instant::now(),
+            clients: Arc::default(),
+            is_serving: AtomicBool::new(false),
+            pool,
+            liveness,
+        })
+    }
+
+    /// Notes that clients are served, or not any more.
+    pub fn serving(&self, is_serving: bool) {
+        self.is_serving.store(is_serving, Ordering::Relaxed);
+    }
+
+    /// Counts a client's connection until the guard is dropped.
+    pub fn client(&self) -> ClientGuard {
+        self.clients.fetch_add(1, Ordering::Relaxed);
+        ClientGuard(Arc::clone(&self.clients))
+    }
+
+    /// Returns the loops that do not turn; empty while the service is alive.
+    pub fn stuck(&self) -> Vec<Stuck> {
+        self.liveness.stuck()
+    }
+
+    /// Returns how long the service runs.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Returns the state at this moment.
+    pub fn status(&self) -> Status {
+        let servers = self.pool.status();
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
+            clients: self.clients.load(Ordering::Relaxed),
+            generation: servers.iter().map(|server| server.generation).sum(),
+            servers,
+        }
+    }
+
+    /// Returns whether everything is there that should be.
+    pub fn readiness(&self) -> Readiness {
+        let mut missing = Vec::new();
+        if !self.is_serving.load(Ordering::Relaxed) {
+            missing.push(Missing::Service { reason: "starting or stopping" });
+        }
+        missing.extend(self.stuck().into_iter().map(Missing::Loop));
+        let servers = self.pool.status().into_iter();
+        missing.extend(
+            servers.filter(|server| server.start != Start::Lazy && !server.is_up()).map(|server| {
+                Missing::Server {
+                    server: server.name,
+                    state: server.state,
+                    reason: server.last_error,
+                }
+            }),
+        );
+        Readiness { ready: missing.is_empty(), missing }
+    }
+}
+
+impl Status {
+    /// Returns the line that `systemctl status` shows.
+    pub fn line(&self) -> String {
+        let n_up = self.servers.iter().filter(|server| server.is_up()).count();
+        format!(
+            "{n_up}/{} servers up, {} clients, generation {}",
+            self.servers.len(),
+            self.clients,
+            self.generation
+        )
+    }
+}
+
+impl SlotStatus {
+    /// Tells whether the server has a connection that takes requests.
+    pub fn is_up(&self) -> bool {
+        self.protocol_version.is_some()
+    }
+}
+
+impl Drop for ClientGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
