@@ -6,6 +6,7 @@ pub mod catalog;
 pub mod child;
 pub mod config;
 pub mod connection;
+pub mod demo;
 pub mod ingress;
 pub mod name;
 pub mod pool;

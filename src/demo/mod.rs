@@ -1,0 +1,142 @@
+//! Three small MCP servers to try metamcp with: `metamcp demo-server NAME`.
+//!
+//! Each is an ordinary stdio server built on rmcp and knows nothing of the gateway.
+//! What they demonstrate: `clock` that every client shares one process, `scratch` that
+//! the shared process has shared state (tools, resources and a prompt), `patience` that
+//! progress and cancellation reach the right call.
+//!
+//! A server leaves when its standard input ends; `connection` sees to it.
+
+mod clock;
+mod connection;
+mod patience;
+mod scratch;
+mod tool;
+
+use std::{fmt, str::FromStr};
+
+use rmcp::service::ServerInitializeError;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinError,
+};
+
+use self::{clock::Clock, patience::Patience, scratch::Scratch};
+
+/// One of the demonstration servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demo {
+    /// The time of day, the uptime and the identity of the process.
+    Clock,
+    /// An in-memory store whose entries are also resources.
+    Scratch,
+    /// A slow count with progress and cancellation.
+    Patience,
+}
+
+impl Demo {
+    /// Every demonstration server, in the order they are listed to people.
+    pub const ALL: [Self; 3] = [Self::Clock, Self::Scratch, Self::Patience];
+
+    /// Returns the name by which the server is started.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clock => "clock",
+            Self::Scratch => "scratch",
+            Self::Patience => "patience",
+        }
+    }
+
+    /// Returns one sentence for people, without a full stop.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Clock => "tells the time, its uptime and its process id",
+            Self::Scratch => "keeps short texts in memory, as tools and as resources",
+            Self::Patience => "counts slowly, reports progress and can be cancelled",
+        }
+    }
+
+    /// Serves standard input and output until the input ends.
+    ///
+    /// Returns promptly at the end of the input: calls in flight are abandoned.
+    /// Signals are left at their default disposition.
+    ///
+    /// # Errors
+    ///
+    /// [`DemoError::Handshake`] when the client does not speak MCP, [`DemoError::Stopped`] when
+    /// the service task panicked. A client that leaves, at whatever point, is no error.
+    pub async fn serve(self) -> Result<(), DemoError> {
+        self.serve_over(tokio::io::stdin(), tokio::io::stdout()).await
+    }
+
+    /// Serves `reader` and `writer` like [`Demo::serve`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Demo::serve`].
+    pub async fn serve_over<R, W>(self, reader: R, writer: W) -> Result<(), DemoError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        match self {
+            Self::Clock => connection::serve(self, reader, writer, |_| Clock::new()).await,
+            Self::Scratch => connection::serve(self, reader, writer, Scratch::new).await,
+            Self::Patience => connection::serve(self, reader, writer, Patience::new).await,
+        }
+    }
+}
+
+impl fmt::Display for Demo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Demo {
+    type Err = UnknownDemo;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDemo> {
+        Self::ALL
+            .into_iter()
+            .find(|demo| demo.name() == name)
+            .ok_or_else(|| UnknownDemo { name: name.to_owned() })
+    }
+}
+
+/// No demonstration server has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no demo server is called `{name}`: use one of {}", names())]
+pub struct UnknownDemo {
+    /// The name that was asked for.
+    pub name: String,
+}
+
+/// Why a demonstration server ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// The client did not complete the MCP handshake.
+    #[error("shake hands with the client of demo server `{demo}`")]
+    Handshake {
+        /// The server that was running.
+        demo: Demo,
+        /// What rmcp objected to.
+        source: Box<ServerInitializeError>,
+    },
+    /// The task that serves the connection panicked.
+    #[error("serve demo server `{demo}`")]
+    Stopped {
+        /// The server that was running.
+        demo: Demo,
+        /// The panic.
+        source: JoinError,
+    },
+}
+
+/// Returns the names of all demonstration servers, for messages.
+fn names() -> String {
+    Demo::ALL.map(|demo| format!("`{demo}`")).join(", ")
+}
+
+#[cfg(test)]
+mod tests;

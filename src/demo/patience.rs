@@ -1,0 +1,252 @@
+//! The `patience` server: a slow count with progress and cancellation.
+//!
+//! Progress is in order and never overtaken by the result: rmcp gives every message a task of
+//! its own, but resolves `notify_progress` only when the message has been written, and a
+//! count awaits that before it continues.
+//!
+//! A count stops at once when its request is cancelled or the client leaves.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+        CustomResult, Implementation, ListToolsResult, PaginatedRequestParams,
+        ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    },
+    service::RequestContext,
+};
+use serde_json::json;
+use tokio::time;
+use tokio_util::sync::CancellationToken;
+
+use super::tool::{self, Arguments};
+
+/// The highest number to count to.
+const COUNT_MAX: u32 = 10_000;
+
+/// The longest pause between two numbers in milliseconds: one minute.
+const INTERVAL_MS_MAX: u32 = 60_000;
+
+/// How many counts run at the same time at most.
+const COUNTS_MAX: usize = 64;
+
+/// The `patience` server.
+#[derive(Debug)]
+pub(super) struct Patience {
+    tools: Vec<Tool>,
+    counts: Mutex<Counts>,
+    closing: CancellationToken,
+}
+
+impl Patience {
+    /// Returns an idle server; `closing` is cancelled when the client has left.
+    pub(super) fn new(closing: CancellationToken) -> Self {
+        Self { tools: tools(), counts: Mutex::default(), closing }
+    }
+
+    async fn count(
+        &self,
+        mut arguments: Arguments,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let to = bounded(&mut arguments, "to", 1, COUNT_MAX)?;
+        let interval_ms = bounded(&mut arguments, "interval_ms", 0, INTERVAL_MS_MAX)?;
+        let Some(_running) = Running::enter(self, &context.ct) else {
+            return Ok(failed(format!(
+                "{COUNTS_MAX} counts are running: wait for one or cancel it"
+            )));
+        };
+        let interval = Duration::from_millis(u64::from(interval_ms));
+        tokio::select! {
+            biased; // A count that is over must not take one more step.
+            () = context.ct.cancelled() => Ok(failed("the count was cancelled".to_owned())),
+            () = self.closing.cancelled() => Ok(failed("the client has left".to_owned())),
+            () = steps(to, interval, context) => {
+                Ok(CallToolResult::structured(json!({ "counted": to })))
+            }
+        }
+    }
+
+    fn cancelled(&self) -> CallToolResult {
+        let (n_cancelled, n_running) = self.counts().summary();
+        CallToolResult::structured(json!({ "cancelled": n_cancelled, "running": n_running }))
+    }
+
+    /// Locks the counts. A panic while they were locked cannot have left them half changed.
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ServerHandler for Patience {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new(
+                "metamcp-demo-patience",
+                env!("CARGO_PKG_VERSION"),
+            ))
+            .with_instructions("Counts slowly. Pass a progress token to watch; cancel to stop.")
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = tool::find(&self.tools, &request.name)?;
+        let arguments = Arguments::check(tool, request.arguments)?;
+        let result = match tool.name.as_ref() {
+            "count" => self.count(arguments, &context).await?,
+            _ => self.cancelled(),
+        };
+        Ok(result.into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(tool::unreadable(&request))
+    }
+}
+
+/// Which counts are running, and how many were cancelled.
+#[derive(Debug, Default)]
+struct Counts {
+    n_started: u64,
+    n_cancelled: usize,
+    running: BTreeMap<u64, CancellationToken>,
+}
+
+impl Counts {
+    /// Returns how many counts were cancelled and how many are running.
+    ///
+    /// A count that has been cancelled but has not noticed yet belongs to the former, so that
+    /// a client that has seen progress, cancels and asks finds its cancellation counted.
+    fn summary(&self) -> (usize, usize) {
+        let stopping = self.running.values().filter(|token| token.is_cancelled()).count();
+        (self.n_cancelled + stopping, self.running.len() - stopping)
+    }
+}
+
+/// The place of one running count, given back on drop.
+struct Running<'a> {
+    server: &'a Patience,
+    number: u64,
+}
+
+impl<'a> Running<'a> {
+    /// Takes a place, or returns `None` when all are taken.
+    fn enter(server: &'a Patience, token: &CancellationToken) -> Option<Self> {
+        let mut counts = server.counts();
+        if counts.running.len() >= COUNTS_MAX {
+            return None;
+        }
+        counts.n_started += 1;
+        let number = counts.n_started;
+        counts.running.insert(number, token.clone());
+        Some(Self { server, number })
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.server.counts();
+        let token = counts.running.remove(&self.number);
+        if token.is_some_and(|token| token.is_cancelled()) {
+            counts.n_cancelled += 1;
+        }
+    }
+}
+
+/// Counts up to `to`, with a pause before each number, and reports each one.
+async fn steps(to: u32, interval: Duration, context: &RequestContext<RoleServer>) {
+    let token = context.meta.get_progress_token();
+    for number in 1..=to {
+        // A timer rounds up to a millisecond, even for no time at all.
+        if !interval.is_zero() {
+            time::sleep(interval).await;
+        }
+        let Some(token) = token.clone() else { continue };
+        let progress = ProgressNotificationParam::new(token, f64::from(number))
+            .with_total(f64::from(to))
+            .with_message(format!("{number} of {to}"));
+        // Awaited until it is written: this is what keeps progress in order.
+        if let Err(error) = context.peer.notify_progress(progress).await {
+            tracing::debug!(error = %error, "report progress");
+        }
+    }
+}
+
+/// Takes a required whole number from `least` to `most`.
+fn bounded(arguments: &mut Arguments, name: &str, least: u32, most: u32) -> Result<u32, ErrorData> {
+    let range = i64::from(least)..=i64::from(most);
+    let number = arguments.integer_or(name, range, i64::from(least))?;
+    Ok(u32::try_from(number).unwrap_or(most))
+}
+
+/// Returns the descriptions of the two tools.
+fn tools() -> Vec<Tool> {
+    let limits = tool::object(json!({
+        "to": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": COUNT_MAX,
+            "description": "The number to count to.",
+        },
+        "interval_ms": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": INTERVAL_MS_MAX,
+            "description": "Pause before each number in milliseconds.",
+        },
+    }));
+    let hints = || ToolAnnotations::new().read_only(true).open_world(false);
+    vec![
+        tool::describe(
+            "count",
+            "Count slowly",
+            "Counts from 1 and reports progress at each number when the call carries a progress \
+             token. Stops at once when the call is cancelled.",
+            limits,
+            &["to", "interval_ms"],
+            tool::object(json!({ "counted": { "type": "integer" } })),
+        )
+        .with_annotations(hints()),
+        tool::describe(
+            "cancelled",
+            "Cancelled counts",
+            "Returns how many counts were cancelled since the start and how many are running.",
+            tool::object(json!({})),
+            &[],
+            tool::object(json!({
+                "cancelled": { "type": "integer", "minimum": 0 },
+                "running": { "type": "integer", "minimum": 0 },
+            })),
+        )
+        .with_annotations(hints()),
+    ]
+}
+
+/// Returns a tool error.
+fn failed(message: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(message)])
+}
+
+#[cfg(test)]
+mod tests;

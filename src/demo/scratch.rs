@@ -1,0 +1,353 @@
+//! The `scratch` server: short texts in memory, as tools, resources and a prompt.
+//!
+//! Nothing is written to disk: the store lives as long as the process. Both its size and the
+//! size of an entry are bounded. Keys are restricted to characters that need no escaping, so
+//! that the resource `scratch:///KEY` is always spelt in exactly one way.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+        CustomResult, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, Prompt, PromptArgument, PromptMessage, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+        ResourceContents, ResourceTemplate, Role, ServerCapabilities, ServerConfig, Tool,
+        ToolAnnotations,
+    },
+    service::RequestContext,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::tool::{self, Arguments};
+
+/// How many entries the store holds at most.
+const ENTRIES_MAX: usize = 1_000;
+
+/// How many bytes of UTF-8 a value has at most.
+const VALUE_BYTES_MAX: usize = 64 * 1024;
+
+/// How many characters a key has at most.
+const KEY_BYTES_MAX: usize = 128;
+
+/// What comes before the key in the URI of an entry.
+const URI_PREFIX: &str = "scratch:///";
+
+/// The media type of every entry.
+const MIME_TYPE: &str = "text/plain";
+
+/// The name of the only prompt.
+const PROMPT: &str = "summarise";
+
+/// The `scratch` server.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    tools: Vec<Tool>,
+    entries: Mutex<BTreeMap<String, String>>,
+    closing: CancellationToken,
+}
+
+impl Scratch {
+    /// Returns an empty store; `closing` is cancelled when the client has left.
+    pub(super) fn new(closing: CancellationToken) -> Self {
+        Self { tools: tools(), entries: Mutex::default(), closing }
+    }
+
+    async fn put(
+        &self,
+        mut arguments: Arguments,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let key = key(&mut arguments)?;
+        let value = arguments.text("value")?;
+        let n_bytes = value.len();
+        if n_bytes > VALUE_BYTES_MAX {
+            return Ok(failed(format!(
+                "value of `{key}` has {n_bytes} bytes: at most {VALUE_BYTES_MAX} fit"
+            )));
+        }
+        let is_replaced = {
+            let mut entries = self.entries();
+            if entries.len() >= ENTRIES_MAX && !entries.contains_key(&key) {
+                return Ok(failed(format!(
+                    "cannot put `{key}`: the store holds {ENTRIES_MAX} entries, delete one first"
+                )));
+            }
+            entries.insert(key.clone(), value).is_some()
+        };
+        if !is_replaced {
+            self.announce_change(context).await;
+        }
+        Ok(CallToolResult::structured(
+            json!({ "key": key, "bytes": n_bytes, "replaced": is_replaced }),
+        ))
+    }
+
+    fn get(&self, mut arguments: Arguments) -> Result<CallToolResult, ErrorData> {
+        let key = key(&mut arguments)?;
+        let Some(value) = self.entries().get(&key).cloned() else {
+            return Ok(failed(format!("no entry `{key}`: tool `keys` lists what there is")));
+        };
+        let mut result = CallToolResult::structured(json!({ "key": key, "value": value }));
+        result.content = vec![ContentBlock::text(value)];
+        Ok(result)
+    }
+
+    async fn delete(
+        &self,
+        mut arguments: Arguments,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let key = key(&mut arguments)?;
+        let is_deleted = self.entries().remove(&key).is_some();
+        if is_deleted {
+            self.announce_change(context).await;
+        }
+        Ok(CallToolResult::structured(json!({ "key": key, "deleted": is_deleted })))
+    }
+
+    fn keys(&self) -> CallToolResult {
+        let keys: Vec<String> = self.entries().keys().cloned().collect();
+        CallToolResult::structured(json!({ "keys": keys }))
+    }
+
+    /// Tells the client that the list of resources is another one.
+    ///
+    /// Only where the client shook hands: since 2026-07-28 such news need a subscription.
+    async fn announce_change(&self, context: &RequestContext<RoleServer>) {
+        if context.protocol_version().as_ref().is_none_or(ProtocolVersion::has_initialize) {
+            let announced = context.peer.notify_resource_list_changed();
+            if let Some(Err(error)) = self.closing.run_until_cancelled(announced).await {
+                tracing::debug!(error = %error, "announce changed resources");
+            }
+        }
+    }
+
+    /// Locks the store. A panic while it was locked cannot have left it half changed.
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ServerHandler for Scratch {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_prompts()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(
+                "metamcp-demo-scratch",
+                env!("CARGO_PKG_VERSION"),
+            ))
+            .with_instructions("Keeps short texts in memory until the server stops.")
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = tool::find(&self.tools, &request.name)?;
+        let arguments = Arguments::check(tool, request.arguments)?;
+        let result = match tool.name.as_ref() {
+            "put" => self.put(arguments, &context).await?,
+            "get" => self.get(arguments)?,
+            "delete" => self.delete(arguments, &context).await?,
+            _ => self.keys(),
+        };
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let entries = self.entries();
+        let resources = entries.iter().map(|(key, value)| {
+            Resource::new(format!("{URI_PREFIX}{key}"), key)
+                .with_mime_type(MIME_TYPE)
+                .with_size(u64::try_from(value.len()).unwrap_or(u64::MAX))
+        });
+        Ok(ListResourcesResult::with_all_items(resources.collect()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = ResourceTemplate::new(format!("{URI_PREFIX}{{key}}"), "entry")
+            .with_title("Entry of the scratch store")
+            .with_description("The text that was put under a key.")
+            .with_mime_type(MIME_TYPE);
+        Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let value =
+            request.uri.strip_prefix(URI_PREFIX).and_then(|key| self.entries().get(key).cloned());
+        let Some(value) = value else {
+            return Err(ErrorData::resource_not_found(
+                format!("no resource `{}`: `resources/list` lists what there is", request.uri),
+                Some(json!({ "uri": request.uri })),
+            ));
+        };
+        let contents = ResourceContents::text(value, request.uri).with_mime_type(MIME_TYPE);
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let key = PromptArgument::new("key")
+            .with_description("The key of the entry to summarise.")
+            .with_required(true);
+        let prompt = Prompt::new(PROMPT, Some("Asks for a summary of one entry."), Some(vec![key]))
+            .with_title("Summarise an entry");
+        Ok(ListPromptsResult::with_all_items(vec![prompt]))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if request.name != PROMPT {
+            return Err(tool::invalid(format!(
+                "no prompt is called `{}`: use `{PROMPT}`",
+                request.name
+            )));
+        }
+        let arguments = request.arguments.unwrap_or_default();
+        let Some(key) = arguments.get("key").and_then(Value::as_str) else {
+            return Err(tool::invalid(format!(
+                "argument `key` of prompt `{PROMPT}` is missing: pass the key of an entry"
+            )));
+        };
+        let Some(value) = self.entries().get(key).cloned() else {
+            return Err(tool::invalid(format!(
+                "argument `key` names no entry `{key}`: tool `keys` lists what there is"
+            )));
+        };
+        let text = format!("Summarise the following text in one sentence.\n\n{value}");
+        let result = GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)])
+            .with_description(format!("Summary of entry `{key}`"));
+        Ok(result.into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(tool::unreadable(&request))
+    }
+}
+
+/// Returns the descriptions of the four tools.
+fn tools() -> Vec<Tool> {
+    let key = json!({
+        "type": "string",
+        "pattern": format!("^[A-Za-z0-9_][A-Za-z0-9._-]{{0,{}}}$", KEY_BYTES_MAX - 1),
+        "description": "Name of the entry.",
+    });
+    let value = json!({
+        "type": "string",
+        "maxLength": VALUE_BYTES_MAX,
+        "description": format!("Text to keep, at most {VALUE_BYTES_MAX} bytes of UTF-8."),
+    });
+    let key_only = || tool::object(json!({ "key": key }));
+    let text = json!({ "type": "string" });
+    let flag = json!({ "type": "boolean" });
+    let hints = || ToolAnnotations::new().open_world(false);
+    vec![
+        tool::describe(
+            "put",
+            "Put an entry",
+            format!("Keeps a text under a key, replacing any other; {ENTRIES_MAX} entries fit."),
+            tool::object(json!({ "key": key, "value": value })),
+            &["key", "value"],
+            tool::object(json!({
+                "key": text,
+                "bytes": { "type": "integer", "minimum": 0 },
+                "replaced": flag,
+            })),
+        )
+        .with_annotations(hints().read_only(false).destructive(true).idempotent(true)),
+        tool::describe(
+            "get",
+            "Get an entry",
+            "Returns the text that was put under a key.",
+            key_only(),
+            &["key"],
+            tool::object(json!({ "key": text, "value": text })),
+        )
+        .with_annotations(hints().read_only(true)),
+        tool::describe(
+            "delete",
+            "Delete an entry",
+            "Forgets the entry under a key and tells whether there was one.",
+            key_only(),
+            &["key"],
+            tool::object(json!({ "key": text, "deleted": flag })),
+        )
+        .with_annotations(hints().read_only(false).destructive(true).idempotent(true)),
+        tool::describe(
+            "keys",
+            "List keys",
+            "Returns the keys of all entries in alphabetical order.",
+            tool::object(json!({})),
+            &[],
+            tool::object(json!({ "keys": { "type": "array", "items": text } })),
+        )
+        .with_annotations(hints().read_only(true)),
+    ]
+}
+
+/// Takes the argument `key`.
+fn key(arguments: &mut Arguments) -> Result<String, ErrorData> {
+    let key = arguments.text("key")?;
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_valid = key.len() <= KEY_BYTES_MAX
+        && key.bytes().next().is_some_and(is_word)
+        && key.bytes().all(|byte| is_word(byte) || matches!(byte, b'.' | b'-'));
+    match is_valid {
+        true => Ok(key),
+        false => Err(tool::invalid(format!(
+            "argument `key` is not usable: pass 1 to {KEY_BYTES_MAX} ASCII letters, digits, `_`, \
+             `.` or `-`, the first one a letter, digit or `_`"
+        ))),
+    }
+}
+
+/// Returns a tool error.
+fn failed(message: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(message)])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! How demo tools are described, and how their arguments are read.
+//!
+//! The input schema is the one source of truth for names and required arguments; types and
+//! ranges are checked where an argument is taken. Every complaint is `-32602`, names the
+//! argument and says what to pass instead.
+
+use std::{borrow::Cow, ops::RangeInclusive};
+
+use rmcp::{
+    ErrorData,
+    model::{CustomRequest, ErrorCode, JsonObject, Tool},
+};
+use serde_json::{Value, json};
+
+/// Returns a tool whose arguments are exactly `properties`.
+///
+/// `output` holds the properties of the structured result, all of them required.
+pub(super) fn describe(
+    name: &'static str,
+    title: &'static str,
+    description: impl Into<Cow<'static, str>>,
+    properties: JsonObject,
+    required: &[&str],
+    output: JsonObject,
+) -> Tool {
+    let promised: Vec<String> = output.keys().cloned().collect();
+    let input = object_schema(properties, json!(required));
+    let output = object_schema(output, json!(promised));
+    Tool::new(name, description, input).with_title(title).with_raw_output_schema(output.into())
+}
+
+/// Returns `value` as an object; for literals written with [`json!`].
+pub(super) fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
+    }
+}
+
+/// Finds the tool that a call names.
+///
+/// # Errors
+///
+/// `-32602` with the names of all tools.
+pub(super) fn find<'a>(tools: &'a [Tool], name: &str) -> Result<&'a Tool, ErrorData> {
+    tools.iter().find(|tool| tool.name == name).ok_or_else(|| {
+        let names: Vec<String> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+        invalid(format!("no tool is called `{name}`: use one of {}", names.join(", ")))
+    })
+}
+
+/// Returns the answer to a request that rmcp could not read as a known method.
+///
+/// Known methods arrive here too when their `params` have a wrong shape, for example
+/// `tools/call` with an array as `arguments`.
+pub(super) fn unreadable(request: &CustomRequest) -> ErrorData {
+    let method = request.method.as_str();
+    match method {
+        "tools/call" | "prompts/get" => invalid(format!(
+            "params of `{method}` are malformed: pass `name` as a string and `arguments` as an object"
+        )),
+        "resources/read" => {
+            invalid("params of `resources/read` are malformed: pass `uri` as a string".to_owned())
+        }
+        _ => ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("method `{method}` is not supported"),
+            None,
+        ),
+    }
+}
+
+/// Returns an invalid-params error.
+pub(super) fn invalid(message: String) -> ErrorData {
+    ErrorData::invalid_params(message, None)
+}
+
+/// The arguments of one call, checked for unknown and missing names.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    values: JsonObject,
+}
+
+impl Arguments {
+    /// Checks the names in `values` against the input schema of `tool`.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` for the first unknown or missing argument.
+    pub(super) fn check(tool: &Tool, values: Option<JsonObject>) -> Result<Self, ErrorData> {
+        let values = values.unwrap_or_default();
+        let known = tool.input_schema.get("properties").and_then(Value::as_object);
+        let is_known = |name: &str| known.is_some_and(|known| known.contains_key(name));
+        if let Some(name) = values.keys().find(|name| !is_known(name)) {
+            let names: Vec<String> =
+                known.into_iter().flatten().map(|(name, _)| format!("`{name}`")).collect();
+            let remedy = match names.is_empty() {
+                true => "pass no arguments".to_owned(),
+                false => format!("use {}", names.join(", ")),
+            };
+            return Err(invalid(format!(
+                "tool `{}` has no argument `{name}`: {remedy}",
+                tool.name
+            )));
+        }
+        let required = tool.input_schema.get("required").and_then(Value::as_array);
+        let missing = required
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .find(|name| !values.contains_key(*name));
+        match missing {
+            Some(name) => Err(invalid(format!(
+                "argument `{name}` of tool `{}` is missing: pass it, see the input schema",
+                tool.name
+            ))),
+            None => Ok(Self { values }),
+        }
+    }
+
+    /// Takes a text.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` when the argument is not a string.
+    pub(super) fn text(&mut self, name: &str) -> Result<String, ErrorData> {
+        match self.values.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            _ => Err(invalid(format!("argument `{name}` must be a string"))),
+        }
+    }
+
+    /// Takes a whole number within `range`, or `default` when the argument is absent.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` when the argument is not a whole number or lies outside the range.
+    pub(super) fn integer_or(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<i64>,
+        default: i64,
+    ) -> Result<i64, ErrorData> {
+        let Some(value) = self.values.remove(name) else {
+            return Ok(default);
+        };
+        value.as_i64().filter(|number| range.contains(number)).ok_or_else(|| {
+            let (least, most) = range.into_inner();
+            invalid(format!(
+                "argument `{name}` is {value}: pass a whole number from {least} to {most}"
+            ))
+        })
+    }
+}
+
+/// Returns the schema of a closed object.
+fn object_schema(properties: JsonObject, required: Value) -> JsonObject {
+    object(json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    }))
+}
