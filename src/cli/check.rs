@@ -1,0 +1,27 @@
+//! `metamcp check`: does a configuration say what it means?
+
+use std::path::{Path, PathBuf};
+
+use super::{CONFIG, Failed, output};
+use crate::config::{Config, load};
+
+/// Check a configuration file without starting anything
+///
+/// Exits with 0 when the file can be served from, and with 78 when it has a mistake: the message
+/// then names file, line and column, shows the text, and says what to write instead.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The configuration file
+    file: PathBuf,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let config = read(&args.file)?;
+    output::print(&format!("{}: ok, {} servers\n", args.file.display(), config.servers.len()));
+    Ok(())
+}
+
+/// Reads a configuration for any command.
+pub(super) fn read(path: &Path) -> Result<Config, Failed> {
+    load::file(path).map_err(|error| Failed::new(CONFIG, crate::report::chain(&error)))
+}

@@ -1,0 +1,27 @@
+//! `metamcp demo-server`: a small server to try things with.
+
+use super::{FAILED, Failed, USAGE};
+use crate::{demo::Demo, report::chain};
+
+/// Run a demonstration MCP server on standard input and output
+///
+/// Servers: clock (time, and who answers), scratch (a store with resources and prompts), patience
+/// (counts slowly, reports progress, can be cancelled). `metamcp serve` without a configuration
+/// runs all three.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// clock, scratch or patience
+    name: String,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let demo: Demo = args.name.parse().map_err(|error| Failed::new(USAGE, chain(&error)))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    let served = runtime.block_on(demo.serve());
+    // A reader that never reads would keep a blocking write, and so the runtime, waiting.
+    runtime.shutdown_background();
+    served.map_err(|error| Failed::new(FAILED, chain(&error)))
+}

@@ -1,0 +1,30 @@
+//! All printing. A reader that has gone away is no reason to fail.
+
+use std::io::Write as _;
+
+/// Prints to standard output as it is.
+pub(super) fn print(text: &str) {
+    let _reader_gone = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Prints to standard error as it is.
+pub(super) fn complain(text: &str) {
+    let _reader_gone = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Prints rows in aligned columns; the last column is not padded.
+pub(super) fn table<const N: usize>(rows: &[[String; N]]) {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            line.push_str(&format!("{cell:width$}  "));
+        }
+        print(&format!("{}\n", line.trim_end()));
+    }
+}

@@ -1,0 +1,102 @@
+//! `metamcp serve`: the service itself.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use super::{CONFIG, FAILED, Failed, check, output};
+use crate::{
+    config::{Config, Listen, Server, Service, Start, Transport},
+    daemon::{Daemon, Listeners},
+    demo::Demo,
+    name::ServerName,
+    report::chain,
+    systemd::{capabilities, listen::Inherited},
+    telemetry::log,
+};
+
+/// Run the service until it is told to stop
+///
+/// Serves on the sockets that systemd passes in, told apart by the names `http` and `control`, or
+/// on those that the configuration names. SIGHUP reads the configuration again, SIGTERM and ctrl-c
+/// finish what runs and stop.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The configuration file; without one, three demonstration servers are served
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub(super) fn run(args: Args) -> Result<(), Failed> {
+    // First of all, while the process has one thread: both change what threads inherit.
+    let inherited =
+        Inherited::take().map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
+    let n_dropped = capabilities::drop_all()
+        .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
+    let config = match &args.config {
+        Some(path) => check::read(path)?,
+        None => demonstration()?,
+    };
+    let log = log::start(config.service.log_level);
+    if n_dropped > 0 {
+        tracing::debug!(n_dropped, "capabilities dropped");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    runtime.block_on(async move {
+        let failed = |error: crate::daemon::StartError| {
+            Failed::new(FAILED, chain(&error)).hint(error.hint())
+        };
+        let listeners = Listeners::open(inherited, &config.listen).map_err(failed)?;
+        if !listeners.was_inherited() {
+            output::print(&welcome(&listeners, &config, args.config.is_none()));
+        }
+        Daemon::build(config, args.config, listeners, log).map_err(failed)?.run().await;
+        Ok(())
+    })
+}
+
+/// The configuration that is served without a file.
+fn demonstration() -> Result<Config, Failed> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failed::new(FAILED, format!("find this program itself: {error}")))?;
+    let program = program.to_string_lossy().into_owned();
+    let servers = Demo::ALL.into_iter().map(|demo| {
+        let name = ServerName::new(demo.name()).expect("our own names follow the grammar");
+        let transport = Transport::Stdio {
+            command: program.clone(),
+            args: vec!["demo-server".to_owned(), demo.name().to_owned()],
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        (name, Arc::new(Server { transport, start: Start::Eager }))
+    });
+    Ok(Config {
+        service: Service::default(),
+        listen: Listen::default(),
+        servers: servers.collect(),
+    })
+}
+
+/// What somebody who starts the service in a shell wants to know.
+fn welcome(listeners: &Listeners, config: &Config, is_demonstration: bool) -> String {
+    let mut text = String::new();
+    if is_demonstration {
+        text.push_str("No --config FILE: serving the demonstration servers.\n\n");
+    }
+    let names: Vec<&str> = config.servers.keys().map(ServerName::as_str).collect();
+    text.push_str(&format!("Servers:  {}\n", names.join(", ")));
+    for address in listeners.addresses() {
+        text.push_str(&format!("Clients:  http://{address}/\n"));
+    }
+    if let Some(socket) = listeners.own_socket() {
+        text.push_str(&format!("Control:  {}\n", socket.display()));
+    }
+    if let Some(address) = listeners.addresses().first() {
+        text.push_str(&format!(
+            "\nPaste into .mcp.json:\n\n{{\n  \"mcpServers\": {{\n    \"metamcp\": {{ \"type\": \"http\", \"url\": \"http://{address}/\" }}\n  }}\n}}\n\n"
+        ));
+    }
+    text.push_str("Stop with ctrl-c.\n");
+    text
+}

@@ -1,0 +1,74 @@
+//! Asks a running service over its control socket.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::UnixStream,
+    time,
+};
+
+use crate::protocol::Message;
+
+/// How long the service may take to answer. Ours: it answers from memory.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No service listens there.
+    #[error("no service answers at `{}`", path.display())]
+    Unreachable {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The service did not answer in time.
+    #[error("the service at `{}` did not answer within {} s", path.display(), PATIENCE.as_secs())]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The service refused.
+    #[error("the service refused: {0}")]
+    Refused(String),
+    /// What came back is not an answer.
+    #[error("the answer cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+}
+
+/// Asks for `method` and returns the result.
+///
+/// # Errors
+///
+/// [`ClientError`] when nobody listens, answers in time, or agrees.
+///
+/// # Cancel safety
+///
+/// Safe: the question may have been asked or not.
+pub async fn ask(path: &Path, method: &str) -> Result<Value, ClientError> {
+    let unreachable = |source| ClientError::Unreachable { path: path.to_owned(), source };
+    let exchange = async {
+        let mut stream = UnixStream::connect(path).await?;
+        let line = [Message::request(method, None).bytes(), &b"\n"[..]].concat();
+        stream.write_all(&line).await?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).await?;
+        if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
+    };
+    let answer = time::timeout(PATIENCE, exchange)
+        .await
+        .map_err(|_| ClientError::Silent { path: path.to_owned() })?
+        .map_err(unreachable)?;
+    let mut answer: Value = serde_json::from_str(&answer).map_err(ClientError::Unreadable)?;
+    match answer.get("error") {
+        Some(error) => Err(ClientError::Refused(error["message"].to_string())),
+        None => Ok(answer["result"].take()),
+    }
+}

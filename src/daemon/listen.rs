@@ -1,0 +1,197 @@
+//! The sockets to serve on: inherited ones, or our own when there are none.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    os::unix::{
+        fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+        net::{UnixListener as StdUnixListener, UnixStream},
+    },
+    path::{Path, PathBuf},
+};
+
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::{config::Listen, systemd::listen::Inherited};
+
+/// Where the control socket is for a service of the system. Source: design ruling 1.
+pub const SYSTEM_SOCKET: &str = "/run/metamcp/control.sock";
+
+/// The sockets that the service listens on.
+#[derive(Debug)]
+pub struct Listeners {
+    pub(super) http: Vec<TcpListener>,
+    pub(super) control: Vec<UnixListener>,
+    addresses: Vec<SocketAddr>,
+    /// The control socket that we made and remove again.
+    own_socket: Option<PathBuf>,
+    was_inherited: bool,
+}
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The TCP address cannot be listened on.
+    #[error("listen on {address}")]
+    Http {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another service listens on the control socket.
+    #[error("another metamcp already answers at `{}`", path.display())]
+    Running {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The control socket cannot be made.
+    #[error("make the control socket `{}`", path.display())]
+    Control {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The directory of the control socket belongs to somebody else.
+    #[error("the directory `{}` is not ours", path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An inherited socket cannot be used.
+    #[error("use an inherited socket")]
+    Inherited(#[source] io::Error),
+    /// Signals cannot be caught.
+    #[error("catch signals")]
+    Signals(#[source] io::Error),
+}
+
+impl StartError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Http { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+                "Another program listens there, perhaps metamcp itself: see `metamcp status`, or set `listen.http`."
+            }
+            Self::Http { .. } => "Check `listen.http`.",
+            Self::Running { .. } => {
+                "See `metamcp status`, or set `listen.control` and `listen.http` for a second one."
+            }
+            Self::Control { .. } | Self::Foreign { .. } => {
+                "Set `listen.control` to a path in a directory of your own."
+            }
+            Self::Inherited(_) | Self::Signals(_) => "Check the limits of the service.",
+        }
+    }
+}
+
+impl Listeners {
+    /// Takes the inherited sockets, and makes those that are missing.
+    ///
+    /// Under a service manager that passes sockets, a control socket that it does not pass is
+    /// made only if `listen.control` asks for it.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] names the address that cannot be used.
+    pub fn open(inherited: Inherited, listen: &Listen) -> Result<Self, StartError> {
+        let was_inherited = !inherited.is_empty();
+        let mut http = Vec::new();
+        for listener in inherited.http {
+            // They come blocking, and a blocking accept would stall a worker thread.
+            listener.set_nonblocking(true).map_err(StartError::Inherited)?;
+            http.push(TcpListener::from_std(listener).map_err(StartError::Inherited)?);
+        }
+        if http.is_empty() {
+            http.push(bind(listen.http)?);
+        }
+        let mut control = Vec::new();
+        for listener in inherited.control {
+            listener.set_nonblocking(true).map_err(StartError::Inherited)?;
+            control.push(UnixListener::from_std(listener).map_err(StartError::Inherited)?);
+        }
+        let mut own_socket = None;
+        let asked = listen.control.clone().or_else(|| (!was_inherited).then(default_socket));
+        if control.is_empty()
+            && let Some(path) = asked
+        {
+            control.push(make_socket(&path)?);
+            own_socket = Some(path);
+        }
+        let addresses = http.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+        Ok(Self { http, control, addresses, own_socket, was_inherited })
+    }
+
+    /// Returns the TCP addresses.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Returns the control socket that we made, if any.
+    pub fn own_socket(&self) -> Option<&Path> {
+        self.own_socket.as_deref()
+    }
+
+    /// Tells whether a service manager passed sockets.
+    pub fn was_inherited(&self) -> bool {
+        self.was_inherited
+    }
+
+    /// Removes what we made.
+    pub(super) fn clean_up(&self) {
+        if let Some(path) = &self.own_socket
+            && let Err(error) = fs::remove_file(path)
+        {
+            tracing::debug!(%error, "control socket not removed");
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let failed = |source| StartError::Http { address, source };
+    let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    TcpListener::from_std(listener).map_err(failed)
+}
+
+/// Returns where the control socket of a service without socket units is: for root the system's
+/// place, else the user's runtime directory.
+pub fn default_socket() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return SYSTEM_SOCKET.into();
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(directory) => Path::new(&directory).join("metamcp/control.sock"),
+        None => {
+            let user = rustix::process::geteuid().as_raw();
+            std::env::temp_dir().join(format!("metamcp-{user}/control.sock"))
+        }
+    }
+}
+
+/// Makes the control socket, for our own user alone. A socket that nobody answers at is left
+/// over from a service that was killed, and is replaced.
+fn make_socket(path: &Path) -> Result<UnixListener, StartError> {
+    let failed = |source| StartError::Control { path: path.to_owned(), source };
+    if let Some(directory) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+        let owner = fs::metadata(directory).map_err(failed)?.uid();
+        let user = rustix::process::geteuid();
+        // Somebody else's directory under /tmp could hold anything.
+        if owner != user.as_raw() && owner != 0 {
+            return Err(StartError::Foreign { path: directory.to_owned() });
+        }
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(StartError::Running { path: path.to_owned() });
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = StdUnixListener::bind(path).map_err(failed)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    UnixListener::from_std(listener).map_err(failed)
+}

@@ -1,0 +1,201 @@
+//! The service from its start to its end.
+//!
+//! ```text
+//!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP ──▶ reload ──┐
+//!                                             │◀──────────────────────┘
+//!                                             └── SIGTERM ─▶ STOPPING=1, stop accepting,
+//!                                                            drain, hurry, close servers
+//! ```
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use tokio::time::{self, Instant, MissedTickBehavior};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    catalog::Catalog,
+    config::{Config, defaults},
+    connection::Dialer,
+    control,
+    ingress::{self, Edge},
+    pool::Pool,
+    status::Board,
+    systemd::notify,
+    telemetry::{liveness::Liveness, log::LogControl},
+    view::Views,
+};
+
+pub mod listen;
+mod reload;
+mod signals;
+
+pub use listen::{Listeners, StartError};
+use signals::{Signal, Signals};
+
+/// How long requests may take to end when they were told to hurry. Ours.
+const HURRY: Duration = Duration::from_secs(1);
+
+/// How long the servers may take to leave: the ladder's 1,550 ms or the upstream's goodbye,
+/// whichever is longer, and some slack.
+const FAREWELL: Duration = Duration::from_secs(4);
+
+/// The service, built and listening.
+#[derive(Debug)]
+pub struct Daemon {
+    source: Option<PathBuf>,
+    log: LogControl,
+    pool: Arc<Pool>,
+    views: Arc<Views>,
+    board: Arc<Board>,
+    liveness: Arc<Liveness>,
+    listeners: Listeners,
+    signals: Signals,
+    /// Appended to the status line: what an operator should know.
+    notice: Option<String>,
+}
+
+impl Daemon {
+    /// Puts the service together. Clients that connect from now on wait in the backlog.
+    ///
+    /// `source` is the file that a reload reads again.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] when signals cannot be caught.
+    pub fn build(
+        config: Config,
+        source: Option<PathBuf>,
+        listeners: Listeners,
+        log: LogControl,
+    ) -> Result<Self, StartError> {
+        // Caught before READY=1: systemd looks for a handler of SIGHUP then.
+        let signals = Signals::catch().map_err(StartError::Signals)?;
+        let config = Arc::new(config);
+        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        let tasks = TaskTracker::new();
+        let dialer = Dialer::new(credentials, tasks.clone());
+        let pool = Arc::new(Pool::new(dialer, &config));
+        let catalog = Catalog::new(Arc::clone(&pool), tasks);
+        let views = Arc::new(Views::new(Arc::clone(&pool), catalog, config));
+        let liveness = Liveness::new();
+        let board = Board::new(Arc::clone(&pool), Arc::clone(&liveness));
+        Ok(Self { source, log, pool, views, board, liveness, listeners, signals, notice: None })
+    }
+
+    /// Serves until a signal asks to stop, and leaves nothing behind.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: dropped halfway, children may be left behind.
+    pub async fn run(mut self) {
+        let warm_up = Arc::clone(&self.pool);
+        tokio::select! {
+            () = warm_up.warm_up() => {}
+            () = self.signals.stop() => {
+                notify::stopping("stopping before it was ready");
+                return self.pool.close().await;
+            }
+        }
+        let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
+        let clients = self.accept(&stop, &hurry);
+        self.board.serving(true);
+        notify::ready(&self.status_line());
+        tracing::info!(status = self.status_line(), "serving");
+        self.watch_over().await;
+        self.shut_down(stop, hurry, clients).await;
+    }
+
+    /// Starts to accept on every listener.
+    fn accept(&mut self, stop: &CancellationToken, hurry: &CancellationToken) -> TaskTracker {
+        let clients = TaskTracker::new();
+        let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
+        let edge = Edge::new(views, board, hurry.clone());
+        for listener in std::mem::take(&mut self.listeners.http) {
+            let pulse = self.liveness.pulse("http accept loop");
+            let (edge, stop) = (Arc::clone(&edge), stop.clone());
+            clients.spawn(ingress::serve(listener, edge, pulse, stop, clients.clone()));
+        }
+        for listener in std::mem::take(&mut self.listeners.control) {
+            let pulse = self.liveness.pulse("control accept loop");
+            let (board, stop) = (Arc::clone(&self.board), stop.clone());
+            clients.spawn(control::serve(listener, board, pulse, stop, clients.clone()));
+        }
+        clients
+    }
+
+    /// The main loop: signals, the status line, the watchdog.
+    async fn watch_over(&mut self) {
+        let mut heartbeat = time::interval(defaults::PULSE);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Half the time that the watchdog allows: one late beat is no reason to be killed.
+        let watchdog = notify::watchdog().map(|patience| patience / 2);
+        let mut fed = Instant::now();
+        let pulse = self.liveness.pulse("main loop");
+        let mut shown = self.status_line();
+        loop {
+            tokio::select! {
+                signal = self.signals.next() => match signal {
+                    Signal::Stop => return,
+                    Signal::Reload => {
+                        self.reload();
+                        shown = self.status_line();
+                    }
+                },
+                _ = heartbeat.tick() => {}
+            }
+            pulse.beat();
+            let line = self.status_line();
+            if line != shown {
+                notify::status(&line);
+                shown = line;
+            }
+            if watchdog.is_some_and(|period| fed.elapsed() + defaults::PULSE >= period) {
+                let stuck = self.board.stuck();
+                if stuck.is_empty() {
+                    notify::alive();
+                    fed = Instant::now();
+                } else {
+                    tracing::error!(?stuck, "a loop does not turn: the watchdog is not fed");
+                }
+            }
+        }
+    }
+
+    async fn shut_down(
+        &mut self,
+        stop: CancellationToken,
+        hurry: CancellationToken,
+        clients: TaskTracker,
+    ) {
+        let patience = self.views.config().service.shutdown_timeout;
+        notify::stopping("finishing running requests");
+        tracing::info!("stopping");
+        self.board.serving(false);
+        stop.cancel();
+        clients.close();
+        tokio::select! {
+            drained = time::timeout(patience, clients.wait()) => {
+                if drained.is_err() {
+                    tracing::warn!(n_connections = clients.len(), "requests are cut off");
+                }
+            }
+            () = self.signals.stop() => tracing::warn!("asked twice: requests are cut off"),
+        }
+        hurry.cancel();
+        let _cut_off = time::timeout(HURRY, clients.wait()).await;
+        notify::stopping("closing servers");
+        if time::timeout(FAREWELL, self.pool.close()).await.is_err() {
+            tracing::error!("some servers did not leave in time");
+        }
+        self.listeners.clean_up();
+        tracing::info!("stopped");
+    }
+
+    fn status_line(&self) -> String {
+        let line = self.board.status().line();
+        match &self.notice {
+            Some(notice) => format!("{line}; {notice}"),
+            None => line,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Reads the configuration again: what did not change is not touched.
+
+use std::sync::Arc;
+
+use super::Daemon;
+use crate::{
+    config::{diff::ServerDiff, load},
+    report::chain,
+    systemd::notify,
+};
+
+impl Daemon {
+    /// Applies the configuration file as it is now, or keeps the old one when it has a mistake.
+    pub(super) fn reload(&mut self) {
+        notify::reloading();
+        self.notice = self.replace_config().err();
+        notify::ready(&self.status_line());
+    }
+
+    fn replace_config(&self) -> Result<(), String> {
+        let Some(path) = &self.source else {
+            tracing::info!("nothing to reload: there is no configuration file");
+            return Ok(());
+        };
+        let new = load::file(path).map_err(|error| {
+            let text = chain(&error);
+            tracing::error!(error = text, "configuration refused, the old one stays in force");
+            let first_line = text.lines().next().unwrap_or_default();
+            format!("configuration refused: {first_line}")
+        })?;
+        let old = self.views.config();
+        if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
+            tracing::warn!("new addresses take effect with the next restart");
+        }
+        let diff = ServerDiff::between(&old, &new);
+        tracing::info!(
+            added = ?diff.added, removed = ?diff.removed, changed = ?diff.changed,
+            "configuration reloaded"
+        );
+        self.log.set(new.service.log_level);
+        self.pool.apply(&diff, &new, old.service.max_total_timeout);
+        self.views.apply(Arc::new(new));
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Signals as events.
+
+use std::io;
+
+use tokio::signal::unix::{self, SignalKind};
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// SIGTERM or SIGINT.
+    Stop,
+    /// SIGHUP.
+    Reload,
+}
+
+/// The signals that are caught.
+#[derive(Debug)]
+pub(super) struct Signals {
+    terminate: unix::Signal,
+    interrupt: unix::Signal,
+    hang_up: unix::Signal,
+}
+
+impl Signals {
+    pub(super) fn catch() -> io::Result<Self> {
+        Ok(Self {
+            terminate: unix::signal(SignalKind::terminate())?,
+            interrupt: unix::signal(SignalKind::interrupt())?,
+            hang_up: unix::signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next signal. Several of a kind that come close together count once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal::Stop,
+            _ = self.interrupt.recv() => Signal::Stop,
+            _ = self.hang_up.recv() => Signal::Reload,
+        }
+    }
+
+    /// Waits for a signal that asks to stop.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn stop(&mut self) {
+        while self.next().await != Signal::Stop {}
+    }
+}
