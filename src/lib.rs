@@ -1,4 +1,83 @@
 //! metamcp: one service per host that runs each MCP server once and serves it to every client.
+//!
+//! This page is the architecture. `metamcp --help` is the manual, the README the way in.
+//!
+//! # The idea
+//!
+//! > One live connection per MCP server, owned by the host, shared by every client.
+//!
+//! Every session of an MCP client starts its own copy of every server. Here a *server* is declared
+//! once, *connected* once, and what clients see at a path is only a *view* over the connections.
+//!
+//! ```text
+//!  clients              ingress            view           call ── pool ── connection ── server
+//!  Claude Code, Cursor ─┐                 direct ┐          │       │         │
+//!  Codex, Inspector ────┼─ HTTP :12011 ───       ├──────────┤     slot      mux ─ stdio ─ child
+//!  anything with curl ──┘                 passthrough ┘   replay  generation └── HTTP ── upstream
+//!  metamcp status ────── control.sock ─── control ── status
+//! ```
+//!
+//! # One request
+//!
+//! A client POSTs `tools/call` for `git__log`.
+//!
+//! 1. [`ingress`] checks host, origin and size, and has the body scanned by
+//!    [`protocol::Message::parse`]. The scan finds the few values that hops rewrite; the message is
+//!    never turned into a model, so nothing that we do not know is lost.
+//! 2. [`view`] finds the server by the name, and renames the tool to `log`.
+//! 3. [`call::Exchange`] asks the [`pool::Slot`] for its connection. The slot dials if there is none:
+//!    one dial, however many wait for it ([`single_flight`]).
+//! 4. [`connection::Connection::call`] gives the request an id that is unique on the connection, and
+//!    its progress token too, remembers who waits, and hands it to the link: the pipe of a
+//!    [`child`], or a POST with the one pinned session.
+//! 5. The link's reader finds who waits by the id of the answer. The id that the client chose is
+//!    put back, byte for byte, and the answer goes out: as JSON when it comes soon, else as an event
+//!    stream with progress and signs of life.
+//!
+//! A client that goes away drops its reply, and with it everything down to the waiter; the server
+//! gets a cancellation. A server that goes away fails its waiters, each with its own id.
+//!
+//! # The modules, in reading order
+//!
+//! A module uses those above it and never one below; `tests/layering.rs` holds that.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`name`] | server names and their grammar |
+//! | [`backoff`] | pauses between attempts |
+//! | [`report`] | an error and its causes on one line |
+//! | [`single_flight`] | work that is done once for all who want it |
+//! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
+//! | [`config`] | the TOML file, its defaults and its diagnostics |
+//! | [`systemd`] | inherited sockets, notices, capabilities |
+//! | [`telemetry`] | logs, and marks that the loops turn |
+//! | [`child`] | processes: start, drain, see off |
+//! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
+//! | [`pool`] | one slot per server: its connection and the dial that makes it |
+//! | [`call`] | the only way from a request to a server, with the one safe replay |
+//! | [`catalog`] | what all servers offer |
+//! | [`view`] | what a client sees: all servers merged, or one as it is |
+//! | [`status`] | what the service tells about itself |
+//! | [`ingress`] | the HTTP edge |
+//! | [`control`] | the control socket |
+//! | [`demo`] | three demonstration servers, built on rmcp |
+//! | [`daemon`] | the service from its start to its end |
+//! | [`cli`] | the command line |
+//!
+//! # Invariants
+//!
+//! - `protocol` and `config` know no transport, no clock and no task.
+//! - Only `child::process` starts processes. Every child has a process group of its own and is seen
+//!   off with it; its standard error is always read.
+//! - Only `connection` writes to a server, and only `call` and `catalog` ask it to.
+//! - An id is never used twice on a connection, so an answer cannot reach anybody but its asker.
+//! - A request is sent a second time only if it provably was not executed
+//!   ([`connection::Failure::is_unexecuted`]).
+//! - Only `ingress` chooses an HTTP status.
+//! - Every queue, body, wait and retry has a bound with a name in [`config::defaults`].
+//! - No lock is held across an await. Every task has an owner that waits for it.
+//! - READY=1 is sent after the first accept loop runs; the watchdog is fed only while all loops turn.
+//! - A literal value of `env` or `headers` is never printed, a referenced one not even by a child.
 
 pub mod backoff;
 pub mod call;

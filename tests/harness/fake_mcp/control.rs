@@ -1,0 +1,161 @@
+//! The control routes of the HTTP transport, for the test and for nobody else.
+//!
+//! | route | effect |
+//! |---|---|
+//! | `GET /control/log?NAME=N&…` | what happened, once each named count is at least N |
+//! | `POST /control/forget` | drops all sessions, as a restart does |
+//! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
+//! | `POST /control/hang?n=1` | the next n POSTs wait for `/control/resume` |
+//! | `POST /control/resume` | lets them go on |
+//! | `POST /control/push` | writes the body to all GET streams, verbatim |
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use http_body_util::BodyExt;
+use hyper::{HeaderMap, Method, Request, StatusCode, body::Incoming};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::{
+    fake::Fake,
+    http::{Answer, Server, json_answer, not_allowed},
+};
+
+/// What the test has ordered for the next POSTs.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    orders: Mutex<Orders>,
+    resumed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Orders {
+    status: Option<StatusCode>,
+    n_status: u64,
+    n_hang: u64,
+    last_headers: BTreeMap<String, String>,
+}
+
+impl Control {
+    /// Remembers the headers of a POST.
+    pub(crate) fn note_post(&self, headers: &HeaderMap) {
+        self.orders().last_headers = headers
+            .iter()
+            .map(|(name, value)| {
+                (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into())
+            })
+            .collect();
+    }
+
+    /// Returns the status that was ordered for this POST.
+    pub(crate) fn take_status(&self) -> Option<StatusCode> {
+        let mut orders = self.orders();
+        orders.n_status = orders.n_status.checked_sub(1)?;
+        orders.status
+    }
+
+    /// Waits if this POST was ordered to hang.
+    pub(crate) async fn hang(&self, fake: &Fake) {
+        let resumed = {
+            let mut orders = self.orders();
+            let Some(n_left) = orders.n_hang.checked_sub(1) else { return };
+            orders.n_hang = n_left;
+            self.resumed.notified()
+        };
+        fake.count("hung");
+        resumed.await;
+    }
+
+    fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers a control route.
+pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incoming>) -> Answer {
+    let query = numbers(request.uri().query().unwrap_or_default());
+    let number = |name: &str, default| query.get(name).copied().unwrap_or(default);
+    let (fake, control) = (&server.fake, &server.control);
+    let is_post = request.method() == Method::POST;
+    let told = match (is_post, route) {
+        (false, "log") => {
+            fake.reached(|state| {
+                query.iter().all(|(name, least)| {
+                    state.counts.get(name.as_str()).copied().unwrap_or_default() >= *least
+                })
+            })
+            .await;
+            log(server)
+        }
+        (true, "forget") => {
+            let sessions = std::mem::take(&mut fake.state().sessions);
+            for session in sessions.values() {
+                session.closed.cancel();
+            }
+            json!({ "forgotten": sessions.len() })
+        }
+        (true, "status") => {
+            let code = number("code", 503);
+            let status = u16::try_from(code).ok().and_then(|code| StatusCode::from_u16(code).ok());
+            let mut orders = control.orders();
+            orders.status = status;
+            orders.n_status = number("n", 1);
+            json!({ "code": code, "n": orders.n_status })
+        }
+        (true, "hang") => {
+            let n_posts = number("n", 1);
+            control.orders().n_hang = n_posts;
+            json!({ "n": n_posts })
+        }
+        (true, "resume") => {
+            control.orders().n_hang = 0;
+            control.resumed.notify_waiters();
+            json!({})
+        }
+        (true, "push") => {
+            let body = request.into_body().collect().await;
+            let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+            let n_streams = fake.broadcast(&String::from_utf8_lossy(&body), None).await;
+            json!({ "streams": n_streams })
+        }
+        _ => return not_allowed(),
+    };
+    json_answer(StatusCode::OK, told)
+}
+
+/// Returns everything that happened.
+fn log(server: &Server) -> Value {
+    let last_headers = server.control.orders().last_headers.clone();
+    let state = server.fake.state();
+    let sessions: Vec<&String> = state.sessions.keys().collect();
+    let n_streams = state.sessions.values().filter(|session| session.stream.is_some()).count();
+    let count = |name: &str| state.counts.get(name).copied().unwrap_or_default();
+    json!({
+        "pid": std::process::id(),
+        "initializes": count("initializes"),
+        "sessions": sessions,
+        "sessions_minted": count("sessions_minted"),
+        "deletes": count("deletes"),
+        "gets": count("gets"),
+        "streams": count("streams"),
+        "streams_ended": count("streams_ended"),
+        "streams_open": n_streams,
+        "posts": count("posts"),
+        "hung": count("hung"),
+        "calls": count("calls"),
+        "requests": state.seen.methods,
+        "last_headers": last_headers,
+    })
+}
+
+/// Reads `name=number` pairs; anything else is ignored.
+fn numbers(query: &str) -> BTreeMap<String, u64> {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
+        .collect()
+}

@@ -1,0 +1,85 @@
+//! Newline-delimited messages on standard input and output.
+
+use std::{io, sync::Arc};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    sync::mpsc,
+};
+
+use crate::{
+    exit,
+    fake::Fake,
+    message::{Fault, Message, quoted},
+    wire::{Wire, Write},
+};
+
+/// How often the end of the input gives way to the tasks that were started before it.
+const FINAL_YIELDS: usize = 64;
+
+/// Serves until the input ends.
+pub(crate) async fn serve(fake: Arc<Fake>) -> io::Result<()> {
+    let (wire, writes) = Wire::new();
+    fake.tasks.spawn(write(fake.clone(), writes));
+    let mut reader = BufReader::new(tokio::io::stdin());
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).await? > 0 {
+        receive(&fake, &line, &wire).await;
+        line.clear();
+    }
+    fake.log("eof", "");
+    if fake.options.no_eof_exit {
+        return std::future::pending().await;
+    }
+    // Calls that need not wait have their answers queued by then; the exit follows them.
+    for _ in 0..FINAL_YIELDS {
+        tokio::task::yield_now().await;
+    }
+    wire.send(Write::Exit(0)).await;
+    std::future::pending().await
+}
+
+async fn receive(fake: &Arc<Fake>, line: &[u8], wire: &Wire) {
+    match serde_json::from_slice::<Message<'_>>(line) {
+        Ok(message) => fake.receive(&message, None, wire),
+        Err(_) => {
+            fake.unreadable();
+            let answer = Fault::new(-32700, "Parse error").answer("null");
+            wire.send(Write::Answer(answer)).await;
+        }
+    }
+}
+
+/// Writes what is queued: the only task that touches standard output.
+///
+/// A client that has stopped reading for good ends the process, unless it is told to stay.
+async fn write(fake: Arc<Fake>, writes: mpsc::Receiver<Write>) {
+    let Err(error) = write_all(&fake, writes).await else { return };
+    fake.log("unwritable", &format!(r#","error":{}"#, quoted(&error.to_string())));
+    if !fake.options.no_eof_exit {
+        exit(&fake, 1);
+    }
+}
+
+async fn write_all(fake: &Fake, mut writes: mpsc::Receiver<Write>) -> io::Result<()> {
+    let mut stdout = tokio::io::stdout();
+    while let Some(write) = writes.recv().await {
+        let (bytes, code) = match write {
+            Write::Answer(line) | Write::Aside(line) | Write::Noise(line) => {
+                (format!("{line}\n").into_bytes(), None)
+            }
+            Write::Partial { message, n_bytes } => {
+                let mut bytes = format!("{message}\n").into_bytes();
+                bytes.truncate(n_bytes);
+                (bytes, Some(1))
+            }
+            Write::Exit(code) => (Vec::new(), Some(code)),
+        };
+        stdout.write_all(&bytes).await?;
+        stdout.flush().await?;
+        if let Some(code) = code {
+            exit(fake, code);
+        }
+    }
+    Ok(())
+}

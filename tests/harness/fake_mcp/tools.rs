@@ -1,0 +1,358 @@
+//! The tools: each does one thing that a test cannot get from a real server.
+
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    fake::{Call, Fake, State},
+    message::{self, Fault, Members, quoted},
+    wire::Write,
+};
+
+/// Name, description, properties and required arguments of every tool.
+const TOOLS: &[(&str, &str, &str, &[&str])] = &[
+    (
+        "ask",
+        "Sends a request to the client and returns its answer.",
+        r#"{"method":{"type":"string"},"params":{}}"#,
+        &["method"],
+    ),
+    ("bytes", "Returns a text of n bytes.", r#"{"n":{"type":"integer"}}"#, &["n"]),
+    (
+        "crash_at",
+        "Writes the first bytes of its answer and exits.",
+        r#"{"byte":{"type":"integer"}}"#,
+        &["byte"],
+    ),
+    ("duplicate", "Answers twice.", "{}", &[]),
+    ("echo", "Returns `value`, byte for byte.", r#"{"value":{}}"#, &["value"]),
+    (
+        "emit",
+        "Sends `message` verbatim to whoever listens, then answers.",
+        r#"{"message":{"type":"string"}}"#,
+        &["message"],
+    ),
+    ("env", "Returns an environment variable or null.", r#"{"name":{"type":"string"}}"#, &["name"]),
+    ("environ", "Returns the names of all environment variables.", "{}", &[]),
+    ("exit", "Exits without answering.", r#"{"code":{"type":"integer"}}"#, &["code"]),
+    ("flip_tools", "Adds a tool and sends notifications/tools/list_changed.", "{}", &[]),
+    (
+        "grandchild",
+        "Starts a process that sleeps for ever and tells its id.",
+        r#"{"inherit":{"type":"boolean","description":"Let it keep our pipes open."}}"#,
+        &[],
+    ),
+    (
+        "held",
+        "Returns what is held, once at least so many calls are.",
+        r#"{"at_least":{"type":"integer"}}"#,
+        &[],
+    ),
+    (
+        "hold",
+        "Answers when `release` is called with the same key.",
+        r#"{"key":{"type":"string"}}"#,
+        &["key"],
+    ),
+    ("late", "Answers only after it has been cancelled.", r#"{"key":{"type":"string"}}"#, &["key"]),
+    (
+        "meet",
+        "Answers when n calls have met: all of them, the last to arrive first.",
+        r#"{"n":{"type":"integer"},"value":{}}"#,
+        &["n", "value"],
+    ),
+    (
+        "noise",
+        "Writes lines that are no JSON on standard output, then answers.",
+        r#"{"lines":{"type":"integer"}}"#,
+        &["lines"],
+    ),
+    (
+        "progress",
+        "Reports progress for each step, then answers; `n` tells calls apart.",
+        r#"{"steps":{"type":"integer"},"n":{"type":"integer"}}"#,
+        &["steps"],
+    ),
+    (
+        "raw",
+        "Answers with `result` as the verbatim text of the result.",
+        r#"{"result":{"type":"string"}}"#,
+        &["result"],
+    ),
+    ("release", "Answers all calls held under a key.", r#"{"key":{"type":"string"}}"#, &["key"]),
+    (
+        "rpc_error",
+        "Answers with a JSON-RPC error.",
+        r#"{"code":{"type":"integer"},"message":{"type":"string"},"data":{}}"#,
+        &["code", "message"],
+    ),
+    (
+        "seen",
+        "Returns what arrived, once at least so many were cancelled or have met.",
+        r#"{"cancelled":{"type":"integer"},"meeting":{"type":"integer"}}"#,
+        &[],
+    ),
+    (
+        "stderr",
+        "Writes lines on standard error, then answers.",
+        r#"{"lines":{"type":"integer"},"text":{"type":"string"}}"#,
+        &["lines"],
+    ),
+    ("tool_error", "Answers with isError.", "{}", &[]),
+    ("whoami", "Returns process id, number of tool calls and session.", "{}", &[]),
+];
+
+/// How a call continues once its arguments are read.
+enum Next {
+    Answer(String),
+    Twice(String),
+    Late(String),
+    Meet {
+        n_calls: usize,
+        value: String,
+    },
+    Hold(String),
+    /// Nothing is left to do but to write this.
+    Last(Write),
+}
+
+/// Returns the descriptions of all tools.
+pub(crate) fn list(fake: &Fake) -> Vec<Value> {
+    let describe = |name: &str, description: &str, properties: &str, required: &[&str]| {
+        let properties: Value = serde_json::from_str(properties).expect("the table holds JSON");
+        json!({
+            "name": name,
+            "description": description,
+            "inputSchema": {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            },
+        })
+    };
+    let mut tools: Vec<Value> = TOOLS
+        .iter()
+        .map(|(name, description, properties, required)| {
+            describe(name, description, properties, required)
+        })
+        .collect();
+    for number in 1..=fake.state().n_extra_tools {
+        tools.push(describe(&format!("extra_{number}"), "Added by `flip_tools`.", "{}", &[]));
+    }
+    if fake.options.bad_tool {
+        tools.push(json!({ "name": "bad", "description": "Has no input schema." }));
+    }
+    tools
+}
+
+/// Calls a tool.
+pub(crate) async fn run(call: Call, params: &Members) {
+    call.fake.count("calls");
+    let arguments = Members::read(params.raw("arguments"));
+    let next = match params.required::<String>("name") {
+        Ok(name) => next(&call, &name, &arguments).await,
+        Err(fault) => Err(fault),
+    };
+    match next {
+        Ok(Next::Answer(result)) => call.result(&result).await,
+        Ok(Next::Twice(result)) => {
+            call.send(&result).await;
+            call.send(&result).await;
+        }
+        Ok(Next::Late(result)) => {
+            call.cancelled.cancelled().await;
+            call.send(&result).await;
+        }
+        Ok(Next::Meet { n_calls, value }) => call.fake.clone().meet(call, n_calls, value).await,
+        Ok(Next::Hold(key)) => call.fake.clone().hold(call, key),
+        Ok(Next::Last(write)) => call.wire.send(write).await,
+        Err(fault) => call.error(&fault).await,
+    }
+}
+
+async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Fault> {
+    let fake = &call.fake;
+    let answer = |data: &str| Ok(Next::Answer(message::told(data)));
+    match name {
+        "ask" => {
+            let method: String = arguments.required("method")?;
+            let params = arguments.raw("params").unwrap_or(default_params(&method));
+            answer(&fake.ask(&call.wire, &method, params).await)
+        }
+        "bytes" => Ok(Next::Answer(text(&"x".repeat(arguments.required("n")?)))),
+        "crash_at" => {
+            let message = call.message(&text("this answer is cut short"));
+            Ok(Next::Last(Write::Partial { message, n_bytes: arguments.required("byte")? }))
+        }
+        "duplicate" => Ok(Next::Twice(text("twice"))),
+        "echo" => {
+            let value: Box<RawValue> = arguments.required("value")?;
+            Ok(Next::Answer(message::structured(value.get(), &format!(r#"{{"value":{value}}}"#))))
+        }
+        "emit" => {
+            let message: String = arguments.required("message")?;
+            let n_listeners = fake.broadcast(&message, Some(&call.wire)).await;
+            answer(&json!({ "listeners": n_listeners }).to_string())
+        }
+        "env" => {
+            let name: String = arguments.required("name")?;
+            let value = std::env::var_os(&name).map(|value| value.to_string_lossy().into_owned());
+            answer(&json!({ "name": name, "value": value }).to_string())
+        }
+        "environ" => {
+            let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            answer(&json!({ "names": names }).to_string())
+        }
+        "exit" => Ok(Next::Last(Write::Exit(arguments.required("code")?))),
+        "flip_tools" => {
+            let n_extra_tools = {
+                let mut state = fake.state();
+                state.n_extra_tools += 1;
+                state.n_extra_tools
+            };
+            let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+            fake.broadcast(changed, Some(&call.wire)).await;
+            answer(&json!({ "added": format!("extra_{n_extra_tools}") }).to_string())
+        }
+        "grandchild" => {
+            let inherits = arguments.optional("inherit")?.unwrap_or(false);
+            let pid = start_grandchild(inherits)
+                .map_err(|error| Fault::new(-32603, format!("start `sleep`: {error}")))?;
+            answer(&json!({ "pid": pid }).to_string())
+        }
+        "held" => {
+            let least: usize = arguments.optional("at_least")?.unwrap_or(0);
+            wait(call, |state| state.n_held() >= least).await;
+            answer(&fake.state().held())
+        }
+        "hold" => Ok(Next::Hold(arguments.required("key")?)),
+        "late" => Ok(Next::Late(keyed(&arguments.required::<String>("key")?))),
+        "meet" => {
+            let value: Box<RawValue> = arguments.required("value")?;
+            Ok(Next::Meet { n_calls: arguments.required("n")?, value: value.get().to_owned() })
+        }
+        "noise" => {
+            let n_lines: u64 = arguments.required("lines")?;
+            for number in 1..=n_lines {
+                let line = format!("noise {number}: this is not JSON");
+                call.wire.send(Write::Noise(line)).await;
+            }
+            answer(&json!({ "lines": n_lines }).to_string())
+        }
+        "progress" => progress(call, arguments).await,
+        "raw" => Ok(Next::Answer(arguments.required("result")?)),
+        "release" => {
+            let key: String = arguments.required("key")?;
+            let n_released = fake.release(&key).await;
+            answer(&json!({ "key": key, "released": n_released }).to_string())
+        }
+        "rpc_error" => Err(Fault {
+            code: arguments.required("code")?,
+            message: arguments.required("message")?,
+            data: arguments.raw("data").map(str::to_owned),
+        }),
+        "seen" => {
+            let n_cancelled: usize = arguments.optional("cancelled")?.unwrap_or(0);
+            let n_meeting: usize = arguments.optional("meeting")?.unwrap_or(0);
+            wait(call, |state| {
+                state.n_cancelled() >= n_cancelled && state.n_meeting() >= n_meeting
+            })
+            .await;
+            answer(&fake.state().summary())
+        }
+        "stderr" => {
+            let n_lines: usize = arguments.required("lines")?;
+            let line = arguments.optional("text")?.unwrap_or_else(|| "a line".to_owned());
+            let mut stderr = tokio::io::stderr();
+            stderr.write_all(format!("{line}\n").repeat(n_lines).as_bytes()).await.ok();
+            stderr.flush().await.ok();
+            answer(&json!({ "lines": n_lines }).to_string())
+        }
+        "tool_error" => {
+            let result = r#"{"content":[{"type":"text","text":"the tool failed"}],"isError":true}"#;
+            Ok(Next::Answer(result.to_owned()))
+        }
+        "whoami" => {
+            let mut identity = json!({
+                "pid": std::process::id(),
+                "calls": fake.state().counts.get("calls"),
+            });
+            if let Some(session) = &call.session {
+                identity["session"] = json!(session);
+            }
+            answer(&identity.to_string())
+        }
+        _ if is_extra(fake, name) => answer(&json!({ "tool": name }).to_string()),
+        _ => Err(Fault::invalid(format!("Unknown tool: {name}"))),
+    }
+}
+
+/// Reports each step with the caller's token, then answers.
+async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Steps(u64);
+    let Steps(n_steps) = arguments.required("steps")?;
+    let n: i64 = arguments.optional("n")?.unwrap_or(0);
+    if let Some(token) = &call.progress_token {
+        for step in 1..=n_steps {
+            let message = quoted(&format!("call {n}, step {step}"));
+            call.wire
+                .send(Write::Aside(format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{step},"total":{n_steps},"message":{message}}}}}"#
+                )))
+                .await;
+        }
+    }
+    Ok(Next::Answer(message::told(&json!({ "steps": n_steps, "n": n }).to_string())))
+}
+
+/// Waits until the state is as wanted or the call is cancelled.
+async fn wait(call: &Call, is_reached: impl Fn(&State) -> bool) {
+    tokio::select! {
+        () = call.fake.reached(is_reached) => {}
+        () = call.cancelled.cancelled() => {}
+    }
+}
+
+/// Returns valid parameters for the requests that a server may send.
+fn default_params(method: &str) -> &'static str {
+    match method {
+        "sampling/createMessage" => {
+            r#"{"messages":[{"role":"user","content":{"type":"text","text":"hello"}}],"maxTokens":16}"#
+        }
+        "elicitation/create" => {
+            r#"{"message":"your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#
+        }
+        _ => "{}",
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a fake server may start what it likes")]
+fn start_grandchild(inherits: bool) -> std::io::Result<u32> {
+    let mut command = Command::new("sleep");
+    command.arg("infinity").stdin(Stdio::null());
+    if !inherits {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+    }
+    Ok(command.spawn()?.id())
+}
+
+fn is_extra(fake: &Fake, name: &str) -> bool {
+    let number = name.strip_prefix("extra_").and_then(|number| number.parse().ok());
+    number.is_some_and(|number: usize| (1..=fake.state().n_extra_tools).contains(&number))
+}
+
+fn text(text: &str) -> String {
+    json!({ "content": [{ "type": "text", "text": text }] }).to_string()
+}
+
+fn keyed(key: &str) -> String {
+    message::told(&json!({ "key": key }).to_string())
+}

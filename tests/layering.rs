@@ -1,0 +1,136 @@
+//! The tree shows the architecture: a module uses those above it in the list of `src/lib.rs`.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// The modules in the order of the table in `src/lib.rs`.
+fn modules() -> Vec<String> {
+    let lib = fs::read_to_string("src/lib.rs").expect("the tests run in the package's directory");
+    lib.lines()
+        .filter_map(|line| line.strip_prefix("//! | [`")?.split_once('`'))
+        .map(|(module, _)| module.to_owned())
+        .collect()
+}
+
+/// The files of a module, with their text before any test.
+fn files(path: &Path, found: &mut Vec<(String, String)>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("readable") {
+            files(&entry.expect("readable").path(), found);
+        }
+    } else if path.extension().is_some_and(|extension| extension == "rs")
+        && !path.ends_with("tests.rs")
+    {
+        let text = fs::read_to_string(path).expect("readable");
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+        found.push((path.display().to_string(), text));
+    }
+}
+
+/// The modules that a text names in code, as `crate::module` or in a `use crate::{…}` list.
+fn used(text: &str, modules: &[String]) -> BTreeSet<String> {
+    let code: String = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let mut used = BTreeSet::new();
+    for part in code.split("crate::").skip(1) {
+        // Either one path, or a list in braces whose entries start at depth one.
+        let mut depth = 0;
+        let mut word = String::new();
+        let mut is_start = true;
+        for found in part.chars() {
+            match found {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+            if found.is_alphanumeric() || found == '_' {
+                if is_start {
+                    word.push(found);
+                }
+                continue;
+            }
+            if modules.contains(&word) {
+                used.insert(word.clone());
+            }
+            word.clear();
+            is_start = (found == '{' && depth == 1)
+                || (depth == 1 && matches!(found, ',' | ' ' | '\n') && (is_start || found == ','));
+            if depth <= 0 {
+                break;
+            }
+        }
+    }
+    used
+}
+
+#[test]
+fn a_module_uses_only_those_above_it() {
+    let modules = modules();
+    assert!(modules.len() > 15, "the table in src/lib.rs is read: {modules:?}");
+    let mut violations = Vec::new();
+    for (rank, module) in modules.iter().enumerate() {
+        let (directory, file) = (format!("src/{module}"), format!("src/{module}.rs"));
+        let mut found = Vec::new();
+        for path in [directory, file].iter().map(Path::new).filter(|path| path.exists()) {
+            files(path, &mut found);
+        }
+        assert!(!found.is_empty(), "`{module}` of the table in src/lib.rs exists");
+        for (path, text) in found {
+            for other in used(&text, &modules) {
+                let other_rank = modules.iter().position(|known| *known == other);
+                if other_rank > Some(rank) {
+                    violations.push(format!("{path} uses {other}"));
+                }
+            }
+        }
+    }
+    assert!(violations.is_empty(), "{violations:#?}");
+}
+
+#[test]
+fn the_table_has_every_module() {
+    let lib = fs::read_to_string("src/lib.rs").expect("readable");
+    let declared: BTreeSet<String> = lib
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(declared, modules().into_iter().collect());
+}
+
+#[test]
+fn a_planted_violation_is_found() {
+    let modules: Vec<String> = ["name", "pool", "daemon"].map(str::to_owned).into();
+    let text = "use crate::{\n    name::ServerName,\n    daemon::{Daemon, pool},\n};\n// crate::pool in a comment";
+    let expected: BTreeSet<String> = ["name", "daemon"].map(str::to_owned).into();
+    assert_eq!(used(text, &modules), expected);
+    assert_eq!(used("let x = crate::pool::Pool;", &modules), BTreeSet::from(["pool".to_owned()]));
+}
+
+/// Files whose module doc calls them pure, or that stand in a pure module.
+#[test]
+fn pure_modules_touch_neither_clock_nor_system() {
+    let mut found = Vec::new();
+    files(Path::new("src/protocol"), &mut found);
+    for file in ["src/name.rs", "src/backoff.rs", "src/connection/mux.rs", "src/child/ladder.rs"] {
+        files(Path::new(file), &mut found);
+    }
+    assert!(found.len() > 10, "files are found");
+    for (path, text) in found {
+        for forbidden in ["tokio", "std::fs", "std::net", "std::process", "std::time::Instant"] {
+            assert!(!text.contains(forbidden), "{path} is pure and names {forbidden}");
+        }
+    }
+}
+
+#[test]
+fn only_the_child_module_starts_processes() {
+    let mut found = Vec::new();
+    files(Path::new("src"), &mut found);
+    for (path, text) in found {
+        let starts = text.contains("Command::new");
+        assert!(!starts || path == "src/child/process.rs", "{path} starts a process");
+    }
+}
