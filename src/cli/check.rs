@@ -17,7 +17,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let config = read(&args.file)?;
-    output::print(&format!("{}: ok, {} servers\n", args.file.display(), config.servers.len()));
+    let n_servers = match config.servers.len() {
+        1 => "1 server".to_owned(),
+        n_servers => format!("{n_servers} servers"),
+    };
+    output::print(&format!("{}: ok, {n_servers}\n", args.file.display()));
     Ok(())
 }
 

@@ -2,14 +2,23 @@
 
 use std::io::Write as _;
 
+use crate::telemetry::log;
+
 /// Prints to standard output as it is.
 pub(super) fn print(text: &str) {
     let _reader_gone = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Prints to standard error as it is.
+/// Prints to standard error: as it is, or as entries of priority "error" where that is the journal.
 pub(super) fn complain(text: &str) {
-    let _reader_gone = std::io::stderr().write_all(text.as_bytes());
+    let mut stderr = std::io::stderr();
+    let text = if log::is_journal(&stderr) {
+        // The prefix is how a line on standard error tells the journal its priority.
+        text.lines().map(|line| format!("<3>{line}\n")).collect()
+    } else {
+        text.to_owned()
+    };
+    let _reader_gone = stderr.write_all(text.as_bytes());
 }
 
 /// Prints rows in aligned columns; the last column is not padded.

@@ -92,7 +92,7 @@ impl Daemon {
         tokio::select! {
             () = warm_up.warm_up() => {}
             () = self.signals.stop() => {
-                notify::stopping("stopping before it was ready");
+                notify::stopping("stopping before it was ready", FAREWELL);
                 return self.pool.close().await;
             }
         }
@@ -168,7 +168,7 @@ impl Daemon {
         clients: TaskTracker,
     ) {
         let patience = self.views.config().service.shutdown_timeout;
-        notify::stopping("finishing running requests");
+        notify::stopping("finishing running requests", patience + HURRY + FAREWELL);
         tracing::info!("stopping");
         self.board.serving(false);
         stop.cancel();
@@ -183,7 +183,7 @@ impl Daemon {
         }
         hurry.cancel();
         let _cut_off = time::timeout(HURRY, clients.wait()).await;
-        notify::stopping("closing servers");
+        notify::stopping("closing servers", FAREWELL);
         if time::timeout(FAREWELL, self.pool.close()).await.is_err() {
             tracing::error!("some servers did not leave in time");
         }

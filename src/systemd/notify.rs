@@ -19,9 +19,15 @@ pub fn reloading() {
     }
 }
 
-/// Announces that the service is going away.
-pub fn stopping(status: &str) {
-    send(&[NotifyState::Stopping, NotifyState::Status(&one_line(status))]);
+/// Announces that the service is going away, and within what time: the manager waits that long
+/// whatever `TimeoutStopSec=` says.
+pub fn stopping(status: &str, within: Duration) {
+    let within_us = u32::try_from(within.as_micros()).unwrap_or(u32::MAX);
+    send(&[
+        NotifyState::Stopping,
+        NotifyState::Status(&one_line(status)),
+        NotifyState::ExtendTimeoutUsec(within_us),
+    ]);
 }
 
 /// Replaces the line that `systemctl status` shows.

@@ -83,7 +83,7 @@ where
 }
 
 /// Tells whether `stream` is the one that systemd connected to the journal.
-fn is_journal(stream: impl AsFd) -> bool {
+pub fn is_journal(stream: impl AsFd) -> bool {
     let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     let Some((device, inode)) = named.split_once(':') else { return false };
     let (Ok(device), Ok(inode)) = (device.parse::<u64>(), inode.parse::<u64>()) else {
