@@ -1,0 +1,253 @@
+//! Children: drained, bounded, isolated from each other, and gone when the service is.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    all,
+    harness::{
+        client::running,
+        daemon::Daemon,
+        fake::{Fakes, is_alive},
+    },
+    until,
+};
+
+#[tokio::test]
+async fn every_call_gets_an_answer_with_its_own_id_when_the_child_dies() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    let held: Vec<_> = (0..5).map(|_| running(client.clone().hold("k"))).collect();
+    client.call("held", json!({ "at_least": 5 })).await;
+
+    let last = client.tool("exit", json!({ "code": 3 })).await.answer();
+
+    assert_eq!(last["error"]["data"]["code"], "SERVER_EXITED");
+    assert!(last["error"]["message"].to_string().contains("exited with code 3"), "{last}");
+    for reply in held {
+        let answer = reply.end().await.answer();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["data"]["code"]),
+            (&json!(1), &json!("SERVER_EXITED"))
+        );
+    }
+    // The next call starts it again.
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+    assert_eq!(fakes.pids("fake").len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_an_error_and_not_a_hang() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+
+    let answer = client.tool("crash_at", json!({ "byte": 17 })).await.answer();
+
+    assert_eq!(answer["error"]["data"]["code"], "SERVER_EXITED");
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+}
+
+#[tokio::test]
+async fn one_servers_death_does_not_touch_another() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("one", &[]) + &fakes.server("two", &[])).ready();
+    let client = daemon.client("/");
+    let held = running(daemon.client("/servers/two").hold("k"));
+    daemon.client("/servers/two").call("held", json!({ "at_least": 1 })).await;
+
+    client.tool("one__exit", json!({ "code": 1 })).await;
+
+    client.call("two__release", json!({ "key": "k" })).await;
+    assert!(held.end().await.answer()["result"].is_object());
+    assert_eq!(fakes.pids("two").len(), 1);
+}
+
+#[tokio::test]
+async fn other_things_on_standard_output_are_skipped_and_counted() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &["--noise-at-start", "3"])).ready();
+    let client = daemon.client("/servers/fake");
+
+    assert!(client.tool("noise", json!({ "lines": 50 })).await.answer()["result"].is_object());
+
+    let status = daemon.client("/status").get().await.answer();
+    assert_eq!(status["servers"][0]["noise_lines"], 53);
+}
+
+#[tokio::test]
+async fn a_child_that_floods_standard_error_before_its_first_answer_works() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &["--stderr-at-start", "262144"])).ready();
+    let client = daemon.client("/servers/fake");
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_fails_alone() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    let held = running(client.clone().hold("k"));
+    client.call("held", json!({ "at_least": 1 })).await;
+
+    let answer = client.tool("bytes", json!({ "n": 17 << 20 })).await.answer();
+
+    assert_eq!(answer["error"]["data"]["code"], "ANSWER_TOO_LARGE", "{answer}");
+    client.call("release", json!({ "key": "k" })).await;
+    assert!(held.end().await.answer()["result"].is_object());
+    assert_eq!(fakes.pids("fake").len(), 1);
+}
+
+#[tokio::test]
+async fn large_bodies_pass_both_ways() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    let value = "ä".repeat(1 << 20);
+    let echoes = all((0..4).map(|_| client.call("echo", json!({ "value": value })))).await;
+    assert!(echoes.iter().all(|echo| echo["value"] == value.as_str()));
+}
+
+#[tokio::test]
+async fn a_child_sees_what_is_declared_for_it_and_nothing_of_the_service() {
+    let fakes = Fakes::new();
+    let credentials = tempfile::tempdir().expect("a directory");
+    fs::write(credentials.path().join("token"), "s3cret").expect("written");
+    let config = fakes.server("fake", &[])
+        + "env = { TOKEN = \"credential:token\", MODE = \"fast\", OTHER = \"env:SERVICE_ONLY\" }\n";
+    let daemon = Daemon::with(config)
+        .env("CREDENTIALS_DIRECTORY", credentials.path())
+        .env("SERVICE_ONLY", "given")
+        .ready();
+    let client = daemon.client("/servers/fake");
+
+    let names = client.call("environ", json!({})).await["names"].clone();
+    let names: Vec<&str> =
+        names.as_array().expect("names").iter().filter_map(Value::as_str).collect();
+    for hidden in
+        ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_FDNAMES", "CREDENTIALS_DIRECTORY", "SERVICE_ONLY"]
+    {
+        assert!(!names.contains(&hidden), "{hidden} leaked: {names:?}");
+    }
+    for (name, value) in [("TOKEN", "s3cret"), ("MODE", "fast"), ("OTHER", "given")] {
+        assert_eq!(client.call("env", json!({ "name": name })).await["value"], value);
+    }
+}
+
+#[tokio::test]
+async fn standard_error_is_logged_under_the_servers_name_and_without_secrets() {
+    let fakes = Fakes::new();
+    let credentials = tempfile::tempdir().expect("a directory");
+    fs::write(credentials.path().join("token"), "hunter2").expect("written");
+    let config = fakes.server("talkative", &[]) + "env = { TOKEN = \"credential:token\" }\n";
+    let daemon = Daemon::with(config).env("CREDENTIALS_DIRECTORY", credentials.path()).ready();
+    let client = daemon.client("/servers/talkative");
+
+    client.tool("stderr", json!({ "lines": 1, "text": "my token is hunter2" })).await;
+
+    daemon.wait_log("my token is [secret]");
+    let log = daemon.log();
+    let line = log.lines().find(|line| line.contains("my token is")).expect("the line");
+    assert!(
+        line.contains("mcp_server=talkative") && line.contains("mcp_stream=\"stderr\""),
+        "{line}"
+    );
+    assert!(!log.contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_missing_credential_names_itself_and_the_remedy() {
+    let fakes = Fakes::new();
+    let config = fakes.server("fake", &[]) + "env = { TOKEN = \"credential:token\" }\n";
+    let daemon = Daemon::with(config).ready();
+
+    let answer = daemon.client("/servers/fake").tool("echo", json!({ "value": 1 })).await.answer();
+
+    assert_eq!(answer["error"]["data"]["code"], "SECRET_MISSING");
+    assert!(answer["error"]["message"].to_string().contains("credential:token"), "{answer}");
+    assert!(
+        answer["error"]["data"]["suggestion"].to_string().contains("LoadCredential"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_exits_at_once_is_reported_with_its_last_words() {
+    let fakes = Fakes::new();
+    let config = "[servers.broken]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"echo no licence >&2; exit 7\"]\n";
+    let daemon = Daemon::with(config.to_owned() + &fakes.server("good", &[])).ready();
+
+    let answer = daemon.client("/servers/broken").tool("x", json!({})).await.answer();
+
+    let message = answer["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("exited with code 7") && message.contains("no licence"), "{message}");
+    assert_eq!(
+        daemon.client("/servers/good").call("echo", json!({ "value": 1 })).await["value"],
+        1
+    );
+}
+
+#[tokio::test]
+async fn an_eager_server_that_dies_is_started_again_by_itself() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[]) + "start = \"eager\"\n").ready();
+    until(async || daemon.client("/readyz").get().await.status == 200).await;
+
+    daemon.client("/servers/fake").tool("exit", json!({ "code": 1 })).await;
+
+    until(async || fakes.pids("fake").len() == 2).await;
+    until(async || daemon.client("/readyz").get().await.status == 200).await;
+}
+
+#[tokio::test]
+async fn no_process_is_left_after_a_stop() {
+    let fakes = Fakes::new();
+    let config = fakes.server("polite", &[])
+        + &fakes.server("deaf", &["--ignore-term", "--no-eof-exit"])
+        + &fakes.server("parent", &[]);
+    let mut daemon = Daemon::with(config).ready();
+    let client = daemon.client("/");
+    let servers = ["polite", "deaf", "parent"];
+    all(servers.map(|server| client.call(&format!("{server}__whoami"), json!({})))).await;
+    let orphan = client.call("parent__grandchild", json!({ "inherit": true })).await["pid"].clone();
+    let orphan = orphan.as_u64().expect("a pid");
+    assert!(is_alive(orphan));
+
+    assert!(daemon.stop().success());
+
+    for server in servers {
+        assert!(fakes.pids(server).into_iter().all(|pid| !is_alive(pid)), "{server} is left");
+    }
+    assert!(!is_alive(orphan));
+    let terms = fakes.events("deaf").iter().filter(|event| event["event"] == "sigterm").count();
+    assert_eq!(terms, 4, "asked four times before it was killed");
+    assert!(fakes.events("polite").iter().all(|event| event["event"] != "sigterm"));
+}
+
+#[tokio::test]
+async fn running_calls_are_finished_before_the_children_are_asked_to_leave() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    let held = running(client.clone().hold("k"));
+    client.call("held", json!({ "at_least": 1 })).await;
+    // Keeps a connection that can be used after the service stopped to accept.
+    let releaser = running(async move {
+        until(async || false).await;
+    });
+
+    daemon.signal(Signal::TERM);
+    daemon.wait_notice("STOPPING=1", |notice| notice.contains("STOPPING=1"));
+    drop(releaser);
+    assert!(is_alive(fakes.pids("fake").pop_first().expect("a pid")));
+    // A second signal is impatience: what runs is cut off with an answer.
+    daemon.signal(Signal::TERM);
+
+    let answer = held.end().await.answer();
+    assert_eq!(answer["error"]["data"]["code"], "SERVICE_STOPPING", "{answer}");
+    assert!(daemon.wait_exit().success());
+}

@@ -1,0 +1,177 @@
+//! The command line: what it prints and how it exits.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    daemon::{self, Daemon},
+    fake::Fakes,
+};
+
+/// Runs `metamcp status` against a daemon.
+pub(crate) fn status(daemon: &Daemon, more: &[&str]) -> (i32, String, String) {
+    let socket = daemon.control().display().to_string();
+    let mut arguments = vec!["status", "--socket", &socket];
+    arguments.extend(more);
+    daemon::run(&arguments)
+}
+
+#[test]
+fn a_good_file_is_checked_with_0_and_a_bad_one_with_78() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let good = directory.path().join("good.toml");
+    let bad = directory.path().join("bad.toml");
+    fs::write(&good, "[servers.a]\ncommand = \"x\"\n").expect("written");
+    fs::write(&bad, "[servers.a]\ncommand = \"x\"\n[servers.b]\ncomand = \"y\"\n")
+        .expect("written");
+
+    let (code, stdout, stderr) = daemon::run(&["check", &good.display().to_string()]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(stdout.ends_with("good.toml: ok, 1 server\n"), "{stdout}");
+    let complaint = |arguments: &[&str]| {
+        let bad = bad.display().to_string();
+        let (code, stdout, stderr) = daemon::run(&[arguments, &[&bad]].concat());
+        assert_eq!((code, stdout.as_str()), (78, ""));
+        stderr.replace(&bad, "bad.toml")
+    };
+    let complained = complaint(&["check"]);
+    assert_eq!(complaint(&["serve", "--config"]), complained);
+    insta::assert_snapshot!(complained, @r#"
+    error: unknown key `comand`
+     --> bad.toml:4:1
+      |
+    4 | comand = "y"
+      | ^^^^^^
+      = help: did you mean `command`?
+    "#);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let (code, _, stderr) = daemon::run(&["check", "/no/such/file.toml"]);
+    assert_eq!(code, 78);
+    assert!(stderr.contains("read configuration `/no/such/file.toml`: No such file"), "{stderr}");
+}
+
+#[test]
+fn wrong_usage_exits_with_64_and_help_with_0() {
+    assert_eq!(daemon::run(&["sevre"]).0, 64);
+    assert_eq!(daemon::run(&["demo-server", "clok"]).0, 64);
+    let (code, stdout, _) = daemon::run(&["--help"]);
+    assert_eq!(code, 0);
+    insta::assert_snapshot!(stdout, @"
+    Run each MCP server once per host and serve it to every client
+
+    Usage: metamcp <COMMAND>
+
+    Commands:
+      serve        Run the service until it is told to stop
+      check        Check a configuration file without starting anything
+      status       Show the running service and its servers
+      demo-server  Run a demonstration MCP server on standard input and output
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+    ");
+}
+
+#[test]
+fn without_a_service_status_exits_with_69() {
+    let (code, _, stderr) = daemon::run(&["status", "--socket", "/no/such/socket"]);
+    assert_eq!(code, 69);
+    assert!(stderr.contains("no service answers at `/no/such/socket`"), "{stderr}");
+}
+
+#[tokio::test]
+async fn status_shows_every_server() {
+    let fakes = Fakes::new();
+    let config = fakes.server("idle", &[]) + "[servers.broken]\ncommand = \"/no/such/program\"\n";
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/");
+    let pid = client.call("idle__whoami", json!({})).await["pid"].clone();
+    client.tool("broken__x", json!({})).await;
+
+    let (code, table, _) = status(&daemon, &[]);
+    assert_eq!(code, 0);
+    let row = |name: &str| {
+        let row = table.lines().find(|line| line.starts_with(name)).expect(name);
+        row.split_whitespace().take(6).map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(row("idle"), format!("idle idle stdio {pid} 1 0"));
+    assert_eq!(row("broken"), "broken failed stdio - 0 0");
+    assert!(table.contains("no such program"), "{table}");
+
+    let (_, json, _) = status(&daemon, &["--json"]);
+    let status: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(status["servers"][1]["pid"], pid);
+}
+
+#[tokio::test]
+async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_again() {
+    use std::io::{BufRead as _, BufReader};
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("run/control.sock");
+    let config = directory.path().join("c.toml");
+    let text = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {socket:?}\n");
+    fs::write(&config, text).expect("written");
+    // Left over from a service that was killed: nobody answers there.
+    fs::create_dir(directory.path().join("run")).expect("made");
+    drop(std::os::unix::net::UnixListener::bind(&socket).expect("bound"));
+    let start = || {
+        #[expect(clippy::disallowed_methods, reason = "the test starts the program itself")]
+        std::process::Command::new(daemon::PROGRAM)
+            .args(["serve", "--config"])
+            .arg(&config)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("the program starts")
+    };
+
+    let mut service = start();
+    let mut lines = BufReader::new(service.stdout.take().expect("piped")).lines();
+    let mut told = String::new();
+    while !told.contains("Stop with") {
+        told.push_str(&lines.next().expect("a line").expect("readable"));
+        told.push('\n');
+    }
+    assert!(told.contains("\"mcpServers\"") && told.contains("http://127.0.0.1:"), "{told}");
+    assert!(!told.contains("http://127.0.0.1:0/"), "the real port is told: {told}");
+    let second = start().wait_with_output().expect("it ends");
+    assert_eq!(second.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(stderr.contains("another metamcp already answers"), "{stderr}");
+
+    let pid = i32::try_from(service.id()).ok().and_then(rustix::process::Pid::from_raw);
+    rustix::process::kill_process(pid.expect("a pid"), rustix::process::Signal::INT)
+        .expect("it runs");
+    assert!(service.wait().expect("it ends").success());
+    assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn the_control_socket_answers_every_mistake_in_words() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    let daemon = Daemon::with("").ready();
+    let stream = tokio::net::UnixStream::connect(daemon.control()).await.expect("connected");
+    let mut stream = BufReader::new(stream);
+    for (line, code) in [
+        ("nonsense", "PARSE_ERROR"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"daemon/dance"}"#, "METHOD_NOT_FOUND"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1}"#, "INVALID_REQUEST"),
+    ] {
+        stream.write_all(format!("{line}\n").as_bytes()).await.expect("written");
+        let mut answer = String::new();
+        stream.read_line(&mut answer).await.expect("an answer");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        assert_eq!(answer["error"]["data"]["code"], code);
+    }
+    let question = "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"servers/list\"}\n";
+    stream.write_all(question.as_bytes()).await.expect("written");
+    let mut answer = String::new();
+    stream.read_line(&mut answer).await.expect("an answer");
+    assert_eq!(answer.trim(), r#"{"jsonrpc":"2.0","id":"x","result":[]}"#);
+}

@@ -1,0 +1,32 @@
+//! The behaviour of the real program, as a client, an operator or a service manager sees it.
+//!
+//! One target, so that it is linked once; one file per subject. The servers behind it are the
+//! scriptable fake (`tests/harness/fake_mcp`), which does on command what a real one cannot.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod children;
+mod command_line;
+mod edge;
+mod features;
+mod pinned;
+mod service;
+mod sharing;
+
+/// Returns what each of `futures` came to, all of them running at once.
+async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    tokio::time::timeout(harness::DEADLINE, futures_util::future::join_all(futures))
+        .await
+        .expect("all end in time")
+}
+
+/// Asks again and again until the answer is yes.
+async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    let asking = async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(harness::DEADLINE, asking).await.expect("it comes true in time");
+}

@@ -1,0 +1,216 @@
+//! One session at an upstream that mints one per `initialize`, however many clients come.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{
+    all,
+    harness::{daemon::Daemon, fake::Upstream},
+};
+
+#[tokio::test]
+async fn ten_cold_clients_cause_one_initialize() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+
+    let answers = all((0..10).map(|number| {
+        let client = daemon.client("/servers/up");
+        async move {
+            let client = client.initialized().await;
+            client.call("meet", json!({ "n": 10, "value": number })).await
+        }
+    }))
+    .await;
+
+    for (number, answer) in answers.iter().enumerate() {
+        assert_eq!(answer["value"], number);
+    }
+    let log = upstream.log("").await;
+    assert_eq!(log["initializes"], 1, "{log}");
+    assert_eq!(log["sessions_minted"], 1, "{log}");
+}
+
+#[tokio::test]
+async fn every_client_is_in_the_same_session() {
+    let upstream = Upstream::start(&["--drop-duplicate-ids"]);
+    let config = format!("[listen]\nroot = \"passthrough:up\"\n{}", upstream.server("up", ""));
+    let daemon = Daemon::with(config).ready();
+
+    let sessions = all((0..12).map(|number| {
+        let path = if number % 2 == 0 { "/" } else { "/servers/up" };
+        let client = daemon.client(path);
+        async move {
+            let client = client.initialized().await;
+            client.call("meet", json!({ "n": 12, "value": number })).await;
+            client.call("whoami", json!({})).await["session"].clone()
+        }
+    }))
+    .await;
+
+    assert!(sessions[0].is_string());
+    assert!(sessions.iter().all(|session| *session == sessions[0]), "{sessions:?}");
+    assert_eq!(upstream.log("").await["initializes"], 1);
+}
+
+#[tokio::test]
+async fn a_prewarmed_session_is_there_before_the_first_client() {
+    let upstream = Upstream::start(&[]);
+    let config = upstream.server("up", "start = \"prewarm\"");
+
+    let daemon = Daemon::with(config).ready();
+
+    assert_eq!(upstream.log("").await["initializes"], 1);
+    assert_eq!(daemon.client("/readyz").get().await.status, 200);
+}
+
+#[tokio::test]
+async fn an_upstream_that_forgets_the_session_is_asked_once_more_and_nobody_notices() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up");
+    client.call("echo", json!({ "value": 0 })).await;
+
+    upstream.control("forget").await;
+    let answers = all((0..10).map(|value| client.call("echo", json!({ "value": value })))).await;
+
+    let values: Vec<&Value> = answers.iter().map(|answer| &answer["value"]).collect();
+    assert_eq!(values, (0..10).map(Value::from).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+    assert_eq!(upstream.log("").await["initializes"], 2);
+}
+
+#[tokio::test]
+async fn other_errors_of_the_upstream_are_no_reason_for_a_new_session() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up");
+    client.call("echo", json!({ "value": 0 })).await;
+
+    for code in [401, 403, 409, 429, 500, 503] {
+        upstream.control(&format!("status?code={code}&n=1")).await;
+        let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+        assert_eq!(answer["error"]["data"]["code"], "UPSTREAM_STATUS", "{answer}");
+        assert!(answer["error"]["message"].to_string().contains(&code.to_string()), "{answer}");
+    }
+
+    assert_eq!(client.call("echo", json!({ "value": 2 })).await["value"], 2);
+    assert_eq!(upstream.log("").await["initializes"], 1);
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_session_and_a_client_does_not() {
+    let upstream = Upstream::start(&[]);
+    let mut daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up").initialized().await;
+    client.call("echo", json!({ "value": 0 })).await;
+
+    let deleted = client.send(hyper::Method::DELETE, &[], "").await;
+    assert_eq!(deleted.status, 204);
+    assert_eq!(upstream.log("").await["deletes"], 0);
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+
+    assert!(daemon.stop().success());
+    let log = upstream.log("deletes=1").await;
+    assert_eq!(log["sessions"], json!([]));
+}
+
+#[tokio::test]
+async fn the_upstream_gets_configured_headers_and_none_of_the_clients() {
+    let upstream = Upstream::start(&["--require-header", "x-api-key=s3cret"]);
+    let credentials = tempfile::tempdir().expect("a directory");
+    fs::write(credentials.path().join("key"), "s3cret\n").expect("written");
+    let config = upstream.server("up", "headers = { X-API-Key = \"credential:key\" }");
+    let daemon = Daemon::with(config).env("CREDENTIALS_DIRECTORY", credentials.path()).ready();
+    let client = daemon
+        .client("/servers/up")
+        .header("authorization", "Bearer of-the-client")
+        .header("cookie", "a=b")
+        .header("mcp-session-id", "of-the-client");
+
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+
+    let headers = upstream.log("").await["last_headers"].clone();
+    assert_eq!(headers["x-api-key"], "s3cret");
+    assert_eq!(headers["mcp-protocol-version"], "2025-06-18", "the negotiated one");
+    assert!(headers.get("authorization").is_none() && headers.get("cookie").is_none(), "{headers}");
+    assert_ne!(headers["mcp-session-id"], "of-the-client");
+    assert!(!daemon.log().contains("s3cret"));
+}
+
+#[tokio::test]
+async fn progress_of_an_upstream_reaches_the_client_that_asked() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+
+    let replies = all((0..8).map(|number| {
+        let client = daemon.client("/servers/up");
+        let arguments = json!({ "steps": 20, "n": number });
+        let params =
+            json!({ "name": "progress", "arguments": arguments, "_meta": { "progressToken": 5 } });
+        async move { client.request(json!(1), "tools/call", params).await }
+    }))
+    .await;
+
+    for (number, reply) in replies.iter().enumerate() {
+        let messages = reply.messages();
+        assert_eq!(messages.len(), 21);
+        assert!(messages[..20].iter().all(|message| message["params"]["progressToken"] == 5));
+        assert_eq!(messages[20]["result"]["structuredContent"]["n"], number);
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_answers_plain_json_is_understood() {
+    let upstream = Upstream::start(&["--json"]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up");
+    assert_eq!(client.call("echo", json!({ "value": [1, 2] })).await["value"], json!([1, 2]));
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_down_is_named_and_one_that_comes_back_is_used() {
+    let upstream = Upstream::start(&[]);
+    let port = upstream.url.rsplit([':', '/']).nth(1).expect("a port").to_owned();
+    let config = upstream.server("up", "");
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/servers/up");
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+
+    drop(upstream);
+    let answer = client.tool("echo", json!({ "value": 2 })).await.answer();
+    assert_eq!(answer["error"]["data"]["code"], "SERVER_UNREACHABLE", "{answer}");
+    let upstream = Upstream::start(&["--port", &port]);
+    assert_eq!(client.call("echo", json!({ "value": 3 })).await["value"], 3);
+    assert_eq!(upstream.log("").await["initializes"], 1);
+}
+
+#[tokio::test]
+async fn the_ids_of_other_sessions_never_leak() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up");
+    client.call("echo", json!({ "value": 0 })).await;
+    // Two 404s in a row: the request and its replay.
+    upstream.control("status?code=404&n=9").await;
+
+    let reply = client.tool("echo", json!({ "value": 1 })).await;
+
+    assert!(reply.answer()["error"].is_object(), "{reply:?}");
+    assert!(!reply.body.contains("available_sessions"));
+}
+
+#[tokio::test]
+async fn an_eager_upstream_that_is_down_at_the_start_is_used_once_it_is_there() {
+    let upstream = Upstream::start(&[]);
+    let port = upstream.url.rsplit([':', '/']).nth(1).expect("a port").to_owned();
+    let config = upstream.server("up", "start = \"eager\"");
+    drop(upstream);
+    let daemon = Daemon::with(config).ready();
+    let ready = daemon.client("/readyz");
+    crate::until(async || ready.get().await.body.contains("cannot be reached")).await;
+
+    let upstream = Upstream::start(&["--port", &port]);
+
+    crate::until(async || ready.get().await.status == 200).await;
+    assert_eq!(upstream.log("").await["initializes"], 1);
+}

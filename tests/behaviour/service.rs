@@ -1,0 +1,179 @@
+//! What the service and its manager say to each other.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::{
+    harness::{client::running, daemon::Daemon, fake::Fakes},
+    until,
+};
+
+#[tokio::test]
+async fn sockets_are_told_apart_by_name_and_not_by_order() {
+    for names in ["http:control", "control:http"] {
+        let daemon = Daemon::with("").socket_names(names).ready();
+        assert_eq!(daemon.client("/healthz").get().await.status, 200);
+        let status = crate::command_line::status(&daemon, &["--json"]);
+        assert_eq!(status.0, 0, "{status:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_socket_with_an_unknown_name_is_refused() {
+    let mut daemon = Daemon::with("").socket_names("web").spawn();
+    assert_eq!(daemon.wait_exit().code(), Some(78));
+    let log = daemon.log();
+    assert!(log.contains("inherited socket 0 is named `web`"), "{log}");
+    assert!(log.contains("FileDescriptorName=http"), "{log}");
+}
+
+#[tokio::test]
+async fn ready_is_said_only_when_prewarmed_servers_are_connected() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate");
+    let gate_text = gate.display().to_string();
+    let config = fakes.server("slow", &["--start-gate", &gate_text]) + "start = \"prewarm\"\n";
+    let mut daemon = Daemon::with(config).spawn();
+    // A client that comes early waits in the backlog and is served.
+    let early = running({
+        let client = daemon.client("/servers/slow");
+        async move { client.call("echo", json!({ "value": 1 })).await }
+    });
+    until(async || !fakes.pids("slow").is_empty()).await;
+    assert_eq!(daemon.notices(), Vec::<String>::new());
+
+    fs::write(&gate, "").expect("written");
+
+    daemon.wait_ready();
+    assert_eq!(early.end().await["value"], 1);
+    assert!(daemon.notices()[0].contains("STATUS=1/1 servers up, 0 clients, generation 1"));
+}
+
+#[tokio::test]
+async fn the_status_line_counts_servers_clients_and_generations() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with(fakes.server("one", &[]) + &fakes.server("two", &[])).ready();
+    assert!(daemon.notices()[0].contains("STATUS=0/2 servers up, 0 clients, generation 0"));
+
+    let client = daemon.client("/");
+    client.call("one__echo", json!({ "value": 1 })).await;
+
+    daemon.wait_notice("1/2", |notice| notice == "STATUS=1/2 servers up, 1 clients, generation 1");
+}
+
+#[tokio::test]
+async fn a_reload_touches_only_what_changed() {
+    let fakes = Fakes::new();
+    let (kept, gone, changed) =
+        (fakes.server("kept", &[]), fakes.server("gone", &[]), fakes.server("changed", &[]));
+    let mut daemon = Daemon::with(format!("{kept}{gone}{changed}")).ready();
+    let client = daemon.client("/");
+    for server in ["kept", "gone", "changed"] {
+        client.call(&format!("{server}__whoami"), json!({})).await;
+    }
+
+    let added = fakes.server("added", &[]);
+    daemon.rewrite(&format!("{kept}{changed}env = {{ A = \"1\" }}\n{added}"));
+    let notices = daemon.reload();
+
+    let reloading = notices.iter().find(|notice| notice.contains("RELOADING=1")).expect("said");
+    assert!(reloading.lines().any(|line| line.starts_with("MONOTONIC_USEC=")), "{reloading}");
+    for server in ["kept", "changed", "added"] {
+        client.call(&format!("{server}__whoami"), json!({})).await;
+    }
+    let gone = client.tool("gone__whoami", json!({})).await.answer();
+    assert_eq!(gone["error"]["data"]["code"], "SERVER_NOT_FOUND");
+    assert_eq!(fakes.pids("kept").len(), 1);
+    assert_eq!(fakes.pids("changed").len(), 2);
+    until(async || fakes.events("gone").iter().any(|event| event["event"] == "exit")).await;
+}
+
+#[tokio::test]
+async fn a_reload_of_a_broken_file_keeps_everything_as_it_was() {
+    let fakes = Fakes::new();
+    let config = fakes.server("fake", &[]);
+    let mut daemon = Daemon::with(config.clone()).ready();
+    let client = daemon.client("/");
+    client.call("fake__echo", json!({ "value": 1 })).await;
+
+    daemon.rewrite("[servers.fake]\ncomand = \"x\"\n");
+    let notices = daemon.reload();
+
+    let ready = notices.iter().rfind(|notice| notice.contains("READY=1")).expect("said");
+    assert!(ready.contains("configuration refused: unknown key `comand`"), "{ready}");
+    assert_eq!(client.call("fake__echo", json!({ "value": 2 })).await["value"], 2);
+    assert_eq!(fakes.pids("fake").len(), 1);
+
+    daemon.rewrite(&config);
+    let notices = daemon.reload();
+    assert!(!notices.last().expect("said").contains("refused"), "{notices:?}");
+}
+
+#[tokio::test]
+async fn a_removed_server_finishes_what_it_is_doing() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    let progress = json!({ "name": "meet", "arguments": { "n": 2, "value": 1 } });
+    let first = running({
+        let (client, progress) = (client.clone(), progress.clone());
+        async move { client.request(json!(1), "tools/call", progress).await }
+    });
+    client.call("seen", json!({ "meeting": 1 })).await;
+
+    daemon.rewrite("");
+    daemon.reload();
+
+    assert_eq!(client.tool("echo", json!({ "value": 1 })).await.status, 404);
+    let pid = fakes.pids("fake").pop_first().expect("a pid");
+    assert!(crate::harness::fake::is_alive(pid), "it still has a request");
+    drop(first);
+    until(async || !crate::harness::fake::is_alive(pid)).await;
+}
+
+#[tokio::test]
+async fn the_watchdog_is_fed_while_the_loops_turn() {
+    let mut daemon = Daemon::with("").env("WATCHDOG_USEC", "4000000").ready();
+    daemon.wait_notice("WATCHDOG=1", |notice| notice == "WATCHDOG=1");
+}
+
+#[tokio::test]
+async fn stopping_is_said_and_the_exit_is_clean() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let fakes = Fakes::new();
+        let mut daemon = Daemon::with(fakes.server("fake", &[])).ready();
+        daemon.client("/").call("fake__echo", json!({ "value": 1 })).await;
+
+        daemon.signal(signal);
+
+        assert_eq!(daemon.wait_exit().code(), Some(0));
+        assert!(daemon.notices().iter().any(|notice| notice.contains("STOPPING=1")));
+    }
+}
+
+#[tokio::test]
+async fn a_stop_during_the_warm_up_leaves_nothing_behind() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("never").display().to_string();
+    let config = fakes.server("slow", &["--start-gate", &gate]) + "start = \"prewarm\"\n";
+    let mut daemon = Daemon::with(config).spawn();
+    until(async || !fakes.pids("slow").is_empty()).await;
+
+    assert_eq!(daemon.stop().code(), Some(0));
+
+    assert!(fakes.pids("slow").into_iter().all(|pid| !crate::harness::fake::is_alive(pid)));
+}
+
+#[tokio::test]
+async fn without_a_file_the_demonstration_servers_are_served() {
+    let daemon = Daemon::with("").without_file().ready();
+    let client = daemon.client("/");
+    let list = client.request(json!(1), "tools/list", json!({})).await;
+    for tool in ["clock__now", "scratch__put", "patience__count"] {
+        assert!(list.body.contains(&format!("\"{tool}\"")), "{tool}");
+    }
+    let now = client.call("clock__now", json!({})).await;
+    assert!(now["time"].is_string(), "{now}");
+}

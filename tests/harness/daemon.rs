@@ -1,0 +1,336 @@
+//! The real binary, started the way systemd starts it.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    os::{
+        fd::OwnedFd,
+        unix::net::{UnixDatagram, UnixListener},
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Condvar, Mutex},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use command_fds::{CommandFdExt, FdMapping};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use super::{DEADLINE, client::Client};
+
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_metamcp");
+
+/// A running service on sockets that were open before it started; ended and reaped on drop.
+pub(crate) struct Daemon {
+    process: Child,
+    address: SocketAddr,
+    // Before the directory, in which its socket is.
+    notices: Notices,
+    directory: TempDir,
+}
+
+/// How a daemon is started.
+pub(crate) struct Start {
+    config: String,
+    environment: Vec<(String, String)>,
+    names: &'static str,
+    without_file: bool,
+}
+
+impl Start {
+    /// Adds an environment variable.
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<Path>) -> Self {
+        self.environment.push((name.into(), value.as_ref().display().to_string()));
+        self
+    }
+
+    /// Passes the sockets in this order; `http` and `control` are known.
+    pub(crate) fn socket_names(mut self, names: &'static str) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// Starts it without `--config`.
+    pub(crate) fn without_file(mut self) -> Self {
+        self.without_file = true;
+        self
+    }
+
+    /// Starts the process and returns at once: clients wait in the backlog.
+    pub(crate) fn spawn(self) -> Daemon {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let config = directory.path().join("metamcp.toml");
+        fs::write(&config, &self.config).expect("the configuration is written");
+        let http = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = http.local_addr().expect("it is bound");
+        let control = UnixListener::bind(directory.path().join("control.sock")).expect("a socket");
+        let notices = Notices::listen(&directory.path().join("notify.sock"));
+        let log = fs::File::create(directory.path().join("log")).expect("a log file");
+
+        let mut http = Some(OwnedFd::from(http));
+        let mut control = Some(OwnedFd::from(control));
+        let mappings = self.names.split(':').zip(3..).map(|(name, child_fd)| FdMapping {
+            // Any name but `control` gets the TCP socket, so that wrong names can be tried.
+            parent_fd: if name == "control" { control.take() } else { http.take() }
+                .expect("each kind of socket once"),
+            child_fd,
+        });
+        let mappings: Vec<FdMapping> = mappings.collect();
+        let mut command = Command::new(PROGRAM);
+        command.arg("serve");
+        if !self.without_file {
+            command.arg("--config").arg(&config);
+        }
+        let process = command
+            // `listenfd` accepts a missing LISTEN_PID, which only the child could know.
+            .env("LISTEN_FDS", mappings.len().to_string())
+            .env("LISTEN_FDNAMES", self.names)
+            .env("NOTIFY_SOCKET", directory.path().join("notify.sock"))
+            .env_remove("WATCHDOG_PID")
+            .envs(self.environment)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .fd_mappings(mappings)
+            .expect("no descriptor is used twice")
+            .spawn()
+            .expect("the program starts");
+        Daemon { process, directory, address, notices }
+    }
+
+    /// Starts the process and waits until it says that it can serve.
+    #[track_caller]
+    pub(crate) fn ready(self) -> Daemon {
+        let mut daemon = self.spawn();
+        daemon.wait_ready();
+        daemon
+    }
+}
+
+impl Daemon {
+    /// Prepares a start with this configuration.
+    pub(crate) fn with(config: impl Into<String>) -> Start {
+        Start {
+            config: config.into(),
+            environment: Vec::new(),
+            names: "http:control",
+            without_file: false,
+        }
+    }
+
+    /// Waits until the service says that it can serve.
+    #[track_caller]
+    pub(crate) fn wait_ready(&mut self) {
+        self.wait_notice("READY=1", |notice| notice.lines().any(|line| line == "READY=1"));
+    }
+
+    /// Waits for a notice to the service manager, and returns all that came so far.
+    #[track_caller]
+    pub(crate) fn wait_notice(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> Vec<String> {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            if let Some(notices) = self.notices.wait(&is_it) {
+                return notices;
+            }
+            let exited = self.process.try_wait().expect("it can be waited for");
+            assert!(
+                exited.is_none() && Instant::now() < deadline,
+                "no notice {what} from a service that is {exited:?}\n{}",
+                self.log()
+            );
+        }
+    }
+
+    /// Returns a client without session id for this path.
+    pub(crate) fn client(&self, path: &str) -> Client {
+        Client::new(self.url(path))
+    }
+
+    /// Returns the address of a path.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Returns the process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Returns the control socket.
+    pub(crate) fn control(&self) -> PathBuf {
+        self.directory.path().join("control.sock")
+    }
+
+    /// Replaces the configuration file.
+    pub(crate) fn rewrite(&self, config: &str) {
+        fs::write(self.directory.path().join("metamcp.toml"), config).expect("written");
+    }
+
+    /// Returns what the service logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).expect("readable")
+    }
+
+    /// Waits until the log has `text`.
+    #[track_caller]
+    pub(crate) fn wait_log(&self, text: &str) {
+        let deadline = Instant::now() + DEADLINE;
+        while !self.log().contains(text) {
+            assert!(Instant::now() < deadline, "`{text}` is not in the log:\n{}", self.log());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("it has a pid"), signal).expect("it is not reaped");
+    }
+
+    /// Asks for a reload and waits for its end; returns the notices from it on.
+    #[track_caller]
+    pub(crate) fn reload(&mut self) -> Vec<String> {
+        let n_before = self.notices.len();
+        self.signal(Signal::HUP);
+        let is_new_ready = |notices: &[String]| {
+            let reloading = notices.iter().position(|notice| notice.contains("RELOADING=1"));
+            reloading
+                .is_some_and(|at| notices[at..].iter().any(|notice| notice.contains("READY=1")))
+        };
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let notices = self.notices.since(n_before);
+            if is_new_ready(&notices) {
+                return notices;
+            }
+            assert!(Instant::now() < deadline, "no reload: {notices:?}\n{}", self.log());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits for the end of the process.
+    #[track_caller]
+    pub(crate) fn wait_exit(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            if let Some(status) = self.process.try_wait().expect("it can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the service does not end\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Asks the service to stop, waits for its end, and returns how it ended.
+    #[track_caller]
+    pub(crate) fn stop(&mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.wait_exit()
+    }
+
+    /// Returns everything that the service has told its manager.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.notices.since(0)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- log of the service\n{}---", self.log());
+        }
+        if self.process.try_wait().ok().flatten().is_some() {
+            return;
+        }
+        // Politely first, so that it takes its children along.
+        self.signal(Signal::TERM);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline {
+            if self.process.try_wait().ok().flatten().is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// The manager's end of `NOTIFY_SOCKET`.
+struct Notices {
+    received: Arc<(Mutex<Vec<String>>, Condvar)>,
+    path: PathBuf,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// Ends the reader; nothing that a service would say.
+const QUIT: &[u8] = b"X_QUIT=1";
+
+impl Notices {
+    fn listen(path: &Path) -> Self {
+        let socket = UnixDatagram::bind(path).expect("a notify socket");
+        let received: Arc<(Mutex<Vec<String>>, Condvar)> = Arc::default();
+        let shared = Arc::clone(&received);
+        // Read all the time: a full socket would block the service.
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n_bytes) = socket.recv(&mut buffer) {
+                if &buffer[..n_bytes] == QUIT {
+                    return;
+                }
+                let notice = String::from_utf8_lossy(&buffer[..n_bytes]).trim_end().to_owned();
+                shared.0.lock().expect("not poisoned").push(notice);
+                shared.1.notify_all();
+            }
+        });
+        Self { received, path: path.to_owned(), reader: Some(reader) }
+    }
+
+    /// Waits a moment for a notice and returns all when it came.
+    fn wait(&self, is_it: &impl Fn(&str) -> bool) -> Option<Vec<String>> {
+        let has_come = |notices: &Vec<String>| notices.iter().any(|notice| is_it(notice));
+        let notices = self.received.0.lock().expect("not poisoned");
+        let (notices, _) = self
+            .received
+            .1
+            .wait_timeout_while(notices, Duration::from_millis(100), |all| !has_come(all))
+            .expect("not poisoned");
+        has_come(&notices).then(|| notices.clone())
+    }
+
+    fn since(&self, n_before: usize) -> Vec<String> {
+        self.received.0.lock().expect("not poisoned")[n_before..].to_vec()
+    }
+
+    fn len(&self) -> usize {
+        self.received.0.lock().expect("not poisoned").len()
+    }
+}
+
+impl Drop for Notices {
+    fn drop(&mut self) {
+        let told = UnixDatagram::unbound().and_then(|sender| sender.send_to(QUIT, &self.path));
+        if let (Ok(_), Some(reader)) = (told, self.reader.take()) {
+            reader.join().ok();
+        }
+    }
+}
+
+/// Runs the program to its end and returns code, standard output and standard error.
+pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(PROGRAM)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .env("XDG_RUNTIME_DIR", "/nonexistent")
+        .output()
+        .expect("the program starts");
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}

@@ -1,0 +1,15 @@
+//! What tests need to run the real program: a daemon on inherited sockets, a client, the fake.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the program itself; each guard reaps what it started"
+)]
+
+pub(crate) mod client;
+pub(crate) mod daemon;
+pub(crate) mod fake;
+
+use std::time::Duration;
+
+/// The one deadline for anything that must happen. Generous: it only ends tests that fail.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
