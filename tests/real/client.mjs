@@ -1,0 +1,224 @@
+// Many real clients at once: the official TypeScript SDKs against one streamable HTTP endpoint.
+//
+//     node client.mjs URL PLAN        PLAN is JSON, or "-" for standard input
+//
+// METAMCP_REAL_SERVERS names the directory that tests/real/install filled. The plan and the report are those
+// of client.py, where they are explained. Era "legacy" runs version 1 of the SDK, which most clients of today
+// are built on; "modern" and "auto" run version 2. They are two implementations, not one with a switch.
+
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const installed = join(process.env.METAMCP_REAL_SERVERS ?? '.', 'npm');
+const require = createRequire(join(installed, 'client.mjs'));
+
+/** What differs between the two versions of the SDK. */
+function sdk(era) {
+  const version = name => {
+    const description = readFileSync(join(installed, 'node_modules', name, 'package.json'));
+    return `typescript ${name} ${JSON.parse(description).version}`;
+  };
+  const info = { name: 'metamcp-tests', version: '1' };
+  if (era === 'legacy') {
+    const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
+    const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    return {
+      name: version('@modelcontextprotocol/sdk'),
+      client: () => new Client(info),
+      transport: url => new StreamableHTTPClientTransport(url),
+      // Version 1 takes the schema of the result before the options.
+      call: (client, params, options) => client.callTool(params, undefined, options),
+      protocol: (_client, transport) => transport.protocolVersion,
+    };
+  }
+  const { Client, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
+  return {
+    name: version('@modelcontextprotocol/client'),
+    client: () => new Client(info, { versionNegotiation: { mode: 'auto' } }),
+    transport: url => new StreamableHTTPClientTransport(url),
+    call: (client, params, options) => client.callTool(params, options),
+    protocol: client => client.getNegotiatedProtocolVersion(),
+  };
+}
+
+/** The template with its placeholders replaced. */
+function fill(template, values) {
+  if (Array.isArray(template)) return template.map(inner => fill(inner, values));
+  if (template !== null && typeof template === 'object')
+    return Object.fromEntries(Object.entries(template).map(([key, inner]) => [key, fill(inner, values)]));
+  if (typeof template !== 'string') return template;
+  for (const [name, value] of Object.entries(values)) {
+    if (template === `{${name}}`) return value;
+    template = template.replaceAll(`{${name}}`, value);
+  }
+  return template;
+}
+
+function valuesOf(client, call) {
+  return {
+    value: `<${client}.${call}.${randomBytes(4).toString('hex')}>`,
+    // One width for all, so that none is the beginning of another.
+    number: 100_000 + client * 100 + call,
+    steps: 2 + (client % 4),
+  };
+}
+
+const textOf = result =>
+  result.content.filter(block => block.type === 'text').map(block => block.text).join('');
+
+/** Everything a paginated list has. */
+async function allPages(listPage, items) {
+  const found = [];
+  let cursor;
+  do {
+    const page = await listPage(cursor === undefined ? undefined : { cursor });
+    found.push(...items(page));
+    cursor = page.nextCursor;
+  } while (cursor);
+  return found;
+}
+
+class Run {
+  constructor(url, plan) {
+    this.url = new URL(url);
+    this.plan = plan;
+    this.era = plan.era ?? 'auto';
+    this.sdk = sdk(this.era);
+    this.clients = plan.clients ?? 1;
+    this.errors = [];
+    this.calls = 0;
+    this.tools = new Set();
+    this.protocols = new Set();
+    this.resources = null;
+    this.prompts = null;
+    this.connected = 0;
+    this.allConnected = Promise.withResolvers();
+  }
+
+  expect(holds, client, claim) {
+    if (!holds) this.errors.push(`client ${client}: ${claim}`);
+  }
+
+  /** One client, from connecting to leaving; true if all was well. */
+  async client(number) {
+    const mine = error => error.startsWith(`client ${number}:`);
+    const client = this.sdk.client();
+    const transport = this.sdk.transport(this.url);
+    try {
+      await client.connect(transport);
+      await this.barrier();
+      this.checkEra(number, this.sdk.protocol(client, transport));
+      await this.lists(number, client);
+      await this.makeCalls(number, client);
+      await this.progress(number, client);
+      // As a well-behaved client leaves: the session is given back. A modern connection has none.
+      if (transport.sessionId) await transport.terminateSession();
+    } catch (error) {
+      this.errors.push(`client ${number}: ${error.name}: ${error.message}`);
+      // The others must not wait for one that never arrives.
+      this.allConnected.resolve();
+    } finally {
+      await client.close();
+    }
+    return !this.errors.some(mine);
+  }
+
+  async barrier() {
+    this.connected += 1;
+    if (this.connected === this.clients) this.allConnected.resolve();
+    await this.allConnected.promise;
+  }
+
+  checkEra(number, protocol) {
+    this.protocols.add(protocol);
+    const modern = protocol >= '2026-07-28';
+    this.expect(
+      this.era === 'auto' || modern === (this.era === 'modern'),
+      number,
+      `asked for ${this.era}, negotiated ${protocol}`,
+    );
+  }
+
+  async lists(number, client) {
+    const names = await allPages(cursor => client.listTools(cursor), page => page.tools.map(tool => tool.name));
+    names.sort();
+    this.tools.add(JSON.stringify(names));
+    for (const name of this.plan.tools ?? [])
+      this.expect(names.includes(name), number, `${name} is not among the tools ${names}`);
+    if (this.plan.resources) {
+      const found = await allPages(cursor => client.listResources(cursor), page => page.resources);
+      this.resources = found.length;
+      this.expect(found.length > 0, number, 'no resources');
+    }
+    if (this.plan.prompts) {
+      const found = await allPages(cursor => client.listPrompts(cursor), page => page.prompts);
+      this.prompts = found.length;
+      this.expect(found.length > 0, number, 'no prompts');
+    }
+  }
+
+  async makeCalls(number, client) {
+    const calls = (this.plan.calls ?? []).flatMap(call => Array(call.times ?? 1).fill(call));
+    await Promise.all(calls.map((call, turn) => this.oneCall(number, turn, call, client)));
+  }
+
+  async oneCall(number, turn, call, client) {
+    const { tool, arguments: args = {}, expect } = fill(call, valuesOf(number, turn));
+    const result = await this.sdk.call(client, { name: tool, arguments: args });
+    this.calls += 1;
+    const text = textOf(result);
+    const answered = !result.isError && text.includes(String(expect));
+    this.expect(answered, number, `call ${turn} of ${tool}: expected '${expect}', got '${text}'`);
+  }
+
+  async progress(number, client) {
+    if (!this.plan.progress) return;
+    const { tool, arguments: args = {}, total } = fill(this.plan.progress, valuesOf(number, 0));
+    const wanted = JSON.stringify([...Array(total).keys()].map(step => [step + 1, total]));
+    const seen = [];
+    const onprogress = ({ progress, total }) => seen.push([progress, total]);
+    const result = await this.sdk.call(client, { name: tool, arguments: args }, { onprogress });
+    this.calls += 1;
+    this.expect(!result.isError, number, `the call with progress failed: '${textOf(result)}'`);
+    // Whatever comes after the answer is too late: this SDK forgets the token with the request.
+    const got = JSON.stringify(seen);
+    this.expect(got === wanted, number, `progress: expected ${wanted}, got ${got}`);
+  }
+
+  async all() {
+    const started = performance.now();
+    const seconds = this.plan.timeout ?? 60;
+    const late = new Promise(resolve => setTimeout(resolve, seconds * 1000, 'late').unref());
+    const clients = Promise.all([...Array(this.clients).keys()].map(number => this.client(number)));
+    let ok = await Promise.race([clients, late]);
+    if (ok === 'late') {
+      this.errors.push('not done in time');
+      ok = [];
+    }
+    if (this.tools.size > 1) this.errors.push(`clients were shown ${this.tools.size} different lists of tools`);
+    return {
+      sdk: this.sdk.name,
+      clients: this.clients,
+      ok: ok.filter(Boolean).length,
+      errors: this.errors,
+      protocols: [...this.protocols].sort(),
+      calls: this.calls,
+      tools: JSON.parse([...this.tools][0] ?? '[]'),
+      resources: this.resources,
+      prompts: this.prompts,
+      seconds: Math.round(performance.now() - started) / 1000,
+    };
+  }
+}
+
+const [url, plan] = process.argv.slice(2);
+if (plan === undefined) {
+  console.error('usage: client.mjs URL PLAN');
+  process.exit(2);
+}
+const report = await new Run(url, JSON.parse(plan === '-' ? readFileSync(0, 'utf8') : plan)).all();
+console.log(JSON.stringify(report));
+// An open stream of a client that was given up on would keep the process alive.
+process.exit(report.errors.length === 0 && report.ok === report.clients ? 0 : 1);

@@ -1,0 +1,213 @@
+"""Many real clients at once: the official Python SDK against one streamable HTTP endpoint.
+
+    python client.py URL PLAN        PLAN is JSON, or "-" for standard input
+
+All clients connect before the first of them calls, so that every session is alive while the calls cross.
+Prints one JSON report and exits 1 if anything was not as it should be. client.mjs takes the same plan and
+prints the same report. The plan, every key optional:
+
+    clients    how many, each with a connection and a session of its own (1)
+    era        "legacy" (initialize), "modern" (server/discover) or "auto": as the SDK does by itself ("auto")
+    tools      names that must be listed
+    calls      [{tool, arguments, expect, times}]: the text of each answer must contain "expect"; each client
+               makes each call "times" (1) times, and all of them are in flight together
+    progress   {tool, arguments, total}: progress 1, 2 … total must arrive, at the client that asked and no other
+    resources  true: list them, there must be some
+    prompts    true: list them, there must be some
+    timeout    seconds for everything together (60)
+
+In any string of arguments, expect and total, {value} is a text that no other call has, {number} a number
+that no other call has, and {steps} a small number that differs between neighbouring clients. A string that
+is nothing but {number} or {steps} becomes a JSON number.
+"""
+
+import asyncio
+import importlib.metadata
+import json
+import secrets
+import sys
+import time
+
+from mcp import Client
+
+
+def fill(template, values):
+    """The template with its placeholders replaced."""
+    if isinstance(template, dict):
+        return {key: fill(inner, values) for key, inner in template.items()}
+    if isinstance(template, list):
+        return [fill(inner, values) for inner in template]
+    if not isinstance(template, str):
+        return template
+    for name, value in values.items():
+        if template == "{" + name + "}":
+            return value
+        template = template.replace("{" + name + "}", str(value))
+    return template
+
+
+def values_of(client, call):
+    return {
+        "value": f"<{client}.{call}.{secrets.token_hex(4)}>",
+        # One width for all, so that none is the beginning of another.
+        "number": 100_000 + client * 100 + call,
+        "steps": 2 + client % 4,
+    }
+
+
+def text_of(result):
+    return "".join(block.text for block in result.content if block.type == "text")
+
+
+async def all_pages(list_page, items):
+    """Everything a paginated list has."""
+    found, cursor = [], None
+    while True:
+        page = await list_page(cursor=cursor)
+        found += items(page)
+        cursor = page.next_cursor
+        if not cursor:
+            return found
+
+
+class Run:
+    def __init__(self, url, plan):
+        self.url = url
+        self.plan = plan
+        self.clients = plan.get("clients", 1)
+        self.errors = []
+        self.calls = 0
+        self.tools = {}
+        self.protocols = set()
+        self.resources = None
+        self.prompts = None
+        self.connected = 0
+        self.all_connected = asyncio.Event()
+
+    def expect(self, holds, client, claim):
+        if not holds:
+            self.errors.append(f"client {client}: {claim}")
+        return holds
+
+    async def client(self, number):
+        """One client, from connecting to leaving; true if all was well."""
+        errors = len(self.errors)
+        try:
+            era = self.plan.get("era", "auto")
+            mode = "legacy" if era == "legacy" else "auto"
+            async with Client(self.url, mode=mode) as client:
+                await self.barrier()
+                self.check_era(number, era, client.protocol_version)
+                await self.lists(number, client)
+                await self.make_calls(number, client)
+                await self.progress(number, client)
+        except Exception as error:
+            self.errors.append(f"client {number}: {describe(error)}")
+            # The others must not wait for one that never arrives.
+            self.all_connected.set()
+        return len(self.errors) == errors
+
+    async def barrier(self):
+        self.connected += 1
+        if self.connected == self.clients:
+            self.all_connected.set()
+        await self.all_connected.wait()
+
+    def check_era(self, number, era, protocol):
+        self.protocols.add(protocol)
+        modern = protocol >= "2026-07-28"
+        self.expect(era == "auto" or modern == (era == "modern"), number, f"asked for {era}, negotiated {protocol}")
+
+    async def lists(self, number, client):
+        names = sorted(await all_pages(client.list_tools, lambda page: [tool.name for tool in page.tools]))
+        self.tools[number] = names
+        for name in self.plan.get("tools", []):
+            self.expect(name in names, number, f"{name} is not among the tools {names}")
+        if self.plan.get("resources"):
+            found = await all_pages(client.list_resources, lambda page: page.resources)
+            self.resources = len(found)
+            self.expect(found, number, "no resources")
+        if self.plan.get("prompts"):
+            found = await all_pages(client.list_prompts, lambda page: page.prompts)
+            self.prompts = len(found)
+            self.expect(found, number, "no prompts")
+
+    async def make_calls(self, number, client):
+        calls = [call for call in self.plan.get("calls", []) for _ in range(call.get("times", 1))]
+        await asyncio.gather(*(self.one_call(number, turn, call, client) for turn, call in enumerate(calls)))
+
+    async def one_call(self, number, turn, call, client):
+        call = fill(call, values_of(number, turn))
+        result = await client.call_tool(call["tool"], call.get("arguments", {}))
+        self.calls += 1
+        text = text_of(result)
+        answered = not result.is_error and str(call["expect"]) in text
+        self.expect(answered, number, f"call {turn} of {call['tool']}: expected {call['expect']!r}, got {text!r}")
+
+    async def progress(self, number, client):
+        if "progress" not in self.plan:
+            return
+        call = fill(self.plan["progress"], values_of(number, 0))
+        wanted = [(step, call["total"]) for step in range(1, call["total"] + 1)]
+        seen = []
+        complete = asyncio.Event()
+
+        async def on_progress(progress, total, _message):
+            seen.append((progress, total))
+            if len(seen) >= len(wanted):
+                complete.set()
+
+        result = await client.call_tool(call["tool"], call.get("arguments", {}), progress_callback=on_progress)
+        self.calls += 1
+        self.expect(not result.is_error, number, f"the call with progress failed: {text_of(result)!r}")
+        # The SDK runs the callback in a task of its own, which may come after the answer.
+        try:
+            await asyncio.wait_for(complete.wait(), 5)
+        except TimeoutError:
+            pass
+        self.expect(seen == wanted, number, f"progress: expected {wanted}, got {seen}")
+
+    async def all(self):
+        started = time.monotonic()
+        ok = []
+        try:
+            async with asyncio.timeout(self.plan.get("timeout", 60)):
+                ok = await asyncio.gather(*(self.client(number) for number in range(self.clients)))
+        except TimeoutError:
+            self.errors.append("not done in time")
+        lists = {tuple(names) for names in self.tools.values()}
+        if len(lists) > 1:
+            self.errors.append(f"clients were shown {len(lists)} different lists of tools")
+        return {
+            "sdk": f"python mcp {importlib.metadata.version('mcp')}",
+            "clients": self.clients,
+            "ok": sum(ok),
+            "errors": self.errors,
+            "protocols": sorted(self.protocols),
+            "calls": self.calls,
+            "tools": list(min(lists, default=())),
+            "resources": self.resources,
+            "prompts": self.prompts,
+            "seconds": round(time.monotonic() - started, 3),
+        }
+
+
+def describe(error):
+    """The error itself, out of the groups that task groups wrap it in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    url, plan = sys.argv[1:]
+    plan = json.loads(sys.stdin.read() if plan == "-" else plan)
+    report = asyncio.run(Run(url, plan).all())
+    print(json.dumps(report))
+    sys.exit(0 if not report["errors"] and report["ok"] == report["clients"] else 1)
+
+
+if __name__ == "__main__":
+    main()

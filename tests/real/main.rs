@@ -1,0 +1,267 @@
+//! Real MCP servers behind metamcp, real clients in front of it.
+//!
+//! `METAMCP_REAL_SERVERS` names the directory that `tests/real/install` filled; `tests/run real-servers` sees to both.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "starts the program it tests and the clients that talk to it"
+)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use harness::daemon::Daemon;
+use serde_json::{Value, json};
+
+#[path = "../harness/mod.rs"]
+#[expect(dead_code, reason = "the behaviour tests use the rest")]
+mod harness;
+
+const POLL: Duration = Duration::from_millis(20);
+
+#[test]
+fn ten_clients_of_each_sdk_share_one_process_per_server() {
+    let servers = Installed::find();
+    let metamcp = Daemon::with(servers.config()).ready();
+    let watch = watch(&metamcp);
+
+    let plan = json!({
+        "clients": 10,
+        "tools": ["everything__echo", "git__git_log", "time__convert_time", "filesystem__list_directory"],
+        "calls": [
+            {"tool": "everything__echo", "arguments": {"message": "{value}"}, "expect": "Echo: {value}", "times": 5},
+            {"tool": "everything__get-sum", "arguments": {"a": "{number}", "b": 0}, "expect": "is {number}."},
+            {"tool": "git__git_log", "arguments": {"repo_path": servers.path("repository")}, "expect": "commit three"},
+            {"tool": "filesystem__read_text_file", "arguments": {"path": servers.path("files/hello.txt")}, "expect": "hello from"},
+            {"tool": "time__get_current_time", "arguments": {"timezone": "UTC"}, "expect": "UTC"},
+        ],
+        "progress": {
+            "tool": "everything__trigger-long-running-operation",
+            "arguments": {"duration": 1, "steps": "{steps}"},
+            "total": "{steps}",
+        },
+    });
+    for era in ["legacy", "auto"] {
+        for client in [servers.python(), servers.typescript()] {
+            assert_all_well(client, &metamcp.url("/"), &plan, era);
+        }
+    }
+
+    let seen = watch.stop();
+    for (server, processes) in servers.by_command_line(&seen) {
+        assert_eq!(processes.len(), 1, "{server} ran as {processes:?}");
+    }
+    assert_stops_without_a_trace(metamcp, seen.keys());
+}
+
+#[test]
+fn one_server_looks_like_itself() {
+    let servers = Installed::find();
+    let metamcp = Daemon::with(servers.config()).ready();
+
+    // Slow calls whose answers differ: they cross each other if anything lets them.
+    let plan = json!({
+        "clients": 10,
+        "tools": ["echo", "get-sum"],
+        "calls": [
+            {"tool": "echo", "arguments": {"message": "{value}"}, "expect": "Echo: {value}"},
+            {
+                "tool": "trigger-long-running-operation",
+                "arguments": {"duration": 0.5, "steps": "{steps}"},
+                "expect": "Steps: {steps}.",
+                "times": 3,
+            },
+        ],
+        "resources": true,
+        "prompts": true,
+    });
+    for era in ["legacy", "auto"] {
+        for client in [servers.python(), servers.typescript()] {
+            assert_all_well(client, &metamcp.url("/servers/everything"), &plan, era);
+        }
+    }
+}
+
+#[test]
+#[ignore = "installs Claude Code, 360 MB: tests/run claude-code"]
+fn claude_code_is_connected() {
+    let servers = Installed::find();
+    let metamcp = Daemon::with(servers.config()).ready();
+
+    for path in ["/", "/servers/everything"] {
+        let mut check =
+            Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/claude-code"));
+        check.env("METAMCP_REAL_SERVERS", &servers.0).args([&metamcp.url(path), "8"]);
+        let status = check.status().expect("tests/real/claude-code starts");
+        assert!(status.success(), "claude-code {path}: {status}");
+    }
+}
+
+/// Runs a client and holds that its report shows no error.
+#[track_caller]
+fn assert_all_well(mut client: Command, url: &str, plan: &Value, era: &str) {
+    let mut plan = plan.clone();
+    plan["era"] = era.into();
+    client.args([url, &plan.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());
+
+    let output = client.output().expect("the client starts");
+
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("no report from {client:?}, {}: {error}", output.status));
+    assert!(output.status.success(), "{era} {url}: {report:#}");
+    assert_eq!(report["ok"], plan["clients"], "{era} {url}: {report:#}");
+}
+
+#[track_caller]
+fn assert_stops_without_a_trace<'a>(
+    mut metamcp: Daemon,
+    processes: impl Iterator<Item = &'a Process>,
+) {
+    let status = metamcp.stop();
+    assert!(status.success(), "metamcp stopped with {status}");
+    let left: Vec<_> = processes.filter(|process| process.is_alive()).collect();
+    assert!(left.is_empty(), "still running: {left:?}");
+}
+
+/// What `tests/real/install` has put in place.
+struct Installed(PathBuf);
+
+impl Installed {
+    fn find() -> Self {
+        let dir = std::env::var_os("METAMCP_REAL_SERVERS")
+            .expect("METAMCP_REAL_SERVERS names no directory: use tests/run real-servers");
+        Self(dir.into())
+    }
+
+    fn path(&self, below: &str) -> String {
+        self.0.join(below).to_str().expect("a path in UTF-8").to_owned()
+    }
+
+    fn servers(&self) -> BTreeMap<String, Value> {
+        let text = fs::read(self.0.join("servers.json")).expect("servers.json is readable");
+        serde_json::from_slice(&text).expect("servers.json is valid")
+    }
+
+    fn config(&self) -> String {
+        let servers: BTreeMap<_, _> = self.servers().into_iter().collect();
+        toml::to_string(&json!({ "servers": servers })).expect("servers fit into TOML")
+    }
+
+    fn python(&self) -> Command {
+        self.client("python/bin/python", "client.py")
+    }
+
+    fn typescript(&self) -> Command {
+        self.client("node", "client.mjs")
+    }
+
+    fn client(&self, program: &str, script: &str) -> Command {
+        let mut client = Command::new(self.0.join(program));
+        client.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real").join(script));
+        client.env("METAMCP_REAL_SERVERS", &self.0);
+        client
+    }
+
+    /// For each server the processes whose command line is about it.
+    fn by_command_line(&self, seen: &BTreeMap<Process, String>) -> BTreeMap<String, Vec<Process>> {
+        let about = |server: &Value| {
+            let script = server["args"][0].as_str().filter(|argument| argument.ends_with(".js"));
+            script.or(server["command"].as_str()).expect("a command").to_owned()
+        };
+        let of = |server: &Value| {
+            let about = about(server);
+            seen.iter()
+                .filter(|(_, line)| line.contains(&about))
+                .map(|(process, _)| *process)
+                .collect()
+        };
+        self.servers().iter().map(|(name, server)| (name.clone(), of(server))).collect()
+    }
+}
+
+/// Notes every process below that of the service, again and again, until told to stop.
+fn watch(metamcp: &Daemon) -> Watch {
+    let root = metamcp.pid();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let thread = thread::spawn(move || {
+        let mut seen = BTreeMap::new();
+        while !stopped.load(Ordering::Relaxed) {
+            seen.extend(descendants(root));
+            thread::sleep(POLL);
+        }
+        seen
+    });
+    Watch { stop, thread }
+}
+
+struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<BTreeMap<Process, String>>,
+}
+
+impl Watch {
+    /// Every process that was there at some time, with its command line.
+    fn stop(self) -> BTreeMap<Process, String> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the watch is well")
+    }
+}
+
+/// A process for good: its number and when it started, since numbers come round again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Process {
+    pid: u32,
+    started: u64,
+}
+
+impl Process {
+    fn is_alive(self) -> bool {
+        stat(self.pid).is_some_and(|(_, started)| started == self.started)
+    }
+}
+
+/// The parent of a process and when it started; nothing for a process that has ended.
+fn stat(pid: u32) -> Option<(u32, u64)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything; the fields after it cannot.
+    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let is_zombie = fields[0] == "Z";
+    if is_zombie { None } else { Some((fields[1].parse().ok()?, fields[19].parse().ok()?)) }
+}
+
+fn descendants(root: u32) -> BTreeMap<Process, String> {
+    let pids = fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let all: BTreeMap<u32, (u32, u64)> = pids.filter_map(|pid| Some((pid, stat(pid)?))).collect();
+    let mut tree = BTreeSet::from([root]);
+    loop {
+        let more: Vec<_> = all
+            .iter()
+            .filter(|(pid, (parent, _))| tree.contains(parent) && !tree.contains(pid))
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        tree.extend(more.iter().map(|(pid, _)| **pid));
+    }
+    tree.remove(&root);
+    let described = tree.into_iter().filter_map(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        // Between fork and exec a child still looks like metamcp itself.
+        let is_server = !line.contains(env!("CARGO_BIN_EXE_metamcp"));
+        is_server.then_some((Process { pid, started: all[&pid].1 }, line))
+    });
+    described.collect()
+}
