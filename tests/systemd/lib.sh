@@ -1,0 +1,122 @@
+# shellcheck shell=bash
+# What the proofs share.  They run inside the booted system and print "ok NAME"
+# or "FAIL NAME: DETAIL" per check; `totals` prints the sums and sets the code.
+
+passed=0 failed=0
+
+ok() {
+  passed=$((passed + 1))
+  echo "ok $1"
+}
+
+fail() { # NAME DETAIL
+  failed=$((failed + 1))
+  echo "FAIL $1: $(tr '\n' ' ' <<<"$2" | cut -c1-600)"
+}
+
+totals() { # LABEL
+  echo "$1: $passed passed, $failed failed"
+  test $failed = 0
+}
+
+# matches NAME TEXT REGEX: a line of TEXT matches.
+matches() {
+  if grep -Eq -- "$3" <<<"$2"; then ok "$1"; else fail "$1" "wanted $3, got $2"; fi
+}
+
+# lacks NAME TEXT REGEX: there is a TEXT, and no line of it matches.
+lacks() {
+  if [ -z "$2" ]; then
+    fail "$1" "nothing to look at"
+  elif grep -Eq -- "$3" <<<"$2"; then fail "$1" "unwanted $3 in $2"; else ok "$1"; fi
+}
+
+# succeeds NAME COMMAND...
+succeeds() {
+  local name=$1 detail
+  shift
+  if detail=$("$@" 2>&1); then ok "$name"; else fail "$name" "$detail"; fi
+}
+
+# eventually NAME COMMAND...: the command succeeds within 15 s.
+eventually() {
+  local name=$1 deadline=$((SECONDS + 15)) detail=''
+  shift
+  while [ $SECONDS -lt $deadline ]; do
+    if detail=$("$@" 2>&1); then
+      ok "$name"
+      return
+    fi
+    sleep 0.05 # between two looks
+  done
+  fail "$name" "not within 15 s; last: $detail"
+}
+
+property() { # UNIT PROPERTY
+  systemctl show --property "$2" --value "$1"
+}
+
+main_pid() { property metamcp.service MainPID; }
+
+systemd_version() { systemctl --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p'; }
+
+is_active() { [ "$(systemctl is-active "$1")" = active ]; }
+
+# The processes of the service, main process included.
+processes() {
+  local group
+  group=$(property metamcp.service ControlGroup)
+  if [ -z "$group" ]; then return; fi
+  cat "/sys/fs/cgroup/unified$group/cgroup.procs" 2>/dev/null ||
+    cat "/sys/fs/cgroup$group/cgroup.procs" 2>/dev/null || :
+}
+
+journal() { # MATCH...
+  journalctl --sync
+  journalctl --boot --no-pager --output json --all "$@"
+}
+
+# A cursor for journal --after-cursor.
+end_of_journal() { journalctl --lines 0 --show-cursor | sed -n 's/^-- cursor: //p'; }
+
+# post METHOD [PARAMS]: one request; prints the JSON-RPC answer, which may come
+# as JSON or as a stream of events.
+endpoint=http://127.0.0.1:12011
+post() {
+  local body
+  body=$(jq -cn --arg method "$1" --argjson params "${2:-"{}"}" '{ jsonrpc: "2.0", id: 1, $method, $params }')
+  curl --silent --show-error --max-time 20 \
+    --header 'Content-Type: application/json' \
+    --header 'Accept: application/json, text/event-stream' \
+    --data "$body" "$endpoint/" | sed -n 's/^data: *//; /^{.*"id"/p'
+}
+
+initialize='{
+  "protocolVersion": "2025-06-18",
+  "capabilities": {},
+  "clientInfo": { "name": "proof", "version": "1" }
+}'
+
+# The liveness probe of the operator: prints the status code.
+liveness() {
+  curl --silent --show-error --max-time 20 --output /dev/null --write-out '%{http_code}' \
+    --header 'Content-Type: application/json' \
+    --header 'Accept: application/json, text/event-stream' \
+    --data "$(jq -cn --argjson params "$initialize" '{ jsonrpc: "2.0", id: 1, method: "initialize", $params }')" \
+    "$endpoint/"
+}
+is_live() { [ "$(liveness)" = 200 ]; }
+
+readiness() { curl --silent --show-error --max-time 20 --output /dev/null --write-out '%{http_code}' "$endpoint/readyz"; }
+is_ready() { [ "$(readiness)" = 200 ]; }
+
+tools() { post tools/list | jq -r '.result.tools[].name'; }
+has_tools_of() { tools | grep -q "^$1__"; }
+
+# call TOOL [ARGUMENTS]: prints the text of the result, or the whole answer if
+# there is none.
+call() {
+  local params
+  params=$(jq -cn --arg name "$1" --argjson arguments "${2:-"{}"}" '{ $name, $arguments }')
+  post tools/call "$params" | jq -r '.result.content[0].text // .'
+}
