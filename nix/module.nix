@@ -1,0 +1,375 @@
+{
+  config,
+  lib,
+  pkgs,
+  ...
+}:
+let
+  inherit (lib) mkOption types;
+
+  cfg = config.services.metamcp;
+  inherit (cfg) settings;
+  format = pkgs.formats.toml { };
+
+  duration = types.strMatching "[0-9]+(ms|s|m|h)" // {
+    description = "duration: a whole number and its unit, ms, s, m or h";
+  };
+
+  server = types.submodule {
+    freeformType = format.type;
+    options = {
+      command = mkOption {
+        type = types.nullOr types.str;
+        default = null;
+        example = lib.literalExpression "lib.getExe pkgs.mcp-nixos";
+        description = ''
+          Program to run as a child that speaks MCP over stdin and stdout: an
+          absolute path, or a name to be found through
+          {option}`services.metamcp.extraPackages`. Excludes `url`.
+        '';
+      };
+
+      args = mkOption {
+        type = types.listOf types.str;
+        default = [ ];
+        example = [ "--read-only" ];
+        description = "Arguments of `command`.";
+      };
+
+      env = mkOption {
+        type = types.attrsOf types.str;
+        default = { };
+        example = {
+          GITEA_HOST = "https://git.example.org";
+          GITEA_ACCESS_TOKEN = "credential:gitea-token";
+        };
+        description = ''
+          Environment variables of the child: a literal value,
+          `credential:NAME` for an entry of
+          {option}`services.metamcp.credentials`, or `env:NAME` for a variable
+          of the service. Literal values are readable by every user, because
+          they go through the Nix store.
+        '';
+      };
+
+      cwd = mkOption {
+        type = types.nullOr types.str;
+        default = null;
+        example = "/srv/notes";
+        description = ''
+          Working directory of the child, an absolute path.
+          {file}`/var/lib/metamcp` if `null`.
+        '';
+      };
+
+      url = mkOption {
+        type = types.nullOr (types.strMatching "http://.+");
+        default = null;
+        example = "http://127.0.0.1:12009/mcp";
+        description = ''
+          Streamable HTTP endpoint to connect to, without TLS: reach a remote one
+          through a local TLS proxy. Excludes `command`.
+        '';
+      };
+
+      headers = mkOption {
+        type = types.attrsOf types.str;
+        default = { };
+        example = {
+          Authorization = "credential:upstream-authorization";
+        };
+        description = "HTTP headers for `url`; values as in `env`.";
+      };
+
+      start = mkOption {
+        type = types.enum [
+          "lazy"
+          "eager"
+          "prewarm"
+        ];
+        default = "lazy";
+        description = ''
+          When to connect: `lazy` with the first request that needs the server,
+          `eager` when the service starts, `prewarm` before the service accepts
+          its first client.
+        '';
+      };
+    };
+  };
+
+  # TOML has no null.  Lists and tables that say nothing stay out as well, so
+  # that a `url` server has no `args`.
+  withoutEmpty = lib.filterAttrs (
+    _: value:
+    !lib.elem value [
+      null
+      [ ]
+      { }
+    ]
+  );
+  document = settings // {
+    servers = lib.mapAttrs (_: withoutEmpty) settings.servers;
+  };
+
+  # The program itself checks the file while the system is built: a mistake
+  # fails the build and not the service.  A foreign program cannot be run.
+  unchecked = format.generate "metamcp.toml" document;
+  configFile =
+    if pkgs.stdenv.buildPlatform.canExecute pkgs.stdenv.hostPlatform then
+      pkgs.runCommand "metamcp.toml" { } ''
+        cp ${unchecked} $out
+        ${lib.getExe cfg.package} check $out
+      ''
+    else
+      unchecked;
+
+  isLoopback = builtins.match "(127\\.[0-9.]+|\\[::1]):[0-9]+" settings.listen.http != null;
+
+  serverNames = lib.attrNames settings.servers;
+  startsAtBoot = lib.any (name: settings.servers.${name}.start != "lazy") serverNames;
+
+  # Every value that may be a reference, with the option it stands in.
+  values = lib.concatMap (
+    name:
+    lib.concatMap
+      (
+        table:
+        lib.mapAttrsToList (key: value: {
+          inherit key value;
+          option = "services.metamcp.settings.servers.${name}.${table}.${key}";
+        }) settings.servers.${name}.${table}
+      )
+      [
+        "env"
+        "headers"
+      ]
+  ) serverNames;
+  isCredential = lib.hasPrefix "credential:";
+  looksSecret =
+    { key, value, ... }:
+    builtins.match ".*(AUTHORIZATION|KEY|PASSWORD|SECRET|TOKEN).*" (lib.toUpper key) != null
+    && !isCredential value
+    && !lib.hasPrefix "env:" value;
+in
+{
+  options.services.metamcp = {
+    enable = lib.mkEnableOption "metamcp, which runs each MCP server once and serves it to every client";
+
+    package = lib.mkPackageOption pkgs "metamcp" { };
+
+    settings = mkOption {
+      type = types.submodule {
+        freeformType = format.type;
+        options = {
+          service = {
+            request_timeout = mkOption {
+              type = duration;
+              default = "60s";
+              description = ''
+                How long a request to a server may take. Progress that the
+                server reports starts the time anew.
+              '';
+            };
+            max_total_timeout = mkOption {
+              type = duration;
+              default = "300s";
+              description = "How long a request may take, whatever progress it reports.";
+            };
+            shutdown_timeout = mkOption {
+              type = duration;
+              default = "10s";
+              description = ''
+                How long requests in flight may go on after the service was
+                told to stop. A value above 13 s needs a longer
+                `systemd.services.metamcp.serviceConfig.TimeoutStopSec` than
+                the unit's 15 s.
+              '';
+            };
+            log_level = mkOption {
+              type = types.enum [
+                "error"
+                "warn"
+                "info"
+                "debug"
+                "trace"
+              ];
+              default = "info";
+              description = "Least severe kind of message that goes to the journal.";
+            };
+          };
+
+          listen = {
+            http = mkOption {
+              type = types.strMatching "([0-9.]+|\\[[0-9a-fA-F:]+]):[0-9]{1,5}" // {
+                description = "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT";
+              };
+              default = "127.0.0.1:12011";
+              example = "[::1]:12011";
+              description = ''
+                Address of the HTTP endpoint, on the loopback interface;
+                {file}`metamcp.socket` listens on it.
+              '';
+            };
+            control = mkOption {
+              type = types.path;
+              default = "/run/metamcp/control.sock";
+              description = ''
+                Path of the control socket; {file}`metamcp-control.socket`
+                listens on it. Members of the group `metamcp` may connect.
+              '';
+            };
+            root = mkOption {
+              type = types.strMatching "direct|passthrough:.+";
+              default = "direct";
+              example = "passthrough:cluster";
+              description = ''
+                What clients see: `direct` for the tools of all servers under
+                names with the server as prefix, `passthrough:NAME` for one
+                server as it is.
+              '';
+            };
+            allowed_hosts = mkOption {
+              type = types.listOf types.str;
+              default = [ ];
+              example = [ "mcp.example.org" ];
+              description = "Values of the `Host` header to accept besides those of the loopback interface.";
+            };
+            allowed_origins = mkOption {
+              type = types.listOf types.str;
+              default = [ ];
+              example = [ "https://chat.example.org" ];
+              description = "Values of the `Origin` header to accept besides those of the loopback interface.";
+            };
+          };
+
+          servers = mkOption {
+            type = types.attrsOf server;
+            default = { };
+            example = lib.literalExpression ''
+              {
+                gitea = {
+                  command = lib.getExe pkgs.gitea-mcp-server;
+                  args = [ "-t" "stdio" ];
+                  env.GITEA_ACCESS_TOKEN = "credential:gitea-token";
+                  start = "eager";
+                };
+                cluster.url = "http://127.0.0.1:12009/mcp";
+              }
+            '';
+            description = ''
+              MCP servers by name. A name has 1 to 40 letters, digits, `-` and
+              `_`, starts and ends with a letter or digit, and has no `__`.
+            '';
+          };
+        };
+      };
+      default = { };
+      description = "Contents of {file}`/etc/metamcp/metamcp.toml`.";
+    };
+
+    credentials = mkOption {
+      type = types.attrsOf types.path;
+      default = { };
+      example = {
+        gitea-token = "/run/secrets/gitea-token";
+      };
+      description = ''
+        Files with secrets, by the name under which
+        {option}`services.metamcp.settings` refers to them (`credential:NAME`).
+        systemd reads them as root and hands them to the service alone
+        (`LoadCredential=`).
+      '';
+    };
+
+    extraPackages = mkOption {
+      type = types.listOf types.package;
+      default = [ ];
+      example = lib.literalExpression "[ pkgs.git pkgs.nodejs pkgs.uv ]";
+      description = "Packages whose programs the servers find in their {env}`PATH`.";
+    };
+  };
+
+  config = lib.mkIf cfg.enable {
+    assertions = [
+      {
+        assertion = isLoopback;
+        message = "services.metamcp.settings.listen.http is ${settings.listen.http}, which is not a loopback address: metamcp asks nobody for a password, so listen on 127.0.0.1 and put a proxy with TLS and authentication in front.";
+      }
+      {
+        assertion =
+          settings.listen.root == "direct"
+          || settings.servers ? ${lib.removePrefix "passthrough:" settings.listen.root};
+        message = "services.metamcp.settings.listen.root is ${settings.listen.root}, but there is no such server: declare it in services.metamcp.settings.servers, or use \"direct\".";
+      }
+    ]
+    ++ map (name: {
+      assertion =
+        builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
+        && !lib.hasInfix "__" name;
+      message = "services.metamcp.settings.servers.${name} is not a valid name: use 1 to 40 letters, digits, - and _, a letter or digit first and last, and no __.";
+    }) serverNames
+    ++ map (name: {
+      assertion = (settings.servers.${name}.command == null) != (settings.servers.${name}.url == null);
+      message = "services.metamcp.settings.servers.${name} needs one of command and url: set `command` for a program to run, or `url` for an endpoint to connect to.";
+    }) serverNames
+    ++ map (
+      { option, value, ... }:
+      let
+        name = lib.removePrefix "credential:" value;
+      in
+      {
+        assertion = isCredential value -> cfg.credentials ? ${name};
+        message = "${option} refers to the credential ${name}, which does not exist: set services.metamcp.credentials.${name} to the path of a file that holds the secret.";
+      }
+    ) values
+    ++ lib.mapAttrsToList (name: file: {
+      assertion = !builtins.isPath file && !lib.hasPrefix builtins.storeDir (toString file);
+      message = "services.metamcp.credentials.${name} would put the secret into the Nix store, where every user can read it: give the path as a string (\"/run/secrets/${name}\") to a file outside of the store.";
+    }) cfg.credentials;
+
+    warnings = map (
+      { option, ... }:
+      "${option} looks like a secret, and every user can read it in the Nix store: put it into a file, name that in services.metamcp.credentials, and refer to it with \"credential:NAME\"."
+    ) (lib.filter looksSecret values);
+
+    environment.etc."metamcp/metamcp.toml".source = configFile;
+    environment.systemPackages = [ cfg.package ];
+
+    users.groups.metamcp = { };
+
+    # The units themselves come with the package; NixOS ignores their [Install].
+    systemd.packages = [ cfg.package ];
+
+    systemd.sockets.metamcp = {
+      wantedBy = [ "sockets.target" ];
+      # The empty entry takes back the address in the package's unit.
+      listenStreams = [
+        ""
+        settings.listen.http
+      ];
+    };
+
+    systemd.sockets.metamcp-control = {
+      wantedBy = [ "sockets.target" ];
+      listenStreams = [
+        ""
+        settings.listen.control
+      ];
+      socketConfig.SocketGroup = "metamcp";
+    };
+
+    systemd.services.metamcp = {
+      wantedBy = lib.mkIf startsAtBoot [ "multi-user.target" ];
+      path = cfg.extraPackages;
+      reloadTriggers = [ configFile ];
+      # One restart under the new unit, while the sockets hold the clients,
+      # instead of a stop now and a start at the end of the switch.
+      stopIfChanged = false;
+      serviceConfig.LoadCredential = lib.mapAttrsToList (
+        name: file: "${name}:${toString file}"
+      ) cfg.credentials;
+    };
+  };
+
+  meta.maintainers = [ ];
+}

@@ -1,0 +1,51 @@
+{
+  lib,
+  rustPlatform,
+}:
+let
+  manifest = lib.importTOML ../Cargo.toml;
+in
+rustPlatform.buildRustPackage {
+  pname = manifest.package.name;
+  inherit (manifest.package) version;
+
+  # Only what the build reads, so that a change to documentation, to the module
+  # or to a test outside cargo rebuilds nothing.
+  src = lib.fileset.toSource {
+    root = ../.;
+    fileset = lib.fileset.unions [
+      ../Cargo.lock
+      ../Cargo.toml
+      ../src
+      ../systemd
+      # Cargo.toml may name targets in there, and cargo wants to see them.
+      (lib.fileset.fileFilter (file: file.hasExt "rs") ../tests)
+    ];
+  };
+
+  cargoLock.lockFile = ../Cargo.lock;
+
+  # The unit tests.  The tests in tests/ start real processes and sockets and
+  # are run by the project's own checks.
+  cargoTestFlags = [
+    "--lib"
+    "--bins"
+  ];
+
+  # The drop-in in systemd/ is for systemd 252; nixpkgs has no such old one.
+  postInstall = ''
+    install -Dm444 -t $out/lib/systemd/system systemd/*.service systemd/*.socket
+    substituteInPlace $out/lib/systemd/system/metamcp.service \
+      --replace-fail /usr/bin/metamcp $out/bin/metamcp
+  '';
+
+  meta = {
+    inherit (manifest.package) description;
+    license = with lib.licenses; [
+      mit
+      asl20
+    ];
+    mainProgram = "metamcp";
+    platforms = lib.platforms.linux;
+  };
+}

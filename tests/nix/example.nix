@@ -1,0 +1,46 @@
+# A configuration that uses what services.metamcp offers.
+{
+  config,
+  lib,
+  pkgs,
+  ...
+}:
+{
+  services.metamcp = {
+    enable = true;
+
+    settings = {
+      service.log_level = "debug";
+      listen.http = "127.0.0.1:12111";
+      servers = {
+        # One that the program itself provides.
+        clock = {
+          command = "metamcp";
+          args = [
+            "demo-server"
+            "clock"
+          ];
+          start = "eager";
+        };
+        shell = {
+          command = lib.getExe pkgs.bash;
+          args = [
+            "-c"
+            "exec metamcp demo-server scratch"
+          ];
+          env = {
+            GREETING = "good morning";
+            ACCESS_TOKEN = "credential:token";
+          };
+        };
+        cluster = {
+          url = "http://127.0.0.1:12009/mcp";
+          headers.Authorization = "credential:token";
+        };
+      };
+    };
+
+    credentials.token = "/etc/metamcp-token";
+    extraPackages = [ config.services.metamcp.package ];
+  };
+}

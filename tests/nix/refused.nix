@@ -1,0 +1,62 @@
+# Configurations that must not evaluate, each with a part of what the operator
+# reads: a change to tests/nix/example.nix, and the message.
+{
+  "a server with both a command and a url" = {
+    module.services.metamcp.settings.servers.cluster.command = "/bin/true";
+    message = "servers.cluster needs one of command and url: set `command`";
+  };
+  "a server with neither a command nor a url" = {
+    module.services.metamcp.settings.servers.nothing = { };
+    message = "servers.nothing needs one of command and url: set `command`";
+  };
+  "a server name with two underscores in a row" = {
+    module.services.metamcp.settings.servers.a__b.command = "/bin/true";
+    message = "servers.a__b is not a valid name: use 1 to 40 letters";
+  };
+  "a server name that ends in a dash" = {
+    module.services.metamcp.settings.servers.clock-.command = "/bin/true";
+    message = "servers.clock- is not a valid name: use 1 to 40 letters";
+  };
+  "a server name of 41 characters" = {
+    module.services.metamcp.settings.servers.a2345678901234567890123456789012345678901.command =
+      "/bin/true";
+    message = "is not a valid name: use 1 to 40 letters";
+  };
+  "a reference to a credential that is not declared" = {
+    module.services.metamcp.settings.servers.shell.env.KEY = "credential:forgotten";
+    message = "refers to the credential forgotten, which does not exist: set services.metamcp.credentials.forgotten";
+  };
+  "a secret given as a Nix path" = {
+    module.services.metamcp.credentials.leaked = ./example.nix;
+    message = "credentials.leaked would put the secret into the Nix store";
+  };
+  "a secret in the Nix store" = {
+    module.services.metamcp.credentials.leaked =
+      "${builtins.storeDir}/00000000000000000000000000000000-secret";
+    message = "credentials.leaked would put the secret into the Nix store";
+  };
+  "an address that the network can reach" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.http = lib.mkForce "[::]:12011";
+      };
+    message = "listen.http is [::]:12011, which is not a loopback address: metamcp asks nobody for a password";
+  };
+  "a root view of a server that is not declared" = {
+    module.services.metamcp.settings.listen.root = "passthrough:nobody";
+    message = "listen.root is passthrough:nobody, but there is no such server: declare it";
+  };
+  "a duration without a unit" = {
+    module.services.metamcp.settings.service.request_timeout = "60";
+    message = "request_timeout' is not of type `duration: a whole number and its unit";
+  };
+  "an unknown way to start" = {
+    module.services.metamcp.settings.servers.clock.start = "later";
+    message = "start' is not of type `one of \"lazy\", \"eager\", \"prewarm\"'";
+  };
+  "an option that does not exist" = {
+    module.services.metamcp.port = 12011;
+    message = "`services.metamcp.port' does not exist";
+  };
+}

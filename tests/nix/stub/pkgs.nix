@@ -1,0 +1,109 @@
+# A `pkgs` without nixpkgs.  A package is a directory that exists where the units
+# are to run (/usr unless `packages` names another), so that what comes out of an
+# evaluation runs there unchanged.  Nothing is ever built.
+{
+  lib,
+  packages ? { },
+  system ? "x86_64-linux",
+}:
+let
+  package = name: directory: {
+    type = "derivation";
+    inherit name system;
+    pname = name;
+    outPath = directory;
+    meta.mainProgram = name;
+  };
+
+  # What a builder was given, as a derivation that can be named but not built.
+  unbuilt =
+    arguments:
+    derivation {
+      inherit system;
+      name = arguments.name or "${arguments.pname}-${arguments.version}";
+      builder = "/bin/sh";
+      args = [
+        "-c"
+        "echo 'this is a stub' >&2; exit 1"
+      ];
+      # Evaluated, because a mistake in it is a mistake in the package.
+      source = toString (arguments.src or "");
+    }
+    // {
+      meta = arguments.meta or { };
+    };
+
+  tomlValue =
+    let
+      value =
+        types.oneOf [
+          types.bool
+          types.int
+          types.float
+          types.str
+          types.path
+          (types.attrsOf value)
+          (types.listOf value)
+        ]
+        // {
+          description = "TOML value";
+        };
+    in
+    value;
+  inherit (lib) types;
+
+  platform = {
+    inherit system;
+    canExecute = other: other.system == system;
+  };
+
+  pkgs =
+    lib.genAttrs [
+      "bash"
+      "clippy"
+      "coreutils"
+      "findutils"
+      "gnugrep"
+      "gnused"
+      "jq"
+      "nixfmt-tree"
+      "rust-analyzer"
+      "rustfmt"
+      "shellcheck"
+      "systemd"
+    ] (name: package name "/usr")
+    // lib.mapAttrs package packages
+    // {
+      inherit lib;
+
+      stdenv = {
+        buildPlatform = platform;
+        hostPlatform = platform;
+      };
+
+      formats.toml = _: {
+        type = tomlValue;
+        generate = name: value: builtins.toFile name (import ./to-toml.nix value);
+      };
+
+      # Knows one command, "cp FILE $out", whose result is FILE.
+      runCommand =
+        name: _: script:
+        let
+          copied = builtins.match "[[:space:]]*cp ([^[:space:]]+) [$]out.*" script;
+        in
+        unbuilt { inherit name; } // (if copied == null then { } else { outPath = lib.head copied; });
+
+      mkShell = _: unbuilt { name = "shell"; };
+
+      rustPlatform.buildRustPackage = unbuilt;
+
+      callPackage =
+        file: arguments:
+        let
+          function = import file;
+        in
+        function (builtins.intersectAttrs (builtins.functionArgs function) pkgs // arguments);
+    };
+in
+pkgs
