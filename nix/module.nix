@@ -180,9 +180,8 @@ in
               default = "10s";
               description = ''
                 How long requests in flight may go on after the service was
-                told to stop. A value above 13 s needs a longer
-                `systemd.services.metamcp.serviceConfig.TimeoutStopSec` than
-                the unit's 15 s.
+                told to stop. The service tells systemd, so the unit's
+                `TimeoutStopSec` need not be as long.
               '';
             };
             log_level = mkOption {
