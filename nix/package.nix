@@ -41,10 +41,7 @@ rustPlatform.buildRustPackage {
 
   meta = {
     inherit (manifest.package) description;
-    license = with lib.licenses; [
-      mit
-      asl20
-    ];
+    license = lib.licenses.mit;
     mainProgram = "metamcp";
     platforms = lib.platforms.linux;
   };

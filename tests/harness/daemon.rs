@@ -239,6 +239,7 @@ impl Daemon {
 }
 
 impl Drop for Daemon {
+    #[expect(clippy::print_stderr, reason = "the test harness shows it with the failed test")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("--- log of the service\n{}---", self.log());

@@ -172,7 +172,10 @@ impl Installed {
     }
 
     /// For each server the processes whose command line is about it.
-    fn by_command_line(&self, seen: &BTreeMap<Process, String>) -> BTreeMap<String, Vec<Process>> {
+    ///
+    /// Only what metamcp itself has started: a server may start programs, and looks like itself
+    /// once more between fork and exec.
+    fn by_command_line(&self, seen: &BTreeMap<Process, Seen>) -> BTreeMap<String, Vec<Process>> {
         let about = |server: &Value| {
             let script = server["args"][0].as_str().filter(|argument| argument.ends_with(".js"));
             script.or(server["command"].as_str()).expect("a command").to_owned()
@@ -180,7 +183,7 @@ impl Installed {
         let of = |server: &Value| {
             let about = about(server);
             seen.iter()
-                .filter(|(_, line)| line.contains(&about))
+                .filter(|(_, seen)| seen.is_child && seen.line.contains(&about))
                 .map(|(process, _)| *process)
                 .collect()
         };
@@ -206,12 +209,12 @@ fn watch(metamcp: &Daemon) -> Watch {
 
 struct Watch {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<BTreeMap<Process, String>>,
+    thread: JoinHandle<BTreeMap<Process, Seen>>,
 }
 
 impl Watch {
-    /// Every process that was there at some time, with its command line.
-    fn stop(self) -> BTreeMap<Process, String> {
+    /// Every process that was there at some time.
+    fn stop(self) -> BTreeMap<Process, Seen> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("the watch is well")
     }
@@ -222,6 +225,13 @@ impl Watch {
 struct Process {
     pid: u32,
     started: u64,
+}
+
+/// What a process looked like.
+struct Seen {
+    line: String,
+    /// metamcp itself has started it.
+    is_child: bool,
 }
 
 impl Process {
@@ -239,7 +249,7 @@ fn stat(pid: u32) -> Option<(u32, u64)> {
     if is_zombie { None } else { Some((fields[1].parse().ok()?, fields[19].parse().ok()?)) }
 }
 
-fn descendants(root: u32) -> BTreeMap<Process, String> {
+fn descendants(root: u32) -> BTreeMap<Process, Seen> {
     let pids = fs::read_dir("/proc")
         .expect("/proc is mounted")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -261,7 +271,8 @@ fn descendants(root: u32) -> BTreeMap<Process, String> {
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         // Between fork and exec a child still looks like metamcp itself.
         let is_server = !line.contains(env!("CARGO_BIN_EXE_metamcp"));
-        is_server.then_some((Process { pid, started: all[&pid].1 }, line))
+        let (parent, started) = all[&pid];
+        is_server.then_some((Process { pid, started }, Seen { line, is_child: parent == root }))
     });
     described.collect()
 }
