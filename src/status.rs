@@ -122,7 +122,7 @@ impl Board {
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
             clients: self.clients.load(Ordering::Relaxed),
-            generation: servers.iter().map(|server| server.generation).sum(),
+            generation: self.pool.n_connected(),
             servers,
         }
     }

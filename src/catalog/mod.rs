@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use tokio_util::task::TaskTracker;
@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     call::{CallError, Exchange},
     config::defaults,
-    connection::Limits,
+    connection::{Connection, Limits},
     name::ServerName,
     pool::{Pool, Slot},
     protocol::{
@@ -46,12 +46,11 @@ struct Entry {
 /// A list and the state of the connection that it was read in.
 #[derive(Clone, Debug)]
 struct Kept {
-    edition: Edition,
+    connection: Weak<Connection>,
+    /// How many changes the server had announced.
+    revision: u64,
     listing: Listing,
 }
-
-/// A list is as old as its connection's generation and the last announced change.
-type Edition = (u64, u64);
 
 impl Catalog {
     /// Returns an empty catalog of the servers in `pool`; its reads are owned by `tasks`.
@@ -145,7 +144,9 @@ impl Catalog {
     /// Returns the qualified names of the tools and prompts that were read so far.
     pub fn known_names(&self) -> Vec<String> {
         let entries = self.entries();
-        let named = entries.iter().filter(|((_, list), _)| list.is_named());
+        let named = entries.iter().filter(|((server, list), _)| {
+            list.is_named() && self.pool.slot(server.as_str()).is_some()
+        });
         named
             .flat_map(|((server, _), entry)| {
                 let kept = entry.kept().clone();
@@ -170,14 +171,15 @@ impl Catalog {
 }
 
 impl Entry {
-    /// Returns the list that was kept, if the connection it came from is still the one.
+    /// Returns the list that was kept, if it came from this very connection and no change was
+    /// announced since.
     fn current(&self, slot: &Slot, list: List) -> Option<Listing> {
         let connection = slot.live()?;
-        let edition = (connection.generation(), connection.revision(list));
-        self.kept()
-            .as_ref()
-            .filter(|kept| kept.edition == edition)
-            .map(|kept| Arc::clone(&kept.listing))
+        let kept = self.kept();
+        let kept = kept.as_ref()?;
+        let is_current = kept.connection.ptr_eq(&Arc::downgrade(&connection))
+            && kept.revision == connection.revision(list);
+        is_current.then(|| Arc::clone(&kept.listing))
     }
 
     async fn read(
@@ -188,11 +190,16 @@ impl Entry {
     ) -> Result<Listing, CallError> {
         let connected = slot.connection().await;
         let connection = connected.map_err(|source| CallError::NotConnected { source })?;
-        let edition = (connection.generation(), connection.revision(list));
+        // Noted before the list is read: a change announced meanwhile has it read again.
+        let revision = connection.revision(list);
         let has_list = connection.profile().is_some_and(|profile| profile.has(list.capability()));
         let items = if has_list { pages(&slot, list, limits).await? } else { Vec::new() };
         let listing: Listing = Arc::new(items);
-        *self.kept() = Some(Kept { edition, listing: Arc::clone(&listing) });
+        *self.kept() = Some(Kept {
+            connection: Arc::downgrade(&connection),
+            revision,
+            listing: Arc::clone(&listing),
+        });
         Ok(listing)
     }
 

@@ -1,6 +1,14 @@
 //! Establishes a connection: start or connect, then the handshake.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -22,6 +30,7 @@ pub struct Dialer {
     credentials: Option<PathBuf>,
     tasks: TaskTracker,
     client: http::HttpClient,
+    n_connected: Arc<AtomicU64>,
 }
 
 /// Why a server could not be connected.
@@ -117,7 +126,7 @@ impl DialError {
 impl Dialer {
     /// Returns a dialer that reads credentials from `credentials` and owns its tasks in `tasks`.
     pub fn new(credentials: Option<PathBuf>, tasks: TaskTracker) -> Self {
-        Self { credentials, tasks, client: http::client() }
+        Self { credentials, tasks, client: http::client(), n_connected: Arc::default() }
     }
 
     /// Returns the tracker that owns the tasks of every connection.
@@ -148,7 +157,13 @@ impl Dialer {
             closing.cancel();
             return Err(error);
         }
+        self.n_connected.fetch_add(1, Ordering::Relaxed);
         Ok(connection)
+    }
+
+    /// Returns how many connections were made so far, all servers together.
+    pub fn n_connected(&self) -> u64 {
+        self.n_connected.load(Ordering::Relaxed)
     }
 
     fn resolve(

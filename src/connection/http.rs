@@ -109,6 +109,7 @@ impl Link {
             let outcome = tokio::select! {
                 outcome = time::timeout(limits.total, link.exchange(&connection, id, frame)) => outcome,
                 () = gave_up => return,
+                () = connection.down() => return,
             };
             // When the time is up, the caller knows by its own clock.
             if let Ok(Err(failure)) = outcome {
@@ -121,22 +122,16 @@ impl Link {
     }
 
     /// Sends a message that has no answer, and waits until it was taken.
-    pub(super) async fn notify(&self, frame: Bytes) {
-        match time::timeout(defaults::GOODBYE_TIMEOUT, self.send(Method::POST, frame)).await {
-            Ok(Ok(response)) if response.status().is_success() => {}
-            Ok(Ok(response)) => {
-                tracing::debug!(status = %response.status(), "upstream refused a notification");
-            }
-            Ok(Err(error)) => tracing::debug!(%error, "notification not sent"),
-            Err(_) => tracing::debug!("upstream was too slow to take a notification"),
-        }
+    pub(super) async fn notify(&self, frame: Bytes) -> Result<(), Failure> {
+        let status = self.send(Method::POST, frame).await?.status();
+        if status.is_success() { Ok(()) } else { Err(Failure::Status { status, body: "".into() }) }
     }
 
     /// Sends a message that has no answer, in the background.
     pub(super) fn reply(&self, connection: Arc<Connection>, frame: Bytes) {
         self.tasks.spawn(async move {
             if let Some(link) = connection.http() {
-                link.notify(frame).await;
+                let _lost = time::timeout(defaults::GOODBYE_TIMEOUT, link.notify(frame)).await;
             }
         });
     }

@@ -244,15 +244,26 @@ impl Connection {
         Ok(call)
     }
 
-    /// Sends a notification; what it says to a server that is gone does not matter.
+    /// Sends a notification. It is lost when the server is gone, or does not take it within
+    /// [`defaults::GOODBYE_TIMEOUT`]: nobody waits for an answer to it.
     ///
     /// # Cancel safety
     ///
     /// Safe: it is sent or not.
     pub async fn notify(self: &Arc<Self>, notification: &Message) {
-        match &self.link {
-            Link::Stdio(link) => link.send(notification.bytes().clone()).await.unwrap_or_default(),
-            Link::Http(link) => link.notify(notification.bytes().clone()).await,
+        let frame = notification.bytes().clone();
+        let sending = async {
+            match &self.link {
+                Link::Stdio(link) => link.send(frame).await,
+                Link::Http(link) => link.notify(frame).await,
+            }
+        };
+        match tokio::time::timeout(defaults::GOODBYE_TIMEOUT, sending).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(mcp_server = %self.server, %error, "notification lost");
+            }
+            Err(_) => tracing::debug!(mcp_server = %self.server, "notification lost: too slow"),
         }
     }
 

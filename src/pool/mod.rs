@@ -8,6 +8,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{Config, Server, Start, defaults, diff::ServerDiff},
@@ -26,6 +27,8 @@ pub struct Pool {
     slots: ArcSwap<BTreeMap<ServerName, Arc<Slot>>>,
     /// Serialises changes; readers never wait for it.
     changing: Mutex<()>,
+    /// Ends every connection, those of removed servers too.
+    closing: CancellationToken,
 }
 
 /// One server as status output shows it.
@@ -74,8 +77,9 @@ pub enum State {
 impl Pool {
     /// Returns a pool of the servers in `config`; nothing is connected yet.
     pub fn new(dialer: Dialer, config: &Config) -> Self {
-        let pool = Self { dialer, slots: ArcSwap::default(), changing: Mutex::new(()) };
-        let slots = config.servers.iter().map(|(name, server)| pool.slot_for(name, server));
+        let closing = CancellationToken::new();
+        let pool = Self { dialer, slots: ArcSwap::default(), changing: Mutex::new(()), closing };
+        let slots = config.servers.iter().map(|(name, server)| pool.slot_for(name, server, 0));
         pool.slots.store(Arc::new(slots.collect()));
         pool
     }
@@ -118,14 +122,18 @@ impl Pool {
     pub fn apply(&self, diff: &ServerDiff, config: &Config, patience: Duration) {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slots = BTreeMap::clone(&self.slots.load());
+        let mut generations = BTreeMap::new();
         for name in diff.removed.iter().chain(&diff.changed) {
             if let Some(slot) = slots.remove(name) {
+                generations.insert(name, slot.generation());
                 self.dialer.tasks().spawn(async move { slot.close(patience).await });
             }
         }
         for name in diff.added.iter().chain(&diff.changed) {
             if let Some(server) = config.servers.get(name) {
-                let (name, slot) = self.slot_for(name, server);
+                // A changed server goes on counting: its number tells connections apart.
+                let generation = generations.get(name).copied().unwrap_or_default();
+                let (name, slot) = self.slot_for(name, server, generation);
                 if server.start != Start::Lazy {
                     slot.dial_soon();
                 }
@@ -144,8 +152,15 @@ impl Pool {
         let slots = self.slots();
         let closing = slots.values().map(|slot| slot.close(Duration::ZERO));
         futures_util::future::join_all(closing).await;
+        // Also those that a reload has removed and that still finish something.
+        self.closing.cancel();
         self.dialer.tasks().close();
         self.dialer.tasks().wait().await;
+    }
+
+    /// Returns how many connections were made so far, all servers together.
+    pub fn n_connected(&self) -> u64 {
+        self.dialer.n_connected()
     }
 
     /// Returns the state of every server.
@@ -153,7 +168,14 @@ impl Pool {
         self.slots().values().map(|slot| slot.status()).collect()
     }
 
-    fn slot_for(&self, name: &ServerName, server: &Arc<Server>) -> (ServerName, Arc<Slot>) {
-        (name.clone(), Slot::new(self.dialer.clone(), name.clone(), Arc::clone(server)))
+    fn slot_for(
+        &self,
+        name: &ServerName,
+        server: &Arc<Server>,
+        generation: u64,
+    ) -> (ServerName, Arc<Slot>) {
+        let (dialer, closing) = (self.dialer.clone(), self.closing.child_token());
+        let slot = Slot::new(dialer, name.clone(), Arc::clone(server), generation, closing);
+        (name.clone(), slot)
     }
 }

@@ -69,7 +69,13 @@ pub enum SlotError {
 }
 
 impl Slot {
-    pub(super) fn new(dialer: Dialer, name: ServerName, declared: Arc<Server>) -> Arc<Self> {
+    pub(super) fn new(
+        dialer: Dialer,
+        name: ServerName,
+        declared: Arc<Server>,
+        generation: u64,
+        closing: CancellationToken,
+    ) -> Arc<Self> {
         Arc::new(Self {
             name,
             declared,
@@ -77,14 +83,19 @@ impl Slot {
             live: ArcSwapOption::empty(),
             dials: SingleFlight::new(),
             state: Mutex::default(),
-            generation: AtomicU64::new(0),
-            closing: CancellationToken::new(),
+            generation: AtomicU64::new(generation),
+            closing,
         })
     }
 
     /// Returns the server's name.
     pub fn name(&self) -> &ServerName {
         &self.name
+    }
+
+    /// Returns how many times the server was connected.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
     }
 
     /// Returns what the configuration says about the server.
@@ -131,7 +142,7 @@ impl Slot {
     }
 
     async fn dial(self: &Arc<Self>) -> Outcome {
-        let generation = self.generation.load(Ordering::Relaxed) + 1;
+        let generation = self.generation() + 1;
         tracing::debug!(mcp_server = %self.name, generation, "dialling");
         let closing = self.closing.child_token();
         let dialled = self.dialer.dial(&self.name, &self.declared, generation, closing).await;
@@ -241,7 +252,7 @@ impl Slot {
                 None => State::Idle,
             },
             transport: self.declared.transport.name(),
-            generation: self.generation.load(Ordering::Relaxed),
+            generation: self.generation(),
             pid: live.and_then(|connection| connection.pid()),
             protocol_version: live
                 .and_then(|connection| connection.profile())

@@ -134,6 +134,48 @@ async fn a_removed_server_finishes_what_it_is_doing() {
 }
 
 #[tokio::test]
+async fn a_changed_server_shows_its_new_tools() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with(fakes.server("fake", &["--page", "50"])).ready();
+    let client = daemon.client("/");
+    let list = client.request(json!(1), "tools/list", json!({})).await;
+    assert!(list.body.contains("fake__echo"));
+
+    daemon.rewrite(&format!(
+        "[servers.fake]\ncommand = {:?}\nargs = [\"demo-server\", \"clock\"]\n",
+        crate::harness::daemon::PROGRAM
+    ));
+    daemon.reload();
+
+    let list = client.request(json!(1), "tools/list", json!({})).await;
+    assert!(list.body.contains("fake__now") && !list.body.contains("fake__echo"));
+    let status = daemon.client("/status").get().await.answer();
+    assert_eq!(status["servers"][0]["generation"], 2, "it goes on counting");
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_removed_server_that_is_still_busy() {
+    let fakes = Fakes::new();
+    let mut daemon =
+        Daemon::with(fakes.server("fake", &["--ignore-term", "--no-eof-exit"])).ready();
+    let client = daemon.client("/servers/fake");
+    let held = running(client.clone().hold("k"));
+    client.call("held", json!({ "at_least": 1 })).await;
+    daemon.rewrite("");
+    daemon.reload();
+    let pid = fakes.pids("fake").pop_first().expect("a pid");
+    assert!(crate::harness::fake::is_alive(pid), "it still has a request");
+
+    daemon.signal(Signal::TERM);
+    daemon.wait_notice("STOPPING=1", |notice| notice.contains("STOPPING=1"));
+    daemon.signal(Signal::TERM);
+
+    assert!(daemon.wait_exit().success());
+    assert!(!crate::harness::fake::is_alive(pid));
+    assert_eq!(held.end().await.answer()["error"]["data"]["code"], "SERVICE_STOPPING");
+}
+
+#[tokio::test]
 async fn the_watchdog_is_fed_while_the_loops_turn() {
     let mut daemon = Daemon::with("").env("WATCHDOG_USEC", "4000000").ready();
     daemon.wait_notice("WATCHDOG=1", |notice| notice == "WATCHDOG=1");
