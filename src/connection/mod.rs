@@ -16,10 +16,7 @@
 //! A connection does not heal: once it is gone, the pool dials another of the next generation.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -30,8 +27,7 @@ use crate::{
     config::defaults,
     name::ServerName,
     protocol::{
-        Message, RpcError, Shape,
-        error::METHOD_NOT_FOUND,
+        Message, Shape,
         jsonrpc::Part,
         mcp::{List, Profile, method},
     },
@@ -41,13 +37,17 @@ mod call;
 mod dial;
 mod failure;
 mod http;
+mod inbound;
 mod mux;
 mod stdio;
+mod traffic;
 
 pub use call::{Call, Event};
 pub use dial::{DialError, Dialer};
 pub use failure::Failure;
 use mux::Mux;
+pub use traffic::Traffic;
+use traffic::{Counters, ListRevisions};
 
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,37 +92,6 @@ struct Waiter {
     answer: oneshot::Sender<Result<Message, Failure>>,
     /// Cancelled when nobody waits any more, so that an upstream's stream can be let go.
     abandoned: CancellationToken,
-}
-
-/// How often each list was announced to have changed.
-#[derive(Debug, Default)]
-struct ListRevisions {
-    tools: AtomicU64,
-    prompts: AtomicU64,
-    resources: AtomicU64,
-}
-
-/// What went by without a receiver.
-#[derive(Debug, Default)]
-struct Counters {
-    late: AtomicU64,
-    noise: AtomicU64,
-    overflow: AtomicU64,
-}
-
-/// Numbers of one connection, for status output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Traffic {
-    /// Requests that wait for an answer now.
-    pub in_flight: usize,
-    /// Requests sent so far, our own handshake included.
-    pub requests: u64,
-    /// Answers that nobody waited for any more.
-    pub late_answers: u64,
-    /// Lines that were no JSON-RPC message.
-    pub noise_lines: u64,
-    /// Notifications that a client was too slow to take.
-    pub dropped_notifications: u64,
 }
 
 impl Connection {
@@ -287,102 +256,6 @@ impl Connection {
         self.closing.cancel();
     }
 
-    /// Takes one message from the server. `via` is the request whose stream it came on, where the
-    /// transport has such streams.
-    fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
-        match message.shape() {
-            Shape::Response => {
-                let id = message.integer(Part::Id);
-                let waiter = id.and_then(|id| self.mux().settle(id));
-                match waiter {
-                    Some(waiter) => {
-                        self.told_idle();
-                        // Fails when the caller has just gone: nobody else wants the answer.
-                        let _gone = waiter.answer.send(Ok(message));
-                    }
-                    None => {
-                        self.counters.late.fetch_add(1, Ordering::Relaxed);
-                        tracing::debug!(mcp_server = %self.server, ?id, "late answer dropped");
-                    }
-                }
-            }
-            Shape::Notification => self.notified(message, via),
-            Shape::Request => self.asked(&message),
-        }
-    }
-
-    fn notified(&self, message: Message, via: Option<u64>) {
-        let owner = match message.method() {
-            Some(method::PROGRESS) => message.integer(Part::ProgressToken),
-            Some(method::TOOLS_CHANGED) => return self.lists.bump(List::Tools),
-            Some(method::PROMPTS_CHANGED) => return self.lists.bump(List::Prompts),
-            Some(method::RESOURCES_CHANGED) => return self.lists.bump(List::Resources),
-            _ => via,
-        };
-        let mux = self.mux();
-        let Some(waiter) = owner.and_then(|id| mux.waiter(id)) else {
-            tracing::debug!(
-                mcp_server = %self.server, mcp_method = message.method(), "notification without owner"
-            );
-            return;
-        };
-        // A client that does not read must not hold up the others on this connection.
-        if waiter.notifications.try_send(message).is_err() {
-            self.counters.overflow.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Answers a server's request. We offered no capability, so only a ping is in order.
-    fn asked(self: &Arc<Self>, request: &Message) {
-        let id = request.part(Part::Id).unwrap_or("null");
-        let answer = match request.method() {
-            Some(method::PING) => Message::response(id, "{}"),
-            other => {
-                let name = other.unwrap_or_default();
-                tracing::debug!(mcp_server = %self.server, mcp_method = name, "server request refused");
-                RpcError::new(
-                    METHOD_NOT_FOUND,
-                    "METHOD_NOT_FOUND",
-                    format!("`{name}`: this connection is shared and was opened without client capabilities"),
-                )
-                .render(Some(id))
-            }
-        };
-        match &self.link {
-            // A server that asks faster than it reads loses our answers, nothing else.
-            Link::Stdio(link) => link.try_send(answer),
-            Link::Http(link) => link.reply(Arc::clone(self), answer),
-        }
-    }
-
-    /// Counts a line that was no message; the first one is worth a warning.
-    fn noise(&self, what: &str, length: usize) {
-        if self.counters.noise.fetch_add(1, Ordering::Relaxed) == 0 {
-            tracing::warn!(
-                mcp_server = %self.server, length, reason = what,
-                "server writes other things than messages to standard output"
-            );
-        }
-    }
-
-    /// Fails the request `id` alone, if somebody still waits for it.
-    fn fail(&self, id: u64, failure: Failure) {
-        let waiter = self.mux().settle(id);
-        if let Some(waiter) = waiter {
-            self.told_idle();
-            let _gone = waiter.answer.send(Err(failure));
-        }
-    }
-
-    fn forget(&self, id: u64) -> bool {
-        let waiter = self.mux().forget(id);
-        if let Some(waiter) = &waiter {
-            waiter.abandoned.cancel();
-            self.told_idle();
-        }
-        waiter.is_some()
-    }
-
     /// Takes no new requests, for `reason`; those that run may still finish.
     fn retire(&self, reason: Failure) {
         let _first_counts = self.reason.set(reason);
@@ -410,19 +283,5 @@ impl Connection {
     fn mux(&self) -> MutexGuard<'_, Mux<Waiter>> {
         // Held for single statements on plain data.
         self.mux.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ListRevisions {
-    fn of(&self, list: List) -> &AtomicU64 {
-        match list {
-            List::Tools => &self.tools,
-            List::Prompts => &self.prompts,
-            List::Resources | List::ResourceTemplates => &self.resources,
-        }
-    }
-
-    fn bump(&self, list: List) {
-        self.of(list).fetch_add(1, Ordering::Relaxed);
     }
 }
