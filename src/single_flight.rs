@@ -41,7 +41,10 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         F: Future<Output = T> + Send + 'static,
     {
         let mut current = self.current();
-        if let Some(flight) = &*current {
+        // A flight whose work has panicked has nobody left who could land it.
+        if let Some(flight) = &*current
+            && flight.has_changed().is_ok()
+        {
             return Flight(flight.clone());
         }
         if let Some(outcome) = ready() {
@@ -60,11 +63,11 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
 
     /// Tells whether work is under way.
     pub fn is_flying(&self) -> bool {
-        self.current().is_some()
+        self.current().as_ref().is_some_and(|flight| flight.has_changed().is_ok())
     }
 
     fn current(&self) -> MutexGuard<'_, Option<watch::Receiver<Option<T>>>> {
-        // Held for single statements on plain data.
+        // Held while work is looked for and started, never across an await.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,6 +118,15 @@ mod tests {
         let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
         let seat = single.join(&tasks, || Some(7), || async { unreachable!("not started") });
         assert_eq!(seat.outcome().await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_does_not_stand_in_the_way_of_the_next() {
+        let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
+        let first = single.join(&tasks, || None, || async { panic!("on purpose") });
+        assert_eq!(first.outcome().await, None);
+        let second = single.join(&tasks, || None, || async { 2 });
+        assert_eq!(second.outcome().await, Some(2));
     }
 
     #[tokio::test]

@@ -54,6 +54,16 @@ pub enum CallError {
         /// The cursor.
         cursor: String,
     },
+    /// The server did not answer a list request with a list.
+    #[error("server `{server}` answered `{method}` with {answer}")]
+    NoList {
+        /// The server.
+        server: ServerName,
+        /// The list.
+        method: &'static str,
+        /// What it said instead.
+        answer: String,
+    },
     /// The view does not carry the method.
     #[error("the method `{method}` is not available here")]
     UnknownMethod {
@@ -63,8 +73,10 @@ pub enum CallError {
         hint: &'static str,
     },
     /// The server could not be connected.
-    #[error("the server is not connected")]
+    #[error("server `{server}` is not connected")]
     NotConnected {
+        /// The server.
+        server: ServerName,
         /// Why.
         source: SlotError,
     },
@@ -92,9 +104,10 @@ impl CallError {
             Self::MissingParameter { .. } => "MISSING_PARAMETER",
             Self::UnknownResource { .. } => "RESOURCE_NOT_FOUND",
             Self::UnknownCursor { .. } => "INVALID_CURSOR",
+            Self::NoList { .. } => "LIST_UNUSABLE",
             Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
-            Self::NotConnected { source: SlotError::Closing(_) } => "SERVER_CLOSED",
-            Self::NotConnected { source: SlotError::Dial(error) } => error.code(),
+            Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
+            Self::NotConnected { source: SlotError::Dial(error), .. } => error.code(),
             Self::Failed { source, .. } => source.code(),
         }
     }
@@ -113,11 +126,12 @@ impl CallError {
             Self::UnknownCursor { .. } => {
                 "Ask for the list without a cursor: it has one page.".to_owned()
             }
+            Self::NoList { .. } => "Ask again: the list is read anew.".to_owned(),
             Self::UnknownMethod { hint, .. } => (*hint).to_owned(),
-            Self::NotConnected { source: SlotError::Closing(_) } => {
+            Self::NotConnected { source: SlotError::Closing(_), .. } => {
                 "Call again when the service has settled.".to_owned()
             }
-            Self::NotConnected { source: SlotError::Dial(error) } => error.hint().to_owned(),
+            Self::NotConnected { source: SlotError::Dial(error), .. } => error.hint().to_owned(),
             Self::Failed { source, .. } => source.hint().to_owned(),
         }
     }
@@ -131,8 +145,10 @@ impl CallError {
             | Self::UnknownCursor { .. } => INVALID_PARAMS,
             Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. } => METHOD_NOT_FOUND,
-            Self::Failed { source: Failure::Timeout { .. }, .. } => REQUEST_TIMEOUT,
-            Self::NotConnected { .. } | Self::Failed { .. } => INTERNAL_ERROR,
+            Self::Failed {
+                source: Failure::Timeout { .. } | Failure::NotInTime { .. }, ..
+            } => REQUEST_TIMEOUT,
+            Self::NoList { .. } | Self::NotConnected { .. } | Self::Failed { .. } => INTERNAL_ERROR,
         }
     }
 
@@ -148,8 +164,9 @@ impl CallError {
             }
             Self::UnknownResource { uri } => json!({ "uri": uri }),
             Self::UnknownCursor { cursor } => json!({ "cursor": cursor }),
+            Self::NoList { server, method, .. } => json!({ "server": server, "method": method }),
             Self::UnknownMethod { method, .. } => json!({ "method": method }),
-            Self::NotConnected { .. } => serde_json::Value::Null,
+            Self::NotConnected { server, .. } => json!({ "server": server }),
             Self::Failed { server, .. } => json!({ "server": server }),
         };
         RpcError::new(self.rpc_code(), self.code(), chain(self))

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::{
-    connection::{Call, Event, Limits},
+    connection::{Call, Event, Failure, Limits},
     pool::Slot,
     protocol::{Message, jsonrpc::Part},
     report::chain,
@@ -29,6 +30,7 @@ pub struct Exchange {
     slot: Arc<Slot>,
     request: Message,
     limits: Limits,
+    ends: Instant,
     stage: Stage,
     replays_left: u32,
 }
@@ -42,9 +44,11 @@ enum Stage {
 impl Exchange {
     /// Prepares to send `request` to the server of `slot`; the first [`Exchange::next`] sends it.
     pub fn new(slot: Arc<Slot>, request: Message, limits: Limits) -> Self {
-        let sending = send(Arc::clone(&slot), request.clone(), limits);
+        // One bound for the dial, the request and its replay together.
+        let ends = Instant::now() + limits.total;
+        let sending = send(Arc::clone(&slot), request.clone(), limits, ends);
         let stage = Stage::Sending(Box::pin(sending));
-        Self { slot, request, limits, stage, replays_left: REPLAYS }
+        Self { slot, request, limits, ends, stage, replays_left: REPLAYS }
     }
 
     /// Returns what comes next, as [`Call::next`] does.
@@ -76,7 +80,7 @@ impl Exchange {
             }
             self.replays_left -= 1;
             tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
-            let again = send(Arc::clone(&self.slot), self.request.clone(), self.limits);
+            let again = send(Arc::clone(&self.slot), self.request.clone(), self.limits, self.ends);
             self.stage = Stage::Sending(Box::pin(again));
         }
     }
@@ -113,9 +117,21 @@ impl Exchange {
     }
 }
 
-async fn send(slot: Arc<Slot>, request: Message, limits: Limits) -> Result<Call, CallError> {
-    let connection =
-        slot.connection().await.map_err(|source| CallError::NotConnected { source })?;
-    let sent = connection.call(&request, limits).await;
-    sent.map_err(|source| CallError::Failed { server: slot.name().clone(), source })
+/// Sends a request, connecting first where that is needed. The wait for the connection counts as
+/// silence of the server; the dial goes on for whoever asks next.
+async fn send(
+    slot: Arc<Slot>,
+    request: Message,
+    limits: Limits,
+    ends: Instant,
+) -> Result<Call, CallError> {
+    let server = slot.name();
+    let failed = |source| CallError::Failed { server: server.clone(), source };
+    let patience = limits.silence.min(ends.saturating_duration_since(Instant::now()));
+    let connection = tokio::time::timeout(patience, slot.connection())
+        .await
+        .map_err(|_| failed(Failure::NotInTime { after: patience }))?
+        .map_err(|source| CallError::NotConnected { server: server.clone(), source })?;
+    let total = ends.saturating_duration_since(Instant::now());
+    connection.call(&request, Limits { total, ..limits }).await.map_err(failed)
 }

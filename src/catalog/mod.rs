@@ -14,9 +14,10 @@ use crate::{
     config::defaults,
     connection::{Connection, Limits},
     name::ServerName,
-    pool::{Pool, Slot},
+    pool::{Pool, Slot, SlotError},
     protocol::{
-        Message,
+        Message, RpcError,
+        error::METHOD_NOT_FOUND,
         jsonrpc::Part,
         mcp::{Item, List, Page},
     },
@@ -113,29 +114,41 @@ impl Catalog {
             reader.read(slot, list, limits).await.map_err(Arc::new)
         });
         flight.outcome().await.unwrap_or_else(|| {
-            let source = crate::pool::SlotError::Closing(name);
-            Err(Arc::new(CallError::NotConnected { source }))
+            let source = SlotError::Closing(name.clone());
+            Err(Arc::new(CallError::NotConnected { server: name, source }))
         })
     }
 
     /// Returns the server that has the resource `uri`: one that lists it, else the one whose
     /// template begins most like it.
     ///
+    /// Lists that were read before are looked at first, so that a slow server does not hold up
+    /// the resources of others.
+    ///
     /// # Cancel safety
     ///
     /// Safe.
     pub async fn server_of_resource(&self, uri: &str, limits: Limits) -> Option<ServerName> {
+        let lists_it = |listing: &Listing| listing.iter().any(|item| item.key == uri);
+        let known = self.pool.slots().values().find_map(|slot| {
+            let listing =
+                self.entry(slot.name(), List::Resources).current(slot, List::Resources)?;
+            lists_it(&listing).then(|| slot.name().clone())
+        });
+        if known.is_some() {
+            return known;
+        }
         let listed = self.all(List::Resources, limits).await;
-        if let Some((server, _)) =
-            listed.iter().find(|(_, listing)| listing.iter().any(|item| item.key == uri))
-        {
+        if let Some((server, _)) = listed.iter().find(|(_, listing)| lists_it(listing)) {
             return Some(server.clone());
         }
         let templates = self.all(List::ResourceTemplates, limits).await;
         let matches = templates.iter().flat_map(|(server, listing)| {
             listing.iter().filter_map(move |item| {
                 let literal = item.key.split('{').next().unwrap_or_default();
-                uri.starts_with(literal).then_some((literal.len(), server))
+                // A template without a literal beginning would match everything.
+                let is_like = !literal.is_empty() && uri.starts_with(literal);
+                is_like.then_some((literal.len(), server))
             })
         });
         matches.max_by_key(|(length, _)| *length).map(|(_, server)| server.clone())
@@ -189,7 +202,8 @@ impl Entry {
         limits: Limits,
     ) -> Result<Listing, CallError> {
         let connected = slot.connection().await;
-        let connection = connected.map_err(|source| CallError::NotConnected { source })?;
+        let connection = connected
+            .map_err(|source| CallError::NotConnected { server: slot.name().clone(), source })?;
         // Noted before the list is read: a change announced meanwhile has it read again.
         let revision = connection.revision(list);
         let has_list = connection.profile().is_some_and(|profile| profile.has(list.capability()));
@@ -218,18 +232,20 @@ async fn pages(slot: &Arc<Slot>, list: List, limits: Limits) -> Result<Vec<Item>
         let request = Message::request(list.method(), params.as_deref());
         let answer = Exchange::new(Arc::clone(slot), request, limits).finish().await?;
         let Some(result) = answer.part(Part::Result) else {
-            // Some servers declare `resources` and know no templates.
             let error = answer.part(Part::Error).unwrap_or_default();
-            tracing::debug!(mcp_server = %slot.name(), mcp_method = list.method(), error, "no list");
-            break;
-        };
-        let page = match Page::read(list, result) {
-            Ok(page) => page,
-            Err(error) => {
-                tracing::warn!(mcp_server = %slot.name(), %error, "unusable list");
+            // Some servers declare `resources` and know no templates. Any other error may be gone
+            // at the next question, so that what was read so far must not be kept.
+            if RpcError::code_of(error) == Some(METHOD_NOT_FOUND) {
                 break;
             }
+            let (server, method) = (slot.name().clone(), list.method());
+            return Err(CallError::NoList { server, method, answer: error.to_owned() });
         };
+        let page = Page::read(list, result).map_err(|error| CallError::NoList {
+            server: slot.name().clone(),
+            method: list.method(),
+            answer: error.to_string(),
+        })?;
         for reason in &page.rejected {
             tracing::warn!(mcp_server = %slot.name(), reason, "item left out of the merged list");
         }

@@ -18,6 +18,9 @@ use super::{
     ladder::{LADDER, Rung},
 };
 
+/// How long a killed process is waited for. Ours: the kernel needs milliseconds.
+const AFTER_KILL: time::Duration = time::Duration::from_secs(1);
+
 /// A program to start, with its secrets in plain text: not to be logged.
 #[derive(Clone)]
 pub struct Program {
@@ -183,7 +186,8 @@ impl Child {
     /// Sees the whole process group off: waits and signals as in [`LADDER`].
     ///
     /// The caller has closed its end of the child's standard input before. Returns when the
-    /// process is reaped and nothing of its group is left.
+    /// process is reaped and nothing of its group runs any more, or [`AFTER_KILL`] after SIGKILL:
+    /// a process that hangs in the kernel cannot be waited for.
     ///
     /// # Cancel safety
     ///
@@ -198,7 +202,10 @@ impl Child {
                 Rung::Kill => Signal::KILL,
             });
         }
-        self.wait_group().await
+        time::timeout(AFTER_KILL, self.wait_group()).await.unwrap_or_else(|_| {
+            tracing::error!(child_pid = self.pid(), "a killed process does not end");
+            Exit(None)
+        })
     }
 
     /// Waits until the process and all others of its group are gone.
@@ -206,11 +213,30 @@ impl Child {
         let exit = self.wait().await;
         // Others of the group are not our children: nobody tells us when they end.
         let mut pause = time::Duration::from_millis(1);
-        while test_kill_process_group(self.group).is_ok() {
+        while self.group_runs() {
             time::sleep(pause).await;
             pause = (pause * 2).min(time::Duration::from_millis(20));
         }
         exit
+    }
+
+    /// Tells whether a process of the group runs.
+    ///
+    /// A zombie does not, and yet has its place in the group until somebody reaps it, which in a
+    /// container without an init never happens.
+    fn group_runs(&self) -> bool {
+        if test_kill_process_group(self.group).is_err() {
+            return false;
+        }
+        let Ok(processes) = std::fs::read_dir("/proc") else { return true };
+        let group = self.group.as_raw_nonzero().to_string();
+        processes.flatten().any(|process| {
+            let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+            // pid (name) state parent group …; the name may hold anything.
+            let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').take(3);
+            let is_dead = matches!(fields.next(), Some("Z" | "X"));
+            fields.nth(1) == Some(group.as_str()) && !is_dead
+        })
     }
 
     fn signal(&self, signal: Signal) {

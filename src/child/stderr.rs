@@ -50,10 +50,13 @@ pub async fn drain(
     secrets: Vec<String>,
     tail: Tail,
 ) {
+    let secrets = Secrets::new(&secrets);
     let mut rate = Rate::new(Instant::now());
     let mut line = Vec::new();
     let mut cut = 0_usize;
     let mut chunk = vec![0; 4096];
+    // A secret that straddles the cut must still be seen whole.
+    let kept = defaults::STDERR_LINE_BYTES_MAX + secrets.longest;
     loop {
         let n = match stream.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
@@ -64,7 +67,7 @@ pub async fn drain(
                 Some(text) => (text, true),
                 None => (piece, false),
             };
-            let room = defaults::STDERR_LINE_BYTES_MAX.saturating_sub(line.len()).min(text.len());
+            let room = kept.saturating_sub(line.len()).min(text.len());
             line.extend_from_slice(&text[..room]);
             cut += text.len() - room;
             if ends {
@@ -78,17 +81,20 @@ pub async fn drain(
 
 fn log(
     server: &ServerName,
-    secrets: &[String],
+    secrets: &Secrets,
     tail: &Tail,
     rate: &mut Rate,
     line: &mut Vec<u8>,
     cut: &mut usize,
 ) {
-    let mut text = String::from_utf8_lossy(line).trim_end().to_owned();
+    let mut text = secrets.black_out(String::from_utf8_lossy(line).trim_end());
     line.clear();
-    for secret in secrets {
-        text = text.replace(secret.as_str(), "[secret]");
+    let mut end = text.len().min(defaults::STDERR_LINE_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
     }
+    *cut += text.len() - end;
+    text.truncate(end);
     match std::mem::take(cut) {
         0 => {}
         n_bytes => text.push_str(&format!(" [{n_bytes} more bytes]")),
@@ -100,6 +106,42 @@ fn log(
         tracing::info!(mcp_server = %server, mcp_stream = "stderr", "{text}");
     }
     tail.push(text);
+}
+
+/// What must not be logged.
+#[derive(Debug)]
+struct Secrets {
+    lines: Vec<String>,
+    longest: usize,
+}
+
+impl Secrets {
+    /// The shortest line of a secret of several lines that is looked for, in bytes: `-` or `}` on
+    /// a line of its own gives nothing away, and would black out much else.
+    const LINE_BYTES_MIN: usize = 6;
+
+    /// A secret of several lines, as a key in PEM form is, is looked for line by line.
+    fn new(secrets: &[String]) -> Self {
+        let mut lines: Vec<String> = Vec::new();
+        for secret in secrets {
+            let secret = secret.trim();
+            let has_lines = secret.contains('\n');
+            let parts = secret.lines().map(str::trim).filter(|part| !part.is_empty());
+            lines.extend(
+                parts
+                    .filter(|part| !has_lines || part.len() >= Self::LINE_BYTES_MIN)
+                    .map(str::to_owned),
+            );
+        }
+        // A secret that holds another one goes first.
+        lines.sort_by_key(|line| std::cmp::Reverse(line.len()));
+        let longest = lines.first().map_or(0, String::len);
+        Self { lines, longest }
+    }
+
+    fn black_out(&self, text: &str) -> String {
+        self.lines.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
+    }
 }
 
 /// A bucket of lines that fills at a steady rate.
@@ -162,6 +204,21 @@ mod tests {
         assert_eq!(lines[lines.len() - 3], "token is [secret]");
         assert!(lines[lines.len() - 2].ends_with("x [5 more bytes]"));
         assert_eq!(lines[lines.len() - 1], "last");
+    }
+
+    #[tokio::test]
+    async fn a_secret_of_several_lines_or_across_the_cut_is_not_logged() {
+        let tail = Tail::default();
+        let key = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQ\nzzzzzzzzzzzz\n-----END KEY-----\n";
+        let straddling = "x".repeat(defaults::STDERR_LINE_BYTES_MAX - 3) + "hunter2hunter2";
+        let text = format!("{key}{straddling}\n");
+
+        let secrets = vec![key.to_owned(), "hunter2hunter2".to_owned()];
+        drain(text.as_bytes(), server(), secrets, tail.clone()).await;
+
+        let logged = tail.lines().join("\n");
+        assert!(!logged.contains("MIIEp") && !logged.contains("zzz"), "{logged}");
+        assert!(!logged.contains("hunter2") && !logged.contains("hun"), "{logged}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! `metamcp serve`: the service itself.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
@@ -25,6 +25,9 @@ pub(super) struct Args {
     config: Option<PathBuf>,
 }
 
+/// How long tasks that are left over may take to end. Everything that matters is done by then.
+const LEFTOVERS: Duration = Duration::from_secs(1);
+
 pub(super) fn run(args: Args) -> Result<(), Failed> {
     // First of all, while the process has one thread: both change what threads inherit.
     let inherited =
@@ -43,7 +46,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         .enable_all()
         .build()
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
-    runtime.block_on(async move {
+    let served = runtime.block_on(async move {
         let failed = |error: crate::daemon::StartError| {
             Failed::new(FAILED, chain(&error)).hint(error.hint())
         };
@@ -53,7 +56,10 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         }
         Daemon::build(config, args.config, listeners, log).map_err(failed)?.run().await;
         Ok(())
-    })
+    });
+    // A name that is being looked up cannot be called off; the exit does not wait for it.
+    runtime.shutdown_timeout(LEFTOVERS);
+    served
 }
 
 /// The configuration that is served without a file.

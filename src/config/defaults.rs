@@ -32,12 +32,20 @@ pub const PREWARM_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a TCP connection to an upstream may take to be made. Ours.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long an idle TCP connection to an upstream is kept. Below the 5 s after which Node and
+/// uvicorn close theirs: a request on one that is being closed would be lost.
+pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// How long an upstream may take to acknowledge the end of a session. Ours: stop must not hang.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The first and the longest pause before a failed `eager` or `prewarm` server is tried again.
 /// Source: seed 001, "1, 2, 4, 8, 16 … 60 s".
 pub const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// How long a connection must have lasted for the pauses to begin at the first one again: a server
+/// that ends right after its handshake must not be started every second. Ours.
+pub const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// How long `initialize` on a server's own path waits for that server.
 /// Clients allow 30 s to connect; past this we answer without knowing its capabilities. Ours.

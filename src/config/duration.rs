@@ -9,7 +9,7 @@ use serde::{Deserializer, de};
 /// Longer ones are more likely a typing error than a wish.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads a duration for serde's `with`.
+/// Reads a duration.
 ///
 /// # Errors
 ///

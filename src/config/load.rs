@@ -7,12 +7,15 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use super::{Config, Listen, RootView, Server, Service, Transport, defaults, server};
+use super::{
+    Config, Listen, LogLevel, RootView, Server, Service, Transport, defaults, duration, server,
+};
 use crate::name::ServerName;
 
 /// Reads and checks the configuration file at `path`.
@@ -126,9 +129,28 @@ fn floor_char_boundary(text: &str, offset: usize) -> usize {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
-    service: Option<Spanned<Service>>,
+    service: ServiceTable,
     listen: ListenTable,
     servers: BTreeMap<Spanned<String>, server::Table>,
+}
+
+/// [`Service`] with the places of the keys that other rules look at.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ServiceTable {
+    request_timeout: Option<Spanned<Span>>,
+    max_total_timeout: Option<Span>,
+    shutdown_timeout: Option<Span>,
+    log_level: Option<LogLevel>,
+}
+
+/// A duration as it is written in the file.
+struct Span(Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        duration::deserialize(deserializer).map(Self)
+    }
 }
 
 /// [`Listen`] with the places of the keys that other rules look at.
@@ -158,7 +180,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         })?;
         let server = table.into_server(span.clone())?;
         if let Transport::Http { url, .. } = &server.transport
-            && url.authority().is_some_and(|authority| authority.as_str() == http.to_string())
+            && is_ourselves(url, http)
         {
             return Err(Problem::at(span, format!("server `{name}` is this service itself"))
                 .help("its `url` has the address that `listen.http` has: a call would never end"));
@@ -171,15 +193,34 @@ fn parse(text: &str) -> Result<Config, Problem> {
     Ok(Config { service, listen, servers })
 }
 
-fn service(table: Option<Spanned<Service>>) -> Result<Service, Problem> {
-    let Some(table) = table else { return Ok(Service::default()) };
-    let span = table.span();
-    let service = table.into_inner();
-    if service.request_timeout > service.max_total_timeout {
-        return Err(Problem::at(span, "`request_timeout` is longer than `max_total_timeout`")
-            .help("a request may not stay silent for longer than it may take: raise the latter"));
-    }
-    Ok(service)
+/// Tells whether a URL leads to our own port, under whatever name of this host.
+fn is_ourselves(url: &hyper::Uri, ours: SocketAddr) -> bool {
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local = host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_local && url.port_u16().unwrap_or(80) == ours.port()
+}
+
+fn service(table: ServiceTable) -> Result<Service, Problem> {
+    let defaults = Service::default();
+    let in_all = table.max_total_timeout.map_or(defaults.max_total_timeout, |found| found.0);
+    let silent = match table.request_timeout {
+        Some(silent) if silent.get_ref().0 > in_all => {
+            let message = "`request_timeout` is longer than `max_total_timeout`";
+            return Err(Problem::at(silent.span(), message).help(
+                "a request may not stay silent for longer than it may take: raise the latter",
+            ));
+        }
+        Some(silent) => silent.into_inner().0,
+        // A short bound for the whole shortens the default for silence.
+        None => defaults.request_timeout.min(in_all),
+    };
+    Ok(Service {
+        request_timeout: silent,
+        max_total_timeout: in_all,
+        shutdown_timeout: table.shutdown_timeout.map_or(defaults.shutdown_timeout, |found| found.0),
+        log_level: table.log_level.unwrap_or(defaults.log_level),
+    })
 }
 
 fn loopback(address: Option<&Spanned<SocketAddr>>) -> Result<SocketAddr, Problem> {

@@ -33,17 +33,13 @@ pub struct Config {
 }
 
 /// How the service as a whole behaves.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// How long a request may stay silent. Progress starts the time anew.
-    #[serde(with = "duration")]
     pub request_timeout: Duration,
     /// How long a request may take in all, progress or not.
-    #[serde(with = "duration")]
     pub max_total_timeout: Duration,
     /// How long running requests may go on after a stop was asked for.
-    #[serde(with = "duration")]
     pub shutdown_timeout: Duration,
     /// What is logged.
     pub log_level: LogLevel,

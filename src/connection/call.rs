@@ -73,7 +73,7 @@ impl Call {
         match &self.connection.link {
             Link::Stdio(link) => {
                 // A child that does not read fills its queue: the wait for it is bounded too.
-                time::timeout_at(self.silent_until, link.send(frame))
+                time::timeout_at(self.silent_until, link.send(frame, Some(self.id)))
                     .await
                     .map_err(|_| Failure::Timeout { after: self.limits.silence })??;
             }
@@ -169,9 +169,7 @@ impl Drop for Call {
         let cancelled = Message::notification(method::CANCELLED, Some(&params));
         match &self.connection.link {
             Link::Stdio(link) => link.try_send(cancelled.bytes().clone()),
-            Link::Http(link) => {
-                link.reply(Arc::clone(&self.connection), cancelled.bytes().clone());
-            }
+            Link::Http(link) => link.try_notify(cancelled.bytes().clone()),
         }
     }
 }

@@ -79,7 +79,7 @@ pub enum DialError {
         answer: String,
     },
     /// What it answered is of no use.
-    #[error("connect to server `{server}`: {source}")]
+    #[error("connect to server `{server}`: its answer to `initialize` is of no use")]
     Profile {
         /// The server.
         server: ServerName,
@@ -155,6 +155,8 @@ impl Dialer {
         let shaken = shake_hands(&connection, defaults::START_TIMEOUT).await;
         if let Err(error) = shaken {
             closing.cancel();
+            // So that a server that fails again and again never has two processes.
+            connection.down().await;
             return Err(error);
         }
         self.n_connected.fetch_add(1, Ordering::Relaxed);
@@ -191,6 +193,7 @@ impl Dialer {
         generation: u64,
         closing: CancellationToken,
     ) -> Result<Arc<Connection>, DialError> {
+        let connect = |link| Arc::new(Connection::new(server.clone(), generation, link, closing));
         match &declared.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let program = Program {
@@ -208,39 +211,21 @@ impl Dialer {
                     .collect();
                 let (link, started) = stdio::Link::start(&program)
                     .map_err(|source| DialError::Spawn { server: server.clone(), source })?;
-                let connection =
-                    Connection::new(server.clone(), generation, Link::Stdio(link), closing);
-                let connection = Arc::new(connection);
+                let connection = connect(Link::Stdio(link));
                 started.run(&connection, secrets, &self.tasks);
                 Ok(connection)
             }
             Transport::Http { url, headers } => {
                 let headers = self.resolve(server, headers)?;
-                let link =
+                let (link, aside) =
                     http::Link::new(self.client.clone(), url.clone(), &headers, self.tasks.clone())
                         .map_err(|header| DialError::Header { server: server.clone(), header })?;
-                let connection = Connection::new(
-                    server.clone(),
-                    generation,
-                    Link::Http(Box::new(link)),
-                    closing,
-                );
-                let connection = Arc::new(connection);
-                self.tasks.spawn(see_off_session(Arc::clone(&connection)));
+                let connection = connect(Link::Http(Box::new(link)));
+                self.tasks.spawn(http::run(Arc::clone(&connection), aside));
                 Ok(connection)
             }
         }
     }
-}
-
-/// Waits until a connection over HTTP is to be closed, and says goodbye to the upstream.
-async fn see_off_session(connection: Arc<Connection>) {
-    connection.closing.cancelled().await;
-    connection.gone.cancel();
-    if let Link::Http(link) = &connection.link {
-        link.goodbye().await;
-    }
-    connection.lose(Failure::Closed);
 }
 
 async fn shake_hands(connection: &Arc<Connection>, patience: Duration) -> Result<(), DialError> {

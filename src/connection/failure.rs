@@ -57,6 +57,12 @@ pub enum Failure {
         /// How long it was waited for.
         after: Duration,
     },
+    /// The connection was not made in time; the request was not sent.
+    #[error("the server was not connected within {} s", after.as_secs_f64())]
+    NotInTime {
+        /// How long it was waited for.
+        after: Duration,
+    },
     /// As many requests are in flight as one connection takes.
     #[error("{} requests are in flight already", crate::config::defaults::IN_FLIGHT_MAX)]
     Saturated,
@@ -79,7 +85,11 @@ impl Failure {
     /// Source: design ruling 9; `features.md` §5.3, rule 12.
     pub fn is_unexecuted(&self) -> bool {
         match self {
-            Self::Gone | Self::Connect(_) | Self::SessionLost(_) | Self::Saturated => true,
+            Self::Gone
+            | Self::Connect(_)
+            | Self::SessionLost(_)
+            | Self::NotInTime { .. }
+            | Self::Saturated => true,
             Self::Exited { .. }
             | Self::Closed
             | Self::Status { .. }
@@ -92,7 +102,7 @@ impl Failure {
 
     /// Tells whether sending the request again on a new connection is safe and of use.
     pub fn is_replayable(&self) -> bool {
-        self.is_unexecuted() && !matches!(self, Self::Saturated)
+        self.is_unexecuted() && !matches!(self, Self::Saturated | Self::NotInTime { .. })
     }
 
     /// Returns the stable name of the failure.
@@ -106,7 +116,7 @@ impl Failure {
             Self::Status { .. } => "UPSTREAM_STATUS",
             Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
             Self::Oversized { .. } => "ANSWER_TOO_LARGE",
-            Self::Timeout { .. } => "TIMEOUT",
+            Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
             Self::Saturated => "SERVER_SATURATED",
             Self::Pipe(_) => "SERVER_PIPE_BROKEN",
         }
@@ -129,6 +139,9 @@ impl Failure {
             Self::Oversized { .. } => "Ask the tool for less at a time.",
             Self::Timeout { .. } => {
                 "The call may still be running: check before you repeat it, or raise `request_timeout`."
+            }
+            Self::NotInTime { .. } => {
+                "Call again: the server is still starting. `start = \"eager\"` has it start with the service."
             }
             Self::Saturated => "Wait for running calls to finish.",
         }

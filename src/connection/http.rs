@@ -16,19 +16,26 @@ use hyper::{
     header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue},
 };
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
-use tokio::time;
+use tokio::{sync::mpsc, time};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Connection, Failure, Limits};
 use crate::{
     config::defaults,
-    protocol::{Message, Shape, mcp::Profile, sse::Events},
+    protocol::{
+        Message, Shape,
+        jsonrpc::Part,
+        mcp::{Profile, SESSION_HEADER, VERSION_HEADER},
+        sse::Events,
+    },
     report::chain,
 };
 
-/// Names our session at an upstream, and a client's at ours.
-pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
+const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
+
+/// How long the end of a stream is waited for once the answer has come.
+const STREAM_END: time::Duration = time::Duration::from_millis(500);
 
 /// How much of an upstream's error page is shown, in bytes.
 const ERROR_BODY_BYTES: usize = 200;
@@ -44,6 +51,8 @@ pub(super) struct Link {
     headers: HeaderMap,
     session: OnceLock<HeaderValue>,
     version: OnceLock<HeaderValue>,
+    /// Cancellations, and answers to the server's own requests.
+    aside: mpsc::Sender<Bytes>,
     tasks: TaskTracker,
 }
 
@@ -54,11 +63,12 @@ pub(super) fn client() -> HttpClient {
     connector.set_connect_timeout(Some(defaults::CONNECT_TIMEOUT));
     Client::builder(hyper_util::rt::TokioExecutor::new())
         .pool_timer(hyper_util::rt::TokioTimer::new())
+        .pool_idle_timeout(defaults::UPSTREAM_IDLE_TIMEOUT)
         .build(connector)
 }
 
 impl Link {
-    /// Returns a link to `url`; nothing is sent yet.
+    /// Returns a link to `url`, and the queue that [`run`] sends from; nothing is sent yet.
     ///
     /// # Errors
     ///
@@ -68,7 +78,7 @@ impl Link {
         url: Uri,
         configured: &BTreeMap<String, String>,
         tasks: TaskTracker,
-    ) -> Result<Self, String> {
+    ) -> Result<(Self, mpsc::Receiver<Bytes>), String> {
         let mut headers = HeaderMap::new();
         for (name, value) in configured {
             let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
@@ -79,7 +89,8 @@ impl Link {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let (session, version) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { client, url, headers, session, version, tasks })
+        let (aside, queue) = mpsc::channel(defaults::WRITE_QUEUE);
+        Ok((Self { client, url, headers, session, version, aside, tasks }, queue))
     }
 
     /// Remembers the protocol version for the headers of later messages.
@@ -127,13 +138,10 @@ impl Link {
         if status.is_success() { Ok(()) } else { Err(Failure::Status { status, body: "".into() }) }
     }
 
-    /// Sends a message that has no answer, in the background.
-    pub(super) fn reply(&self, connection: Arc<Connection>, frame: Bytes) {
-        self.tasks.spawn(async move {
-            if let Some(link) = connection.http() {
-                let _lost = time::timeout(defaults::GOODBYE_TIMEOUT, link.notify(frame)).await;
-            }
-        });
+    /// Sends a message that has no answer, in the background and in order, if the queue has room:
+    /// for what may be lost.
+    pub(super) fn try_notify(&self, frame: Bytes) {
+        let _full_or_gone = self.aside.try_send(frame);
     }
 
     /// Ends the session at the upstream, if it minted one.
@@ -190,14 +198,15 @@ impl Link {
                 Err(error) => Failure::BrokenOff(chain(&*error).into()),
             })?
             .to_bytes();
-        if self.is_session_lost(status, &body) {
-            return Err(Failure::SessionLost(status));
-        }
         match Message::parse(body.clone()) {
-            Ok(message) if message.shape() == Shape::Response => {
+            // An answer to this very request is one, whatever the status.
+            Ok(message)
+                if message.shape() == Shape::Response && message.integer(Part::Id) == Some(id) =>
+            {
                 connection.receive(message, Some(id));
                 Ok(())
             }
+            _ if self.is_session_lost(status, &body) => Err(Failure::SessionLost(status)),
             _ => Err(Failure::Status { status, body: excerpt(&body) }),
         }
     }
@@ -209,7 +218,15 @@ impl Link {
         mut body: Incoming,
     ) -> Result<(), Failure> {
         let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
-        while let Some(frame) = body.frame().await {
+        loop {
+            // Nothing that matters comes after the answer: the end is waited for, so that the TCP
+            // connection can be used again, but some upstreams never end a stream.
+            let frame = if connection.is_waiting(id) {
+                body.frame().await
+            } else {
+                time::timeout(STREAM_END, body.frame()).await.unwrap_or_default()
+            };
+            let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| Failure::BrokenOff(chain(&error).into()))?;
             let Some(chunk) = frame.data_ref() else { continue };
             events.push(chunk);
@@ -228,7 +245,10 @@ impl Link {
                 }
             }
         }
-        Err(Failure::BrokenOff("the stream ended without an answer".into()))
+        if connection.is_waiting(id) {
+            return Err(Failure::BrokenOff("the stream ended without an answer".into()));
+        }
+        Ok(())
     }
 
     /// Tells whether the upstream says that it does not know our session.
@@ -250,6 +270,24 @@ impl Link {
             _ => false,
         }
     }
+}
+
+/// Runs the link until the connection is to be closed, and says goodbye to the upstream.
+pub(super) async fn run(connection: Arc<Connection>, mut aside: mpsc::Receiver<Bytes>) {
+    let Some(link) = connection.http() else { return };
+    let send_aside = async {
+        while let Some(frame) = aside.recv().await {
+            let _lost = time::timeout(defaults::GOODBYE_TIMEOUT, link.notify(frame)).await;
+        }
+    };
+    tokio::select! {
+        () = connection.closing.cancelled() => {}
+        () = send_aside => {}
+    }
+    connection.gone.cancel();
+    link.goodbye().await;
+    connection.lose(Failure::Closed);
+    connection.down.cancel();
 }
 
 impl Connection {

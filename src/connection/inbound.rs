@@ -17,7 +17,7 @@ impl Connection {
         match message.shape() {
             Shape::Response => {
                 let id = message.integer(Part::Id);
-                let waiter = id.and_then(|id| self.mux().settle(id));
+                let waiter = id.and_then(|id| self.mux().remove(id));
                 match waiter {
                     Some(waiter) => {
                         self.told_idle();
@@ -75,7 +75,7 @@ impl Connection {
         match &self.link {
             // A server that asks faster than it reads loses our answers, nothing else.
             Link::Stdio(link) => link.try_send(answer),
-            Link::Http(link) => link.reply(Arc::clone(self), answer),
+            Link::Http(link) => link.try_notify(answer),
         }
     }
 
@@ -91,15 +91,20 @@ impl Connection {
 
     /// Fails the request `id` alone, if somebody still waits for it.
     pub(super) fn fail(&self, id: u64, failure: Failure) {
-        let waiter = self.mux().settle(id);
+        let waiter = self.mux().remove(id);
         if let Some(waiter) = waiter {
             self.told_idle();
             let _gone = waiter.answer.send(Err(failure));
         }
     }
 
+    /// Tells whether somebody waits for the answer to request `id`.
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
+        self.mux().waiter(id).is_some()
+    }
+
     pub(super) fn forget(&self, id: u64) -> bool {
-        let waiter = self.mux().forget(id);
+        let waiter = self.mux().remove(id);
         if let Some(waiter) = &waiter {
             waiter.abandoned.cancel();
             self.told_idle();

@@ -16,7 +16,10 @@
 //! A connection does not heal: once it is gone, the pool dials another of the next generation.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -75,6 +78,8 @@ pub struct Connection {
     /// Why it went.
     reason: OnceLock<Failure>,
     idle: Notify,
+    /// The longest time that any request so far may take, in milliseconds.
+    longest_ms: AtomicU64,
     lists: ListRevisions,
     counters: Counters,
 }
@@ -107,6 +112,7 @@ impl Connection {
             down: CancellationToken::new(),
             reason: OnceLock::new(),
             idle: Notify::new(),
+            longest_ms: AtomicU64::new(0),
             lists: ListRevisions::default(),
             counters: Counters::default(),
         }
@@ -195,6 +201,8 @@ impl Connection {
         limits: Limits,
     ) -> Result<Call, Failure> {
         debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
+        let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
+        self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
         let (notifications, notified) = mpsc::channel(defaults::NOTIFICATION_QUEUE);
         let (answer, answered) = oneshot::channel();
         let abandoned = CancellationToken::new();
@@ -223,7 +231,7 @@ impl Connection {
         let frame = notification.bytes().clone();
         let sending = async {
             match &self.link {
-                Link::Stdio(link) => link.send(frame).await,
+                Link::Stdio(link) => link.send(frame, None).await,
                 Link::Http(link) => link.notify(frame).await,
             }
         };
@@ -234,6 +242,11 @@ impl Connection {
             }
             Err(_) => tracing::debug!(mcp_server = %self.server, "notification lost: too slow"),
         }
+    }
+
+    /// Returns the longest time that any request so far may take: none runs for longer.
+    pub fn longest(&self) -> Duration {
+        Duration::from_millis(self.longest_ms.load(Ordering::Relaxed))
     }
 
     /// Lets running requests finish for at most `patience`, then closes the connection.
@@ -262,7 +275,7 @@ impl Connection {
         self.gone.cancel();
     }
 
-    /// The link is down: everything that still waits fails.
+    /// No answer will come any more: everything that still waits fails.
     fn lose(&self, failure: Failure) {
         let _first_counts = self.reason.set(failure.clone());
         self.gone.cancel();
@@ -271,7 +284,6 @@ impl Connection {
             let _gone = waiter.answer.send(Err(failure.clone()));
         }
         self.idle.notify_waiters();
-        self.down.cancel();
     }
 
     fn told_idle(&self) {

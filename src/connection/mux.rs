@@ -39,13 +39,8 @@ impl<W> Mux<W> {
         self.waiters.get(&id)
     }
 
-    /// Ends the wait for `id` with its answer; `None` is a late or unknown answer.
-    pub(super) fn settle(&mut self, id: u64) -> Option<W> {
-        self.waiters.remove(&id)
-    }
-
-    /// Ends the wait for `id` without an answer; `None` when it was settled before.
-    pub(super) fn forget(&mut self, id: u64) -> Option<W> {
+    /// Ends the wait for `id`; `None` when nobody waits: a late answer, or one given up.
+    pub(super) fn remove(&mut self, id: u64) -> Option<W> {
         self.waiters.remove(&id)
     }
 
@@ -80,7 +75,7 @@ mod tests {
         mux.admit("b").expect("room");
         assert_eq!(mux.admit("c"), Err(Saturated));
 
-        assert_eq!(mux.settle(first), Some("a"));
+        assert_eq!(mux.remove(first), Some("a"));
         assert!(mux.admit("c").is_ok());
     }
 
@@ -120,12 +115,12 @@ mod tests {
                     Step::Answer(at) if !asked.is_empty() => {
                         let (id, owner) = asked[at % asked.len()];
                         let expected = waiting.remove(&id);
-                        prop_assert_eq!(mux.settle(id), expected);
+                        prop_assert_eq!(mux.remove(id), expected);
                         prop_assert!(expected.is_none_or(|client| client == owner));
                     }
                     Step::GiveUp(at) if !asked.is_empty() => {
                         let (id, _) = asked[at % asked.len()];
-                        prop_assert_eq!(mux.forget(id), waiting.remove(&id));
+                        prop_assert_eq!(mux.remove(id), waiting.remove(&id));
                     }
                     Step::Answer(_) | Step::GiveUp(_) => {}
                 }

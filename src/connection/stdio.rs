@@ -10,6 +10,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{ChildStdin, ChildStdout},
     sync::mpsc,
+    task::JoinHandle,
     time::{self, Duration},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -36,15 +37,22 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// The sending end of a link.
 #[derive(Debug)]
 pub(super) struct Link {
-    frames: mpsc::Sender<Bytes>,
+    frames: mpsc::Sender<Frame>,
     pid: u32,
+}
+
+/// One line for the child, and whose request it is.
+#[derive(Debug)]
+struct Frame {
+    bytes: Bytes,
+    request: Option<u64>,
 }
 
 /// A child that has started and is not wired to a connection yet.
 pub(super) struct Started {
     child: Child,
     pipes: Pipes,
-    queue: mpsc::Receiver<Bytes>,
+    queue: mpsc::Receiver<Frame>,
 }
 
 impl Link {
@@ -59,14 +67,17 @@ impl Link {
         self.pid
     }
 
-    /// Queues a frame, waiting for room.
-    pub(super) async fn send(&self, frame: Bytes) -> Result<(), Failure> {
-        self.frames.send(on_one_line(frame)).await.map_err(|_| Failure::Closed)
+    /// Queues the frame of a request, waiting for room.
+    pub(super) async fn send(&self, bytes: Bytes, request: Option<u64>) -> Result<(), Failure> {
+        let frame = Frame { bytes: on_one_line(bytes), request };
+        // The writer is gone, and with it the chance that anybody reads this.
+        self.frames.send(frame).await.map_err(|_| Failure::Gone)
     }
 
     /// Queues a frame if there is room: for what may be lost.
-    pub(super) fn try_send(&self, frame: Bytes) {
-        let _full_or_gone = self.frames.try_send(on_one_line(frame));
+    pub(super) fn try_send(&self, bytes: Bytes) {
+        let frame = Frame { bytes: on_one_line(bytes), request: None };
+        let _full_or_gone = self.frames.try_send(frame);
     }
 }
 
@@ -81,10 +92,12 @@ impl Started {
         let Pipes { stdin, stdout, stderr } = self.pipes;
         let tail = stderr::Tail::default();
         let hang_up = CancellationToken::new();
-        let mut complaints =
-            tasks.spawn(stderr::drain(stderr, connection.server.clone(), secrets, tail.clone()));
-        let mut writer = tasks.spawn(write(stdin, self.queue, hang_up.clone()));
-        let mut reader = tasks.spawn(read(stdout, Arc::clone(connection)));
+        let server = connection.server.clone();
+        let mut ends = Ends {
+            complaints: tasks.spawn(stderr::drain(stderr, server, secrets, tail.clone())),
+            writer: tasks.spawn(write(stdin, self.queue, Arc::clone(connection), hang_up.clone())),
+            reader: tasks.spawn(read(stdout, Arc::clone(connection))),
+        };
         let connection = Arc::clone(connection);
         let mut child = self.child;
         tasks.spawn(async move {
@@ -92,22 +105,20 @@ impl Started {
                 () = connection.closing.cancelled() => true,
                 _ = child.wait() => false,
                 // Its output or input ended: whatever it does now, we cannot hear or tell.
-                _ = &mut reader => false,
-                _ = &mut writer => false,
+                _ = &mut ends.reader => false,
+                _ = &mut ends.writer => false,
             };
             connection.gone.cancel();
             hang_up.cancel();
+            // When the process itself has ended, those who wait for it are told at once, not when
+            // whatever it may have started is gone too.
+            if !was_asked && let Ok(exit) = time::timeout(LAST_WORDS, child.wait()).await {
+                ends.settle().await;
+                connection.lose(Failure::Exited { exit, stderr: tail.lines() });
+            }
             let exit = child.see_off().await;
-            // With the whole group gone the pipes end; a process that left the group may hold
-            // them open, and is not waited for.
-            if !reader.is_finished() {
-                let _held = time::timeout(LAST_WORDS, &mut reader).await;
-            }
-            if !complaints.is_finished() {
-                let _held = time::timeout(LAST_WORDS, &mut complaints).await;
-            }
-            reader.abort();
-            complaints.abort();
+            ends.settle().await;
+            ends.abort();
             if was_asked {
                 tracing::info!(mcp_server = %connection.server, %exit, "server closed");
                 connection.lose(Failure::Closed);
@@ -115,48 +126,127 @@ impl Started {
                 tracing::warn!(mcp_server = %connection.server, %exit, "server ended by itself");
                 connection.lose(Failure::Exited { exit, stderr: tail.lines() });
             }
+            connection.down.cancel();
         });
     }
 }
 
-/// Writes queued frames until told to hang up, then closes the child's input by dropping it.
-async fn write(
-    mut stdin: ChildStdin,
-    mut queue: mpsc::Receiver<Bytes>,
-    hang_up: CancellationToken,
-) {
-    let mut frames = Vec::with_capacity(defaults::WRITE_QUEUE);
-    let mut batch = BytesMut::new();
-    loop {
-        tokio::select! {
-            () = hang_up.cancelled() => return,
-            n_frames = queue.recv_many(&mut frames, defaults::WRITE_QUEUE) => {
-                if n_frames == 0 {
-                    return;
-                }
+/// The tasks at the three pipes.
+struct Ends {
+    complaints: JoinHandle<()>,
+    writer: JoinHandle<()>,
+    reader: JoinHandle<()>,
+}
+
+impl Ends {
+    /// Waits a moment for what is still in the pipes. A process that left the group may hold them
+    /// open, and is not waited for.
+    async fn settle(&mut self) {
+        for end in [&mut self.writer, &mut self.reader, &mut self.complaints] {
+            if !end.is_finished() {
+                let _held = time::timeout(LAST_WORDS, end).await;
             }
         }
-        for frame in frames.drain(..) {
-            batch.extend_from_slice(&frame);
-            batch.extend_from_slice(b"\n");
-            if batch.len() >= BATCH_BYTES && !put(&mut stdin, &mut batch, &hang_up).await {
-                return;
-            }
-        }
-        if !put(&mut stdin, &mut batch, &hang_up).await {
-            return;
+    }
+
+    fn abort(&self) {
+        for end in [&self.writer, &self.reader, &self.complaints] {
+            end.abort();
         }
     }
 }
 
-/// Writes the batch; `false` when the pipe is broken or the wait for it was called off.
-async fn put(stdin: &mut ChildStdin, batch: &mut BytesMut, hang_up: &CancellationToken) -> bool {
-    let written = tokio::select! {
-        written = stdin.write_all(batch) => written.is_ok(),
-        () = hang_up.cancelled() => false,
-    };
-    batch.clear();
-    written
+/// Writes queued frames until told to hang up, then closes the child's input by dropping it.
+///
+/// Requests of which no byte was written are failed as not executed.
+async fn write(
+    mut stdin: ChildStdin,
+    mut queue: mpsc::Receiver<Frame>,
+    connection: Arc<Connection>,
+    hang_up: CancellationToken,
+) {
+    let mut batch = Batch::default();
+    loop {
+        let first = tokio::select! {
+            () = hang_up.cancelled() => break,
+            frame = queue.recv() => frame,
+        };
+        let Some(first) = first else { break };
+        batch.push(first, &connection);
+        while batch.bytes.len() < BATCH_BYTES
+            && let Ok(frame) = queue.try_recv()
+        {
+            batch.push(frame, &connection);
+        }
+        tokio::select! {
+            is_written = batch.write(&mut stdin) => if !is_written { break },
+            () = hang_up.cancelled() => break,
+        }
+    }
+    drop(stdin);
+    for request in batch.unwritten() {
+        connection.fail(request, Failure::Gone);
+    }
+    queue.close();
+    while let Some(frame) = queue.recv().await {
+        if let Some(request) = frame.request {
+            connection.fail(request, Failure::Gone);
+        }
+    }
+}
+
+/// Frames that are written together.
+#[derive(Default)]
+struct Batch {
+    bytes: BytesMut,
+    n_written: usize,
+    /// Where each request begins.
+    requests: Vec<(usize, u64)>,
+}
+
+impl Batch {
+    fn push(&mut self, frame: Frame, connection: &Connection) {
+        if let Some(request) = frame.request {
+            // Nobody waits any more: better not to begin.
+            if !connection.is_waiting(request) {
+                return;
+            }
+            self.requests.push((self.bytes.len(), request));
+        }
+        self.bytes.extend_from_slice(&frame.bytes);
+        self.bytes.extend_from_slice(b"\n");
+    }
+
+    /// Writes everything and forgets it; `false` when the pipe is broken.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is known what was written.
+    async fn write(&mut self, stdin: &mut ChildStdin) -> bool {
+        while self.n_written < self.bytes.len() {
+            match stdin.write(&self.bytes[self.n_written..]).await {
+                Ok(0) | Err(_) => return false,
+                Ok(n_bytes) => self.n_written += n_bytes,
+            }
+        }
+        // One large message must not keep its memory for ever.
+        self.bytes = if self.bytes.capacity() > 2 * BATCH_BYTES {
+            BytesMut::new()
+        } else {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            bytes.clear();
+            bytes
+        };
+        self.n_written = 0;
+        self.requests.clear();
+        true
+    }
+
+    /// Returns the requests of which no byte was written.
+    fn unwritten(&self) -> impl Iterator<Item = u64> {
+        let n_written = self.n_written;
+        self.requests.iter().filter(move |(start, _)| *start >= n_written).map(|(_, id)| *id)
+    }
 }
 
 /// Reads messages until the pipe ends.
@@ -182,8 +272,7 @@ async fn read(mut stdout: ChildStdout, connection: Arc<Connection>) {
                 }
                 Line::Oversized(line) => {
                     connection.noise("longer than a message may be", line.length);
-                    // Only an id that we wait for can be meant; the rest of the line is gone.
-                    for id in line.id_candidates() {
+                    if let Some(id) = line.response_id() {
                         connection.fail(id, Failure::Oversized { length: line.length });
                     }
                 }

@@ -4,7 +4,7 @@
 //!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP ──▶ reload ──┐
 //!                                             │◀──────────────────────┘
 //!                                             └── SIGTERM ─▶ STOPPING=1, stop accepting,
-//!                                                            drain, hurry, close servers
+//!                                                            drain, hurry, farewell
 //! ```
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -91,10 +91,7 @@ impl Daemon {
         let warm_up = Arc::clone(&self.pool);
         tokio::select! {
             () = warm_up.warm_up() => {}
-            () = self.signals.stop() => {
-                notify::stopping("stopping before it was ready", FAREWELL);
-                return self.pool.close().await;
-            }
+            () = self.signals.stop() => return self.farewell().await,
         }
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
         let clients = self.accept(&stop, &hurry);
@@ -183,6 +180,11 @@ impl Daemon {
         }
         hurry.cancel();
         let _cut_off = time::timeout(HURRY, clients.wait()).await;
+        self.farewell().await;
+    }
+
+    /// Closes the servers and removes what we made.
+    async fn farewell(&self) {
         notify::stopping("closing servers", FAREWELL);
         if time::timeout(FAREWELL, self.pool.close()).await.is_err() {
             tracing::error!("some servers did not leave in time");

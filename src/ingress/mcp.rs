@@ -22,12 +22,17 @@ use super::{
 };
 use crate::{
     config::defaults,
-    protocol::{Message, Shape, jsonrpc::Part, mcp::method, version},
+    protocol::{
+        Message, Shape,
+        jsonrpc::Part,
+        mcp::{SESSION_HEADER, VERSION_HEADER, method},
+        version,
+    },
     view::View,
 };
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
+const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
 
 /// Answers a request at the path of `view`.
 pub(super) async fn respond(

@@ -117,6 +117,8 @@ impl Reply {
     /// Safe: the next call goes on.
     async fn next(&mut self) -> Part {
         let part = tokio::select! {
+            // An answer that is there goes out, whatever else has happened.
+            biased;
             part = advance(&mut self.stage) => part,
             () = self.registration.cancelled.cancelled() => Part::Nothing,
             () = self.hurry.cancelled() => {

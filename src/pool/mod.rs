@@ -122,11 +122,11 @@ impl Pool {
     pub fn apply(&self, diff: &ServerDiff, config: &Config, patience: Duration) {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slots = BTreeMap::clone(&self.slots.load());
-        let mut generations = BTreeMap::new();
+        let (mut generations, mut leaving) = (BTreeMap::new(), Vec::new());
         for name in diff.removed.iter().chain(&diff.changed) {
             if let Some(slot) = slots.remove(name) {
                 generations.insert(name, slot.generation());
-                self.dialer.tasks().spawn(async move { slot.close(patience).await });
+                leaving.push(slot);
             }
         }
         for name in diff.added.iter().chain(&diff.changed) {
@@ -141,6 +141,10 @@ impl Pool {
             }
         }
         self.slots.store(Arc::new(slots));
+        // Only now, so that nobody finds a slot that is being closed.
+        for slot in leaving {
+            self.dialer.tasks().spawn(async move { slot.close(patience).await });
+        }
     }
 
     /// Closes every connection, all at once; requests that run have been waited for before.

@@ -21,6 +21,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{SlotStatus, State};
@@ -55,6 +56,8 @@ struct SlotState {
     has_failed: bool,
     is_redialling: bool,
     is_closing: bool,
+    /// How long to wait before the next dial that nobody asked for.
+    backoff: Option<Backoff>,
 }
 
 /// Why a slot has no connection to offer.
@@ -178,9 +181,13 @@ impl Slot {
 
     /// Waits for the end of `connection` and takes note of it.
     async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
+        let since = Instant::now();
         connection.gone().await;
+        if since.elapsed() >= defaults::STABLE_AFTER {
+            self.state().backoff = None;
+        }
         // What still runs may finish, for as long as a request may take; then the link goes.
-        connection.drain_and_close(defaults::MAX_TOTAL_TIMEOUT).await;
+        connection.drain_and_close(connection.longest()).await;
         connection.down().await;
         let mut state = self.state();
         if let Some(reason) = connection.reason() {
@@ -208,18 +215,26 @@ impl Slot {
 
     /// Dials again until it succeeds, with growing pauses.
     async fn redial(self: Arc<Self>) {
-        let mut backoff = Backoff::new(defaults::RECONNECT_PAUSE);
         loop {
+            let pause = self.pause();
             tokio::select! {
                 () = self.closing.cancelled() => return,
-                () = tokio::time::sleep(backoff.pause()) => {}
+                () = tokio::time::sleep(pause) => {}
             }
             let outcome = self.connection().await;
-            if matches!(outcome, Ok(_) | Err(SlotError::Closing(_))) {
-                self.state().is_redialling = false;
+            // Decided under the lock, so that an end which comes at this moment is not missed.
+            let mut state = self.state();
+            if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
+                state.is_redialling = false;
                 return;
             }
         }
+    }
+
+    /// Returns how long to wait before the next dial that nobody asked for.
+    fn pause(&self) -> Duration {
+        let mut state = self.state();
+        state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE)).pause()
     }
 
     /// Lets running requests finish for at most `patience` and closes the slot for good.

@@ -62,6 +62,11 @@ impl RpcError {
         Self { code, message: message.into(), name, suggestion: None, context: Value::Null }
     }
 
+    /// Returns the code of an error object, given as JSON text.
+    pub fn code_of(error: &str) -> Option<i64> {
+        serde_json::from_str::<Value>(error).ok()?.get("code")?.as_i64()
+    }
+
     /// Adds what the caller can do about it.
     #[must_use]
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {

@@ -88,15 +88,21 @@ impl Message {
         u32::try_from(bytes.len()).map_err(|_| ParseError::TooLarge(bytes.len()))?;
         let text =
             std::str::from_utf8(&bytes).map_err(|error| ParseError::Json(error.to_string()))?;
+        // serde would take an array as the members in their order.
+        if !text.trim_ascii_start().starts_with('{')
+            && serde_json::from_str::<IgnoredAny>(text).is_ok()
+        {
+            return Err(match text.trim_ascii_start().starts_with('[') {
+                true => ParseError::Batch,
+                false => ParseError::Shape("it is not an object"),
+            });
+        }
         let envelope: Envelope<'_> = match serde_json::from_str(text) {
             Ok(envelope) => envelope,
             Err(error) if error.is_data() => {
-                return Err(match text.trim_start().as_bytes().first() {
-                    Some(b'[') => ParseError::Batch,
-                    _ => {
-                        ParseError::Shape("`jsonrpc` and `method` are strings, members are unique")
-                    }
-                });
+                return Err(ParseError::Shape(
+                    "`jsonrpc` and `method` are strings, members are unique",
+                ));
             }
             Err(error) => return Err(ParseError::Json(error.to_string())),
         };

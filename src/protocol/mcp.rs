@@ -33,6 +33,11 @@ pub mod method {
     pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
 }
 
+/// The header that names a session, ours at an upstream and a client's at ours.
+pub const SESSION_HEADER: &str = "mcp-session-id";
+/// The header that names the protocol version of a message.
+pub const VERSION_HEADER: &str = "mcp-protocol-version";
+
 /// Our own name and version, as both sides see it.
 pub fn implementation() -> Value {
     json!({ "name": "metamcp", "title": "metamcp", "version": env!("CARGO_PKG_VERSION") })
@@ -245,6 +250,9 @@ impl Item {
             #[serde(borrow, rename = "inputSchema")]
             input_schema: Option<&'a RawValue>,
         }
+        if !json.starts_with('{') {
+            return Err("an item is not an object".to_owned());
+        }
         let peek: Peek<'_> =
             serde_json::from_str(json).map_err(|error| format!("an item is malformed: {error}"))?;
         let raw = match list.key() {
@@ -282,6 +290,7 @@ fn is_object_schema(schema: Option<&RawValue>) -> bool {
         r#type: Value,
     }
     schema
+        .filter(|schema| schema.get().starts_with('{'))
         .and_then(|schema| serde_json::from_str::<Schema>(schema.get()).ok())
         .is_some_and(|schema| schema.r#type == "object")
 }

@@ -92,24 +92,46 @@ impl Oversized {
         self.tail.drain(..surplus);
     }
 
-    /// Returns the integer ids that the ends could hold, most likely first.
+    /// Returns the id of the response that the line was, where its ends show it beyond doubt.
     ///
-    /// A guess from fragments: the caller accepts one only if it waits for that id.
-    pub fn id_candidates(&self) -> Vec<u64> {
-        let mut candidates = Vec::new();
-        for end in [&self.head, &self.tail] {
-            for at in memchr::memmem::find_iter(end, b"\"id\":") {
-                let digits: String = end[at + 5..]
-                    .iter()
-                    .skip_while(|byte| **byte == b' ')
-                    .take_while(|byte| byte.is_ascii_digit())
-                    .map(|byte| char::from(*byte))
-                    .collect();
-                candidates.extend(digits.parse::<u64>());
-            }
-        }
-        candidates
+    /// At the head only before any member whose value could hold another `"id"`; at the tail only
+    /// where nothing but the end of the message follows.
+    pub fn response_id(&self) -> Option<u64> {
+        self.id_in_head().or_else(|| self.id_in_tail())
     }
+
+    fn id_in_head(&self) -> Option<u64> {
+        let (before, rest) = split_at_id(&self.head)?;
+        // `{"jsonrpc":"2.0","id":7,` and nothing else in front.
+        let is_outermost = memchr::memchr_iter(b'{', before).count() == 1
+            && !["result", "error", "params", "method"]
+                .iter()
+                .any(|member| memchr::memmem::find(before, member.as_bytes()).is_some());
+        let (id, rest) = integer(rest)?;
+        let is_request = memchr::memmem::find(rest, b"\"method\"").is_some();
+        (is_outermost && !is_request).then_some(id)
+    }
+
+    fn id_in_tail(&self) -> Option<u64> {
+        let at = memchr::memmem::rfind(&self.tail, b"\"id\"")?;
+        let (_, rest) = split_at_id(&self.tail[at..])?;
+        let (id, rest) = integer(rest)?;
+        // One brace: a second one would close something that the id is in.
+        (rest.trim_ascii() == b"}").then_some(id)
+    }
+}
+
+/// Splits at the first `"id":`.
+fn split_at_id(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memmem::find(text, b"\"id\"")?;
+    let rest = text[at + 4..].trim_ascii_start().strip_prefix(b":")?;
+    Some((&text[..at], rest.trim_ascii_start()))
+}
+
+fn integer(text: &[u8]) -> Option<(u64, &[u8])> {
+    let n_digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = text.split_at(n_digits);
+    Some((std::str::from_utf8(digits).ok()?.parse().ok()?, rest))
 }
 
 /// Returns `message` on one line: outside strings JSON allows newlines, the framing does not.
@@ -161,7 +183,7 @@ mod tests {
 
         let Line::Oversized(oversized) = &out[0] else { panic!("{out:?}") };
         assert_eq!(oversized.length, long.len() - 1);
-        assert_eq!(oversized.id_candidates(), [77]);
+        assert_eq!(oversized.response_id(), Some(77));
         assert_eq!(out[1], Line::Whole(Bytes::from_static(b"ok")));
     }
 
@@ -171,7 +193,25 @@ mod tests {
         let long = format!("{{\"x\":\"{}\",\"jsonrpc\":\"2.0\",\"id\":5}}\n", "y".repeat(500));
         let out = feed(&mut lines, &[long.as_bytes()]);
         let Line::Oversized(oversized) = &out[0] else { panic!("{out:?}") };
-        assert_eq!(oversized.id_candidates(), [5]);
+        assert_eq!(oversized.response_id(), Some(5));
+    }
+
+    #[test]
+    fn an_id_inside_of_a_long_line_is_not_taken_for_that_of_the_message() {
+        let filler = "y".repeat(500);
+        for line in [
+            // A row with an id, at the head and at the tail; a request of the server.
+            format!(
+                "{{\"jsonrpc\":\"2.0\",\"result\":{{\"rows\":[{{\"id\":4,\"x\":\"{filler}\"}}]}},\"id\":\"text\"}}"
+            ),
+            format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"x\":\"{filler}\",\"id\":4}}}}"),
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"m\",\"params\":\"{filler}\"}}"),
+            filler,
+        ] {
+            let mut oversized = Oversized::default();
+            oversized.extend(line.as_bytes());
+            assert_eq!(oversized.response_id(), None, "{line}");
+        }
     }
 
     #[test]

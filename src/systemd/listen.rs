@@ -1,9 +1,6 @@
 //! Sockets that systemd opened for us, told apart by `FileDescriptorName=`.
 
-use std::{
-    net::TcpListener,
-    os::unix::net::{SocketAddr, UnixListener},
-};
+use std::{net::TcpListener, os::unix::net::UnixListener};
 
 /// The name of the sockets that speak HTTP.
 pub const HTTP: &str = "http";
@@ -55,7 +52,8 @@ impl InheritError {
 }
 
 impl Inherited {
-    /// Takes every socket that was passed to this process and removes the variables that say so.
+    /// Takes every socket that was passed to this process, and removes the variables that count
+    /// them; the one with their names stays, and is on no child's list.
     ///
     /// To be called first of all: it changes the environment, which is sound only while the
     /// process has one thread, and a socket that is not taken would leak into every child.
@@ -111,9 +109,4 @@ impl Inherited {
     pub fn is_empty(&self) -> bool {
         self.http.is_empty() && self.control.is_empty()
     }
-}
-
-/// Returns the address of a Unix listener for log lines.
-pub fn path_of(address: &SocketAddr) -> String {
-    address.as_pathname().map_or_else(|| "(unnamed)".to_owned(), |path| path.display().to_string())
 }

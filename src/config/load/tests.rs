@@ -22,6 +22,20 @@ fn an_empty_file_means_the_defaults() {
 }
 
 #[test]
+fn a_short_bound_for_the_whole_shortens_the_default_for_silence() {
+    let config = good("[service]\nmax_total_timeout = \"30s\"\n");
+    assert_eq!(config.service.request_timeout, Duration::from_secs(30));
+}
+
+#[test]
+fn this_service_under_any_name_of_this_host_is_not_a_server() {
+    for url in ["http://localhost:12011/", "http://127.9.9.9:12011/mcp", "http://[::1]:12011/"] {
+        let text = format!("[servers.me]\nurl = {url:?}\n");
+        assert!(bad(&text).contains("server `me` is this service itself"), "{url}");
+    }
+}
+
+#[test]
 fn every_key_is_read() {
     let config = good(
         r#"
@@ -229,14 +243,14 @@ fn a_name_is_checked_and_can_be_declared_once() {
 
 #[test]
 fn rules_over_several_keys_are_held() {
-    insta::assert_snapshot!(bad("[service]\nrequest_timeout = \"10m\"\n"), @"
+    insta::assert_snapshot!(bad("[service]\nrequest_timeout = \"10m\"\n"), @r#"
     `request_timeout` is longer than `max_total_timeout`
-     --> c.toml:1:1
+     --> c.toml:2:19
       |
-    1 | [service]
-      | ^^^^^^^^^
+    2 | request_timeout = "10m"
+      |                   ^^^^^
       = help: a request may not stay silent for longer than it may take: raise the latter
-    ");
+    "#);
     insta::assert_snapshot!(bad("[listen]\nhttp = \"0.0.0.0:12011\"\n"), @r#"
     `0.0.0.0:12011` is not a loopback address
      --> c.toml:2:8

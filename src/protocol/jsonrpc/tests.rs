@@ -25,6 +25,7 @@ fn everything_else_is_refused_with_the_reason() {
         ("{", "not valid JSON"),
         (r#"{"jsonrpc":"2.0","method":"m"} x"#, "not valid JSON"),
         ("[]", "a batch"),
+        (r#"["2.0",1,"ping",{}]"#, "a batch"),
         ("3", "not a JSON-RPC 2.0 message"),
         (r#"{"method":"m"}"#, r#"`jsonrpc` must be "2.0""#),
         (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, "`id` is a string or a number"),
