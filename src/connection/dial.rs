@@ -233,8 +233,19 @@ async fn shake_hands(connection: &Arc<Connection>, patience: Duration) -> Result
     let failed = |source| DialError::Handshake { server: server.clone(), source };
     let request = Message::request(method::INITIALIZE, Some(&mcp::initialize_params()));
     let limits = Limits { silence: patience, total: patience };
-    let call = connection.call(&request, limits).await.map_err(failed)?;
-    let answer = call.finish().await.map_err(failed)?;
+    let answered = match connection.call(&request, limits).await {
+        Ok(call) => call.finish().await,
+        Err(failure) => Err(failure),
+    };
+    let answer = match answered {
+        Ok(answer) => answer,
+        // A child that has ended before it was written to: how it ended is known a little later.
+        Err(Failure::Gone) => {
+            connection.down().await;
+            return Err(failed(connection.reason().cloned().unwrap_or(Failure::Gone)));
+        }
+        Err(failure) => return Err(failed(failure)),
+    };
     let Some(result) = answer.part(Part::Result) else {
         let answer = answer.part(Part::Error).unwrap_or_default().to_owned();
         return Err(DialError::Refused { server: server.clone(), answer });

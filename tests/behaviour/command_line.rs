@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::harness::{
+    client::running,
     daemon::{self, Daemon},
     fake::Fakes,
 };
@@ -104,6 +105,12 @@ async fn status_shows_every_server() {
     assert_eq!(row("broken"), "broken failed stdio - 0 0");
     assert!(table.contains("no such program"), "{table}");
 
+    let held = running(daemon.client("/servers/idle").hold("k"));
+    daemon.client("/servers/idle").call("held", json!({ "at_least": 1 })).await;
+    assert!(status(&daemon, &[]).1.contains("idle    active"), "with a request in flight");
+    daemon.client("/servers/idle").call("release", json!({ "key": "k" })).await;
+    held.end().await;
+
     let (_, json, _) = status(&daemon, &["--json"]);
     let status: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(status["servers"][1]["pid"], pid);
@@ -155,7 +162,9 @@ async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_aga
 #[tokio::test]
 async fn the_control_socket_answers_every_mistake_in_words() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-    let daemon = Daemon::with("").ready();
+    let fakes = Fakes::new();
+    let secret = fakes.server("fake", &[]) + "env = { TOKEN = \"hunter2\" }\n";
+    let daemon = Daemon::with(secret).ready();
     let stream = tokio::net::UnixStream::connect(daemon.control()).await.expect("connected");
     let mut stream = BufReader::new(stream);
     for (line, code) in [
@@ -173,5 +182,37 @@ async fn the_control_socket_answers_every_mistake_in_words() {
     stream.write_all(question.as_bytes()).await.expect("written");
     let mut answer = String::new();
     stream.read_line(&mut answer).await.expect("an answer");
-    assert_eq!(answer.trim(), r#"{"jsonrpc":"2.0","id":"x","result":[]}"#);
+    assert!(!answer.contains("hunter2"));
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    assert_eq!((&answer["id"], &answer["result"][0]["name"]), (&json!("x"), &json!("fake")));
+}
+
+#[test]
+fn a_stop_before_the_service_is_ready_takes_its_socket_away_too() {
+    let fakes = Fakes::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (socket, config) = (directory.path().join("control.sock"), directory.path().join("c.toml"));
+    let gate = fakes.path("never").display().to_string();
+    let server = fakes.server("slow", &["--start-gate", &gate]) + "start = \"prewarm\"\n";
+    let listen = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {socket:?}\n");
+    fs::write(&config, listen + &server).expect("written");
+    #[expect(clippy::disallowed_methods, reason = "the test starts the program itself")]
+    let mut service = std::process::Command::new(daemon::PROGRAM)
+        .args(["serve", "--config"])
+        .arg(&config)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    while fakes.pids("slow").is_empty() {
+        std::thread::yield_now();
+    }
+    assert!(socket.exists());
+
+    let pid = i32::try_from(service.id()).ok().and_then(rustix::process::Pid::from_raw);
+    rustix::process::kill_process(pid.expect("a pid"), rustix::process::Signal::TERM)
+        .expect("it runs");
+
+    assert!(service.wait().expect("it ends").success());
+    assert!(!socket.exists());
 }

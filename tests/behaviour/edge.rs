@@ -99,6 +99,7 @@ async fn a_request_that_cannot_be_served_is_refused_with_the_remedy() {
     for (headers, body, status, code) in [
         (&MCP_HEADERS[..], "{", 400, "PARSE_ERROR"),
         (&MCP_HEADERS[..], "[]", 400, "INVALID_REQUEST"),
+        (&MCP_HEADERS[..], r#"["2.0",1,"ping",{}]"#, 400, "INVALID_REQUEST"),
         (
             &MCP_HEADERS[..],
             r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
@@ -119,7 +120,14 @@ async fn a_request_that_cannot_be_served_is_refused_with_the_remedy() {
     ] {
         let reply = root.send(Method::POST, headers, body.to_owned()).await;
         assert_eq!(reply.status, status, "{code}: {reply:?}");
-        let error = &reply.answer()["error"]["data"];
+        let error = &reply.answer()["error"];
+        let rpc_code = match code {
+            "PARSE_ERROR" => -32700,
+            "UNSUPPORTED_VERSION" => -32022,
+            _ => -32600,
+        };
+        assert_eq!(error["code"], rpc_code, "{code}");
+        let error = &error["data"];
         assert_eq!(error["code"], code);
         assert!(error["suggestion"].as_str().is_some_and(|text| text.ends_with('.')), "{error}");
     }
@@ -169,7 +177,10 @@ async fn a_misspelled_tool_is_answered_with_the_one_that_was_meant() {
     let nameless = client.request(json!(1), "tools/call", json!({})).await.answer();
     assert_eq!(nameless["error"]["data"]["code"], "MISSING_PARAMETER");
     let cursor = client.request(json!(1), "tools/list", json!({ "cursor": "x" })).await.answer();
-    assert_eq!(cursor["error"]["data"]["code"], "INVALID_CURSOR");
+    assert_eq!(
+        (&cursor["error"]["data"]["code"], &cursor["error"]["code"]),
+        (&json!("INVALID_CURSOR"), &json!(-32602))
+    );
 }
 
 #[tokio::test]

@@ -1,12 +1,21 @@
 //! One session at an upstream that mints one per `initialize`, however many clients come.
 
-use std::fs;
+use std::{
+    fs,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
     all,
-    harness::{daemon::Daemon, fake::Upstream},
+    harness::{
+        canned::{self, Canned},
+        client::{Client, running},
+        daemon::Daemon,
+        fake::Upstream,
+    },
 };
 
 #[tokio::test]
@@ -133,7 +142,11 @@ async fn the_upstream_gets_configured_headers_and_none_of_the_clients() {
     assert_eq!(headers["x-api-key"], "s3cret");
     assert_eq!(headers["mcp-protocol-version"], "2025-06-18", "the negotiated one");
     assert!(headers.get("authorization").is_none() && headers.get("cookie").is_none(), "{headers}");
-    assert_ne!(headers["mcp-session-id"], "of-the-client");
+    let session = client.call("whoami", json!({})).await["session"].clone();
+    assert!(session.is_string());
+    assert_eq!(headers["mcp-session-id"], session, "the pinned one");
+    let status = daemon.client("/status").get().await.answer();
+    assert_eq!(status["servers"][0]["protocol_version"], "2025-06-18");
     assert!(!daemon.log().contains("s3cret"));
 }
 
@@ -186,17 +199,105 @@ async fn an_upstream_that_is_down_is_named_and_one_that_comes_back_is_used() {
 
 #[tokio::test]
 async fn the_ids_of_other_sessions_never_leak() {
-    let upstream = Upstream::start(&[]);
-    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let upstream = Canned::start(|_| {
+        let page = r#"{"error":"Session not found","available_sessions":["s3cret-session"]}"#;
+        (404, canned::JSON, page.to_owned())
+    });
+    let daemon = Daemon::with(format!("[servers.up]\nurl = {:?}\n", upstream.url)).ready();
+
+    let reply = daemon.client("/servers/up").tool("echo", json!({ "value": 1 })).await;
+
+    assert_eq!(reply.answer()["error"]["data"]["code"], "SESSION_LOST", "{reply:?}");
+    assert!(!reply.body.contains("s3cret-session") && !daemon.log().contains("s3cret-session"));
+}
+
+#[tokio::test]
+async fn an_error_without_our_id_is_an_answer_and_not_a_hang() {
+    let upstream = Canned::start(|_| {
+        let error =
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Not Acceptable"}}"#;
+        (406, canned::JSON, error.to_owned())
+    });
+    let daemon = Daemon::with(format!("[servers.up]\nurl = {:?}\n", upstream.url)).ready();
+
+    let answer = daemon.client("/servers/up").tool("echo", json!({})).await.answer();
+
+    assert_eq!(answer["error"]["data"]["code"], "UPSTREAM_STATUS", "{answer}");
+    assert!(answer["error"]["message"].to_string().contains("Not Acceptable"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_with_our_id_is_one_whatever_the_status() {
+    let upstream = Canned::start(|message| {
+        let error = json!({ "code": -32601, "message": "no such session method" });
+        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
+        (404, canned::JSON, answer.to_string())
+    });
+    let daemon = Daemon::with(format!("[servers.up]\nurl = {:?}\n", upstream.url)).ready();
     let client = daemon.client("/servers/up");
-    client.call("echo", json!({ "value": 0 })).await;
-    // Two 404s in a row: the request and its replay.
-    upstream.control("status?code=404&n=9").await;
 
-    let reply = client.tool("echo", json!({ "value": 1 })).await;
+    for _ in 0..3 {
+        let answer = client.request(json!("x"), "some/method", json!({})).await.answer();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("x"), &json!(-32601)));
+    }
 
-    assert!(reply.answer()["error"].is_object(), "{reply:?}");
-    assert!(!reply.body.contains("available_sessions"));
+    let status = daemon.client("/status").get().await.answer();
+    assert_eq!(status["servers"][0]["generation"], 1, "the session was not lost");
+}
+
+#[tokio::test]
+async fn a_stream_that_never_ends_does_not_hold_back_its_answer() {
+    let upstream = Canned::start(|message| {
+        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "n": 1 } });
+        (200, canned::STREAM, format!("event: message\ndata: {answer}\n\n"))
+    });
+    let daemon = Daemon::with(format!("[servers.up]\nurl = {:?}\n", upstream.url)).ready();
+    let client = daemon.client("/servers/up");
+    for _ in 0..3 {
+        assert_eq!(client.tool("x", json!({})).await.answer()["result"]["n"], 1);
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_fails_once_is_asked_for_again() {
+    let n_asked = AtomicU32::new(0);
+    let upstream = Canned::start(move |message| {
+        let answer = if n_asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            json!({ "error": { "code": -32603, "message": "not ready yet" } })
+        } else {
+            let tool = json!({ "name": "late", "inputSchema": { "type": "object" } });
+            json!({ "result": { "tools": [tool] } })
+        };
+        let mut answer = answer;
+        answer["jsonrpc"] = json!("2.0");
+        answer["id"] = message["id"].clone();
+        (200, canned::JSON, answer.to_string())
+    });
+    let daemon = Daemon::with(format!("[servers.up]\nurl = {:?}\n", upstream.url)).ready();
+    let client = daemon.client("/");
+    let list = async || client.request(json!(1), "tools/list", json!({})).await.body;
+
+    assert!(!list().await.contains("up__late"));
+    assert!(daemon.log().contains("not ready yet"));
+    assert!(list().await.contains("up__late"));
+}
+
+#[tokio::test]
+async fn a_call_that_runs_when_the_service_is_stopped_is_finished() {
+    let upstream = Upstream::start(&[]);
+    let mut daemon = Daemon::with(upstream.server("up", "")).ready();
+    let held = running(daemon.client("/servers/up").hold("k"));
+    // Another client of the upstream, which outlives the service.
+    let other = Client::new(upstream.url.clone()).initialized().await;
+    other.call("held", json!({ "at_least": 1 })).await;
+
+    daemon.signal(Signal::TERM);
+    daemon.wait_notice("STOPPING=1", |notice| notice.contains("STOPPING=1"));
+    other.call("release", json!({ "key": "k" })).await;
+
+    let answer = held.end().await.answer();
+    assert_eq!(answer["result"]["structuredContent"]["key"], "k", "{answer}");
+    assert!(daemon.wait_exit().success());
 }
 
 #[tokio::test]

@@ -78,6 +78,7 @@ async fn a_reload_touches_only_what_changed() {
     daemon.rewrite(&format!("{kept}{changed}env = {{ A = \"1\" }}\n{added}"));
     let notices = daemon.reload();
 
+    daemon.wait_log(r#"added=["added"] removed=["gone"] changed=["changed"]"#);
     let reloading = notices.iter().find(|notice| notice.contains("RELOADING=1")).expect("said");
     assert!(reloading.lines().any(|line| line.starts_with("MONOTONIC_USEC=")), "{reloading}");
     for server in ["kept", "changed", "added"] {
@@ -131,6 +132,59 @@ async fn a_removed_server_finishes_what_it_is_doing() {
     assert!(crate::harness::fake::is_alive(pid), "it still has a request");
     drop(first);
     until(async || !crate::harness::fake::is_alive(pid)).await;
+}
+
+#[tokio::test]
+async fn a_request_may_stay_silent_for_the_configured_time_and_no_longer() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("never").display().to_string();
+    let timeouts = "[service]\nrequest_timeout = \"100ms\"\n";
+    let config = fakes.server("fake", &[]) + &fakes.server("stuck", &["--start-gate", &gate]);
+    let daemon = Daemon::with(format!("{timeouts}{config}")).ready();
+
+    let answer = daemon.client("/servers/fake").hold("k").await.answer();
+    assert_eq!(answer["error"]["code"], -32001, "{answer}");
+    assert!(answer["error"]["message"].to_string().contains("no answer within 0.1 s"), "{answer}");
+    daemon.client("/servers/fake").call("seen", json!({ "cancelled": 1 })).await;
+    let answer = daemon.client("/servers/stuck").tool("echo", json!({})).await.answer();
+    assert_eq!(answer["error"]["code"], -32001, "{answer}");
+    assert!(answer["error"]["message"].to_string().contains("not connected within 0.1 s"));
+}
+
+#[tokio::test]
+async fn a_request_may_take_the_configured_time_in_all() {
+    let fakes = Fakes::new();
+    let timeouts = "[service]\nmax_total_timeout = \"100ms\"\n";
+    let daemon = Daemon::with(format!("{timeouts}{}", fakes.server("fake", &[]))).ready();
+    let answer = daemon.client("/servers/fake").hold("k").await.answer();
+    assert_eq!(answer["error"]["data"]["code"], "TIMEOUT", "{answer}");
+}
+
+#[tokio::test]
+async fn running_requests_get_the_configured_time_to_end() {
+    let fakes = Fakes::new();
+    let timeouts = "[service]\nshutdown_timeout = \"100ms\"\n";
+    let mut daemon = Daemon::with(format!("{timeouts}{}", fakes.server("fake", &[]))).ready();
+    let client = daemon.client("/servers/fake");
+    let held = running(client.clone().hold("k"));
+    client.call("held", json!({ "at_least": 1 })).await;
+
+    assert!(daemon.stop().success());
+
+    assert_eq!(held.end().await.answer()["error"]["data"]["code"], "SERVICE_STOPPING");
+}
+
+#[tokio::test]
+async fn the_configured_level_is_logged_and_a_reload_changes_it() {
+    let config = |level: &str| format!("[service]\nlog_level = {level:?}\n");
+    let mut daemon = Daemon::with(config("error")).ready();
+    daemon.client("/nowhere").get().await;
+    assert_eq!(daemon.log(), "");
+
+    daemon.rewrite(&config("debug"));
+    daemon.reload();
+    daemon.client("/nowhere").get().await;
+    daemon.wait_log("request refused");
 }
 
 #[tokio::test]

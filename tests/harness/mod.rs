@@ -5,6 +5,7 @@
     reason = "tests start the program itself; each guard reaps what it started"
 )]
 
+pub(crate) mod canned;
 pub(crate) mod client;
 pub(crate) mod daemon;
 pub(crate) mod fake;
