@@ -51,6 +51,7 @@
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`systemd`] | inherited sockets, notices, capabilities |
 //! | [`telemetry`] | logs, and marks that the loops turn |
+//! | [`acceptor`] | accept connections, each with a seat |
 //! | [`child`] | processes: start, drain, see off |
 //! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
 //! | [`pool`] | one slot per server: its connection and the dial that makes it |
@@ -69,16 +70,18 @@
 //! - `protocol` and `config` know no transport, no clock and no task.
 //! - Only `child::process` starts processes. Every child has a process group of its own and is seen
 //!   off with it; its standard error is always read.
-//! - Only `connection` writes to a server, and only `call` and `catalog` ask it to.
+//! - Only `connection` writes to a server; every request comes through `call`.
 //! - An id is never used twice on a connection, so an answer cannot reach anybody but its asker.
 //! - A request is sent a second time only if it provably was not executed
 //!   ([`connection::Failure::is_unexecuted`]).
 //! - Only `ingress` chooses an HTTP status.
-//! - Every queue, body, wait and retry has a bound with a name in [`config::defaults`].
+//! - Every queue, body, wait and retry has a bound with a name, in [`config::defaults`] unless it
+//!   is a detail of one file.
 //! - No lock is held across an await. Every task has an owner that waits for it.
-//! - READY=1 is sent after the first accept loop runs; the watchdog is fed only while all loops turn.
+//! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
 //! - A literal value of `env` or `headers` is never printed, a referenced one not even by a child.
 
+pub mod acceptor;
 pub mod backoff;
 pub mod call;
 pub mod catalog;

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::{
+    config::defaults,
     connection::{Call, Event, Failure, Limits},
     pool::Slot,
     protocol::{Message, jsonrpc::Part},
@@ -16,12 +17,6 @@ use crate::{
 mod error;
 
 pub use error::CallError;
-
-/// How often a request is sent anew when it provably was not executed.
-///
-/// Once: the reason (a session that the upstream forgot, a child that has just ended) is gone
-/// with the new connection. Source: design ruling 9.
-const REPLAYS: u32 = 1;
 
 /// One request and its answer, over as many connections as that takes.
 ///
@@ -48,7 +43,7 @@ impl Exchange {
         let ends = Instant::now() + limits.total;
         let sending = send(Arc::clone(&slot), request.clone(), limits, ends);
         let stage = Stage::Sending(Box::pin(sending));
-        Self { slot, request, limits, ends, stage, replays_left: REPLAYS }
+        Self { slot, request, limits, ends, stage, replays_left: defaults::REPLAYS }
     }
 
     /// Returns what comes next, as [`Call::next`] does.

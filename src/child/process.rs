@@ -17,9 +17,7 @@ use super::{
     environment,
     ladder::{LADDER, Rung},
 };
-
-/// How long a killed process is waited for. Ours: the kernel needs milliseconds.
-const AFTER_KILL: time::Duration = time::Duration::from_secs(1);
+use crate::config::defaults;
 
 /// A program to start, with its secrets in plain text: not to be logged.
 #[derive(Clone)]
@@ -186,7 +184,7 @@ impl Child {
     /// Sees the whole process group off: waits and signals as in [`LADDER`].
     ///
     /// The caller has closed its end of the child's standard input before. Returns when the
-    /// process is reaped and nothing of its group runs any more, or [`AFTER_KILL`] after SIGKILL:
+    /// process is reaped and nothing of its group runs any more, or [`defaults::AFTER_KILL`] after SIGKILL:
     /// a process that hangs in the kernel cannot be waited for.
     ///
     /// # Cancel safety
@@ -202,7 +200,7 @@ impl Child {
                 Rung::Kill => Signal::KILL,
             });
         }
-        time::timeout(AFTER_KILL, self.wait_group()).await.unwrap_or_else(|_| {
+        time::timeout(defaults::AFTER_KILL, self.wait_group()).await.unwrap_or_else(|_| {
             tracing::error!(child_pid = self.pid(), "a killed process does not end");
             Exit(None)
         })

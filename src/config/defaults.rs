@@ -101,6 +101,32 @@ pub const NOTIFICATION_QUEUE: usize = 256;
 /// How many client connections are served at a time; more wait in the backlog. Ours.
 pub const CLIENT_CONNECTIONS_MAX: usize = 1024;
 
+/// How long accepting pauses when the system has no descriptor or memory to spare. Ours.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long requests may take to end when they were told to hurry. Ours.
+pub const HURRY: Duration = Duration::from_secs(1);
+
+/// How long the servers may take to leave: the ladder's 1,550 ms and what follows a SIGKILL, or an
+/// upstream's goodbye, and some slack. Ours.
+pub const FAREWELL: Duration = Duration::from_secs(4);
+
+/// How long the pipes of a child that has ended are read on. Ours.
+pub const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// How long a killed process is waited for. Ours: the kernel needs milliseconds.
+pub const AFTER_KILL: Duration = Duration::from_secs(1);
+
+/// How long the end of an upstream's stream is waited for once the answer has come. Ours.
+pub const STREAM_END: Duration = Duration::from_millis(500);
+
+/// How long `metamcp status` waits for the service, which answers from memory. Ours.
+pub const CONTROL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a request is sent anew when it provably was not executed: the reason is gone with the
+/// new connection. Source: design ruling 9.
+pub const REPLAYS: u32 = 1;
+
 /// How many connections the control socket serves at a time. Ours.
 pub const CONTROL_CONNECTIONS_MAX: usize = 64;
 

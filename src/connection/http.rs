@@ -34,9 +34,6 @@ use crate::{
 const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
 const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
 
-/// How long the end of a stream is waited for once the answer has come.
-const STREAM_END: time::Duration = time::Duration::from_millis(500);
-
 /// How much of an upstream's error page is shown, in bytes.
 const ERROR_BODY_BYTES: usize = 200;
 
@@ -224,7 +221,7 @@ impl Link {
             let frame = if connection.is_waiting(id) {
                 body.frame().await
             } else {
-                time::timeout(STREAM_END, body.frame()).await.unwrap_or_default()
+                time::timeout(defaults::STREAM_END, body.frame()).await.unwrap_or_default()
             };
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| Failure::BrokenOff(chain(&error).into()))?;

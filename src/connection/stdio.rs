@@ -11,7 +11,7 @@ use tokio::{
     process::{ChildStdin, ChildStdout},
     sync::mpsc,
     task::JoinHandle,
-    time::{self, Duration},
+    time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -30,9 +30,6 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Frames up to this size are copied together and written at once, in bytes.
 const BATCH_BYTES: usize = 64 << 10;
-
-/// How long the rest of standard error is waited for when a child has ended.
-const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// The sending end of a link.
 #[derive(Debug)]
@@ -112,7 +109,8 @@ impl Started {
             hang_up.cancel();
             // When the process itself has ended, those who wait for it are told at once, not when
             // whatever it may have started is gone too.
-            if !was_asked && let Ok(exit) = time::timeout(LAST_WORDS, child.wait()).await {
+            if !was_asked && let Ok(exit) = time::timeout(defaults::LAST_WORDS, child.wait()).await
+            {
                 ends.settle().await;
                 connection.lose(Failure::Exited { exit, stderr: tail.lines() });
             }
@@ -144,7 +142,7 @@ impl Ends {
     async fn settle(&mut self) {
         for end in [&mut self.writer, &mut self.reader, &mut self.complaints] {
             if !end.is_finished() {
-                let _held = time::timeout(LAST_WORDS, end).await;
+                let _held = time::timeout(defaults::LAST_WORDS, end).await;
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use serde_json::Value;
@@ -13,10 +12,7 @@ use tokio::{
     time,
 };
 
-use crate::protocol::Message;
-
-/// How long the service may take to answer. Ours: it answers from memory.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::{config::defaults, protocol::Message};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +26,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The service did not answer in time.
-    #[error("the service at `{}` did not answer within {} s", path.display(), PATIENCE.as_secs())]
+    #[error("the service at `{}` did not answer within {} s", path.display(), defaults::CONTROL_PATIENCE.as_secs())]
     Silent {
         /// The socket.
         path: PathBuf,
@@ -62,7 +58,7 @@ pub async fn ask(path: &Path, method: &str) -> Result<Value, ClientError> {
         BufReader::new(stream).read_line(&mut answer).await?;
         if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
     };
-    let answer = time::timeout(PATIENCE, exchange)
+    let answer = time::timeout(defaults::CONTROL_PATIENCE, exchange)
         .await
         .map_err(|_| ClientError::Silent { path: path.to_owned() })?
         .map_err(unreachable)?;

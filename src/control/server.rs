@@ -5,13 +5,12 @@ use std::sync::Arc;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{UnixListener, UnixStream},
-    sync::Semaphore,
-    time::{self, Duration, MissedTickBehavior},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::answer;
 use crate::{
+    acceptor,
     config::defaults,
     protocol::{
         RpcError,
@@ -21,9 +20,6 @@ use crate::{
     status::Board,
     telemetry::liveness::Pulse,
 };
-
-/// How long accepting pauses when the system has no descriptor or memory to spare.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves operators on `listener` until `stop`.
 ///
@@ -37,35 +33,17 @@ pub async fn serve(
     stop: CancellationToken,
     tasks: TaskTracker,
 ) {
-    let seats = Arc::new(Semaphore::new(defaults::CONTROL_CONNECTIONS_MAX));
-    let mut heartbeat = time::interval(defaults::PULSE);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let accept = async || {
-        let seat = Arc::clone(&seats).acquire_owned().await.expect("the semaphore is never closed");
-        listener.accept().await.map(|(stream, _peer)| (stream, seat))
-    };
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = heartbeat.tick() => pulse.beat(),
-            accepted = accept() => match accepted {
-                Ok((stream, seat)) => {
-                    let (board, stop) = (Arc::clone(&board), stop.clone());
-                    tasks.spawn(async move {
-                        tokio::select! {
-                            () = connection(stream, &board) => {}
-                            () = stop.cancelled() => {}
-                        }
-                        drop(seat);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept operators for a moment");
-                    time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
+    let stopped = stop.clone();
+    let serve = |stream| {
+        let (board, stop) = (Arc::clone(&board), stopped.clone());
+        async move {
+            tokio::select! {
+                () = connection(stream, &board) => {}
+                () = stop.cancelled() => {}
+            }
         }
-    }
+    };
+    acceptor::accept(listener, defaults::CONTROL_CONNECTIONS_MAX, pulse, stop, tasks, serve).await;
 }
 
 async fn connection(mut stream: UnixStream, board: &Board) {

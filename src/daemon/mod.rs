@@ -7,7 +7,7 @@
 //!                                                            drain, hurry, farewell
 //! ```
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
 use tokio::time::{self, Instant, MissedTickBehavior};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -31,13 +31,6 @@ mod signals;
 
 pub use listen::{Listeners, StartError};
 use signals::{Signal, Signals};
-
-/// How long requests may take to end when they were told to hurry. Ours.
-const HURRY: Duration = Duration::from_secs(1);
-
-/// How long the servers may take to leave: the ladder's 1,550 ms or the upstream's goodbye,
-/// whichever is longer, and some slack.
-const FAREWELL: Duration = Duration::from_secs(4);
 
 /// The service, built and listening.
 #[derive(Debug)]
@@ -165,7 +158,10 @@ impl Daemon {
         clients: TaskTracker,
     ) {
         let patience = self.views.config().service.shutdown_timeout;
-        notify::stopping("finishing running requests", patience + HURRY + FAREWELL);
+        notify::stopping(
+            "finishing running requests",
+            patience + defaults::HURRY + defaults::FAREWELL,
+        );
         tracing::info!("stopping");
         self.board.serving(false);
         stop.cancel();
@@ -179,14 +175,14 @@ impl Daemon {
             () = self.signals.stop() => tracing::warn!("asked twice: requests are cut off"),
         }
         hurry.cancel();
-        let _cut_off = time::timeout(HURRY, clients.wait()).await;
+        let _cut_off = time::timeout(defaults::HURRY, clients.wait()).await;
         self.farewell().await;
     }
 
     /// Closes the servers and removes what we made.
     async fn farewell(&self) {
-        notify::stopping("closing servers", FAREWELL);
-        if time::timeout(FAREWELL, self.pool.close()).await.is_err() {
+        notify::stopping("closing servers", defaults::FAREWELL);
+        if time::timeout(defaults::FAREWELL, self.pool.close()).await.is_err() {
             tracing::error!("some servers did not leave in time");
         }
         self.listeners.clean_up();
