@@ -19,7 +19,7 @@ pub struct Call {
     id: u64,
     client_id: Box<str>,
     client_token: Option<Box<str>>,
-    notifications: mpsc::Receiver<Message>,
+    notifications: Option<mpsc::Receiver<Message>>,
     answer: oneshot::Receiver<Result<Message, Failure>>,
     /// The answer, while notifications that came before it are handed out.
     early: Option<Message>,
@@ -44,7 +44,7 @@ impl Call {
         connection: Arc<Connection>,
         id: u64,
         request: &Message,
-        notifications: mpsc::Receiver<Message>,
+        notifications: Option<mpsc::Receiver<Message>>,
         answer: oneshot::Receiver<Result<Message, Failure>>,
         limits: Limits,
     ) -> Self {
@@ -107,7 +107,7 @@ impl Call {
         tokio::select! {
             // Notifications go first, as the server sent them before the answer.
             biased;
-            Some(notification) = self.notifications.recv() => {
+            Some(notification) = notified(&mut self.notifications) => {
                 self.silent_until = Instant::now() + self.limits.silence;
                 Ok(Event::Notification(notification))
             }
@@ -126,12 +126,12 @@ impl Call {
 
     /// Hands out the answer, or what came just before it.
     fn answered(&mut self, answer: Message) -> Event {
-        match self.notifications.try_recv() {
-            Ok(notification) => {
+        match self.notifications.as_mut().and_then(|queue| queue.try_recv().ok()) {
+            Some(notification) => {
                 self.early = Some(answer);
                 Event::Notification(notification)
             }
-            Err(_) => Event::Answer(answer),
+            None => Event::Answer(answer),
         }
     }
 
@@ -157,6 +157,11 @@ impl Call {
         let token = self.client_token.as_deref().unwrap_or("null");
         message.edit([(Part::Id, &self.client_id), (Part::ProgressToken, token)])
     }
+}
+
+/// Returns the next notification, if any can come.
+async fn notified(queue: &mut Option<mpsc::Receiver<Message>>) -> Option<Message> {
+    queue.as_mut()?.recv().await
 }
 
 impl Drop for Call {

@@ -44,14 +44,15 @@ impl Connection {
             _ => via,
         };
         let mux = self.mux();
-        let Some(waiter) = owner.and_then(|id| mux.waiter(id)) else {
+        let waiter = owner.and_then(|id| mux.waiter(id));
+        let Some(notifications) = waiter.and_then(|waiter| waiter.notifications.as_ref()) else {
             tracing::debug!(
                 mcp_server = %self.server, mcp_method = message.method(), "notification without owner"
             );
             return;
         };
         // A client that does not read must not hold up the others on this connection.
-        if waiter.notifications.try_send(message).is_err() {
+        if notifications.try_send(message).is_err() {
             self.counters.overflow.fetch_add(1, Ordering::Relaxed);
         }
     }

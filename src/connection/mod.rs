@@ -93,7 +93,8 @@ enum Link {
 /// Who waits for an answer.
 #[derive(Debug)]
 struct Waiter {
-    notifications: mpsc::Sender<Message>,
+    /// Absent where no notification can belong to the request.
+    notifications: Option<mpsc::Sender<Message>>,
     answer: oneshot::Sender<Result<Message, Failure>>,
     /// Cancelled when nobody waits any more, so that an upstream's stream can be let go.
     abandoned: CancellationToken,
@@ -203,7 +204,11 @@ impl Connection {
         debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
         let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
-        let (notifications, notified) = mpsc::channel(defaults::NOTIFICATION_QUEUE);
+        // On a pipe only a progress token tells whose a notification is.
+        let may_be_notified =
+            matches!(self.link, Link::Http(_)) || request.part(Part::ProgressToken).is_some();
+        let (notifications, notified) =
+            may_be_notified.then(|| mpsc::channel(defaults::NOTIFICATION_QUEUE)).unzip();
         let (answer, answered) = oneshot::channel();
         let abandoned = CancellationToken::new();
         let waiter = Waiter { notifications, answer, abandoned: abandoned.clone() };

@@ -204,6 +204,25 @@ impl Message {
         )
     }
 
+    /// Returns the message with one part replaced by JSON text, without another scan.
+    #[must_use]
+    pub fn with(&self, part: Part, text: &str) -> Self {
+        let Some(range) = self.spans[part as usize].clone() else { return self.clone() };
+        let end = range.start + u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let shifted = |offset: u32| offset - range.end + end;
+        let spans = self.spans.clone().map(|span| match span {
+            Some(span) if span.start >= range.end => Some(shifted(span.start)..shifted(span.end)),
+            Some(span) if span == range => Some(span.start..end),
+            before => before,
+        });
+        Self {
+            bytes: self.edit([(part, text)]),
+            shape: self.shape,
+            method: self.method.clone(),
+            spans,
+        }
+    }
+
     fn range(&self, part: Part) -> Option<Range<usize>> {
         let range = self.spans[part as usize].as_ref()?;
         Some(range.start as usize..range.end as usize)

@@ -51,8 +51,7 @@ impl Views {
             return Err(self.unknown_server(server.as_str()));
         };
         let item = serde_json::Value::from(item).to_string();
-        let renamed = Message::parse(request.edit([(Part::Name, &item)]));
-        let renamed = renamed.expect("a message with another name is a message");
+        let renamed = request.with(Part::Name, &item);
         Ok(Outcome::exchange(Exchange::new(slot, renamed, self.limits())))
     }
 

@@ -136,6 +136,25 @@ mod properties {
         }
 
         #[test]
+        fn replacing_a_part_is_as_good_as_scanning_the_edited_message(
+            params in json(), name in "[ -~ä]{0,12}", is_last in any::<bool>(),
+        ) {
+            let name = serde_json::Value::from(name).to_string();
+            let params = params.to_string();
+            let (a, b) = if is_last { (r#""id":"i","#, "") } else { ("", r#","id":"i""#) };
+            let text = format!(
+                r#"{{{a}"jsonrpc":"2.0","method":"m","params":{{"x":{params},"name":"old","_meta":{{"progressToken":1}}}}{b}}}"#
+            );
+            let replaced = parse(&text).with(Part::Name, &name);
+            let scanned = Message::parse(replaced.bytes().clone()).expect("still a message");
+
+            for part in [Part::Id, Part::Name, Part::ProgressToken, Part::Uri] {
+                prop_assert_eq!(replaced.part(part), scanned.part(part));
+            }
+            prop_assert_eq!(replaced.part(Part::Name), Some(name.as_str()));
+        }
+
+        #[test]
         fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             let _parsed = Message::parse(bytes.into());
         }
