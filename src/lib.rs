@@ -49,6 +49,7 @@
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
+//! | [`redact`] | text from elsewhere, made fit to be shown |
 //! | [`systemd`] | inherited sockets, notices, capabilities |
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
@@ -79,7 +80,8 @@
 //!   is a detail of one file.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
-//! - A literal value of `env` or `headers` is never printed, a referenced one not even by a child.
+//! - A literal value of `env` or `headers` is never printed. One that comes from a credential or our
+//!   environment is blacked out in what its server writes to standard error or into an error page.
 
 pub mod acceptor;
 pub mod backoff;
@@ -96,6 +98,7 @@ pub mod ingress;
 pub mod name;
 pub mod pool;
 pub mod protocol;
+pub mod redact;
 pub mod report;
 pub mod single_flight;
 pub mod status;

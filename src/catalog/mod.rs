@@ -4,7 +4,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio_util::task::TaskTracker;
@@ -41,6 +45,7 @@ pub struct Catalog {
 #[derive(Debug)]
 struct Entry {
     reads: Arc<SingleFlight<Outcome>>,
+    is_late: AtomicBool,
     kept: Mutex<Option<Kept>>,
 }
 
@@ -71,7 +76,13 @@ impl Catalog {
         let slots = self.pool.slots();
         let reads = slots.values().map(|slot| async move {
             let read = self.listing(slot, list, limits);
-            match tokio::time::timeout(defaults::LIST_PATIENCE, read).await {
+            let entry = self.entry(slot.name(), list);
+            // Who has missed the patience once is not waited for again until the read ends.
+            let is_late = entry.is_late.load(Ordering::Relaxed) && entry.reads.is_flying();
+            let patience = if is_late { Duration::ZERO } else { defaults::LIST_PATIENCE };
+            let listed = tokio::time::timeout(patience, read).await;
+            entry.is_late.store(listed.is_err(), Ordering::Relaxed);
+            match listed {
                 Ok(Ok(listing)) => Some((slot.name().clone(), listing)),
                 Ok(Err(error)) => {
                     let (server, error) = (slot.name(), chain(&*error));
@@ -129,29 +140,23 @@ impl Catalog {
     ///
     /// Safe.
     pub async fn server_of_resource(&self, uri: &str, limits: Limits) -> Option<ServerName> {
-        let lists_it = |listing: &Listing| listing.iter().any(|item| item.key == uri);
-        let known = self.pool.slots().values().find_map(|slot| {
-            let listing =
-                self.entry(slot.name(), List::Resources).current(slot, List::Resources)?;
-            lists_it(&listing).then(|| slot.name().clone())
-        });
-        if known.is_some() {
-            return known;
+        let known = |list| {
+            let slots = self.pool.slots();
+            let kept = slots.values().filter_map(|slot| {
+                let listing = self.entry(slot.name(), list).current(slot, list)?;
+                Some((slot.name().clone(), listing))
+            });
+            kept.collect::<Vec<_>>()
+        };
+        let found = listed(&known(List::Resources), uri)
+            .or_else(|| templated(&known(List::ResourceTemplates), uri));
+        if found.is_some() {
+            return found;
         }
-        let listed = self.all(List::Resources, limits).await;
-        if let Some((server, _)) = listed.iter().find(|(_, listing)| lists_it(listing)) {
-            return Some(server.clone());
+        if let Some(server) = listed(&self.all(List::Resources, limits).await, uri) {
+            return Some(server);
         }
-        let templates = self.all(List::ResourceTemplates, limits).await;
-        let matches = templates.iter().flat_map(|(server, listing)| {
-            listing.iter().filter_map(move |item| {
-                let literal = item.key.split('{').next().unwrap_or_default();
-                // A template without a literal beginning would match everything.
-                let is_like = !literal.is_empty() && uri.starts_with(literal);
-                is_like.then_some((literal.len(), server))
-            })
-        });
-        matches.max_by_key(|(length, _)| *length).map(|(_, server)| server.clone())
+        templated(&self.all(List::ResourceTemplates, limits).await, uri)
     }
 
     /// Returns the qualified names of the tools and prompts that were read so far.
@@ -172,7 +177,11 @@ impl Catalog {
     fn entry(&self, server: &ServerName, list: List) -> Arc<Entry> {
         let mut entries = self.entries();
         let entry = entries.entry((server.clone(), list)).or_insert_with(|| {
-            Arc::new(Entry { reads: SingleFlight::new(), kept: Mutex::default() })
+            Arc::new(Entry {
+                reads: SingleFlight::new(),
+                is_late: AtomicBool::new(false),
+                kept: Mutex::default(),
+            })
         });
         Arc::clone(entry)
     }
@@ -222,6 +231,25 @@ impl Entry {
     }
 }
 
+/// Returns the server that lists the resource `uri`.
+fn listed(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName> {
+    let lists_it = |listing: &Listing| listing.iter().any(|item| item.key == uri);
+    listings.iter().find(|(_, listing)| lists_it(listing)).map(|(server, _)| server.clone())
+}
+
+/// Returns the server with the template that begins most like `uri`.
+fn templated(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName> {
+    let matches = listings.iter().flat_map(|(server, listing)| {
+        listing.iter().filter_map(move |item| {
+            let literal = item.key.split('{').next().unwrap_or_default();
+            // A template without a literal beginning would match everything.
+            let is_like = !literal.is_empty() && uri.starts_with(literal);
+            is_like.then_some((literal.len(), server))
+        })
+    });
+    matches.max_by_key(|(length, _)| *length).map(|(_, server)| server.clone())
+}
+
 /// Reads all pages of a list.
 async fn pages(slot: &Arc<Slot>, list: List, limits: Limits) -> Result<Vec<Item>, CallError> {
     let mut items = Vec::new();
@@ -239,7 +267,8 @@ async fn pages(slot: &Arc<Slot>, list: List, limits: Limits) -> Result<Vec<Item>
                 break;
             }
             let (server, method) = (slot.name().clone(), list.method());
-            return Err(CallError::NoList { server, method, answer: error.to_owned() });
+            let answer = slot.live().map(|connection| connection.quote(error)).unwrap_or_default();
+            return Err(CallError::NoList { server, method, answer });
         };
         let page = Page::read(list, result).map_err(|error| CallError::NoList {
             server: slot.name().clone(),

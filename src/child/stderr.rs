@@ -14,7 +14,11 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{config::defaults, name::ServerName};
+use crate::{
+    config::defaults,
+    name::ServerName,
+    redact::{self, Redactor},
+};
 
 /// The last lines of a child's standard error.
 #[derive(Clone, Debug, Default)]
@@ -47,16 +51,15 @@ impl Tail {
 pub async fn drain(
     mut stream: impl AsyncRead + Unpin,
     server: ServerName,
-    secrets: Vec<String>,
+    redactor: Redactor,
     tail: Tail,
 ) {
-    let secrets = Secrets::new(&secrets);
     let mut rate = Rate::new(Instant::now());
     let mut line = Vec::new();
     let mut cut = 0_usize;
     let mut chunk = vec![0; 4096];
     // A secret that straddles the cut must still be seen whole.
-    let kept = defaults::STDERR_LINE_BYTES_MAX + secrets.longest;
+    let kept = defaults::STDERR_LINE_BYTES_MAX + redactor.longest();
     loop {
         let n = match stream.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
@@ -71,28 +74,25 @@ pub async fn drain(
             line.extend_from_slice(&text[..room]);
             cut += text.len() - room;
             if ends {
-                log(&server, &secrets, &tail, &mut rate, &mut line, &mut cut);
+                log(&server, &redactor, &tail, &mut rate, &mut line, &mut cut);
             }
         }
     }
-    log(&server, &secrets, &tail, &mut rate, &mut line, &mut cut);
+    log(&server, &redactor, &tail, &mut rate, &mut line, &mut cut);
     rate.report(&server);
 }
 
 fn log(
     server: &ServerName,
-    secrets: &Secrets,
+    redactor: &Redactor,
     tail: &Tail,
     rate: &mut Rate,
     line: &mut Vec<u8>,
     cut: &mut usize,
 ) {
-    let mut text = secrets.black_out(String::from_utf8_lossy(line).trim_end());
+    let mut text = redactor.black_out(String::from_utf8_lossy(line).trim_end());
     line.clear();
-    let mut end = text.len().min(defaults::STDERR_LINE_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = redact::cut(&text, defaults::STDERR_LINE_BYTES_MAX).len();
     *cut += text.len() - end;
     text.truncate(end);
     match std::mem::take(cut) {
@@ -106,42 +106,6 @@ fn log(
         tracing::info!(mcp_server = %server, mcp_stream = "stderr", "{text}");
     }
     tail.push(text);
-}
-
-/// What must not be logged.
-#[derive(Debug)]
-struct Secrets {
-    lines: Vec<String>,
-    longest: usize,
-}
-
-impl Secrets {
-    /// The shortest line of a secret of several lines that is looked for, in bytes: `-` or `}` on
-    /// a line of its own gives nothing away, and would black out much else.
-    const LINE_BYTES_MIN: usize = 6;
-
-    /// A secret of several lines, as a key in PEM form is, is looked for line by line.
-    fn new(secrets: &[String]) -> Self {
-        let mut lines: Vec<String> = Vec::new();
-        for secret in secrets {
-            let secret = secret.trim();
-            let has_lines = secret.contains('\n');
-            let parts = secret.lines().map(str::trim).filter(|part| !part.is_empty());
-            lines.extend(
-                parts
-                    .filter(|part| !has_lines || part.len() >= Self::LINE_BYTES_MIN)
-                    .map(str::to_owned),
-            );
-        }
-        // A secret that holds another one goes first.
-        lines.sort_by_key(|line| std::cmp::Reverse(line.len()));
-        let longest = lines.first().map_or(0, String::len);
-        Self { lines, longest }
-    }
-
-    fn black_out(&self, text: &str) -> String {
-        self.lines.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
-    }
 }
 
 /// A bucket of lines that fills at a steady rate.
@@ -197,7 +161,8 @@ mod tests {
         let long = "x".repeat(defaults::STDERR_LINE_BYTES_MAX + 5);
         let text = format!("{}\ntoken is hunter2\n{long}\nlast", "early\n".repeat(20));
 
-        drain(text.as_bytes(), server(), vec!["hunter2".into()], tail.clone()).await;
+        let redactor = Redactor::new(["hunter2".to_owned()].iter());
+        drain(text.as_bytes(), server(), redactor, tail.clone()).await;
 
         let lines = tail.lines();
         assert_eq!(lines.len(), defaults::STDERR_LINES_KEPT);
@@ -213,8 +178,8 @@ mod tests {
         let straddling = "x".repeat(defaults::STDERR_LINE_BYTES_MAX - 3) + "hunter2hunter2";
         let text = format!("{key}{straddling}\n");
 
-        let secrets = vec![key.to_owned(), "hunter2hunter2".to_owned()];
-        drain(text.as_bytes(), server(), secrets, tail.clone()).await;
+        let redactor = Redactor::new([key.to_owned(), "hunter2hunter2".to_owned()].iter());
+        drain(text.as_bytes(), server(), redactor, tail.clone()).await;
 
         let logged = tail.lines().join("\n");
         assert!(!logged.contains("MIIEp") && !logged.contains("zzz"), "{logged}");

@@ -133,6 +133,16 @@ pub const CONTROL_CONNECTIONS_MAX: usize = 64;
 /// How many pages of one list are read. Ours: a server that echoes the cursor would loop.
 pub const LIST_PAGES_MAX: usize = 200;
 
+/// How much of a server's own words an error shows, in bytes. Ours.
+pub const QUOTE_BYTES_MAX: usize = 500;
+
+/// How long a name may be for which similar ones are looked for, in bytes: the effort grows with
+/// its length. Ours: no tool's name is longer than 128.
+pub const SUGGESTION_BYTES_MAX: usize = 128;
+
+/// How many log lines may wait for a standard error that nobody reads; more are dropped. Ours.
+pub const LOG_LINES_MAX: usize = 8192;
+
 /// How often an idle loop marks that it still turns. Ours.
 pub const PULSE: Duration = Duration::from_secs(1);
 

@@ -24,10 +24,26 @@ use crate::name::ServerName;
 ///
 /// [`LoadError`] when the file cannot be read or says something that is not meant.
 pub fn file(path: &Path) -> Result<Config, LoadError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
-    parse(&text).map_err(|problem| LoadError::Content(Box::new(problem.locate(path, &text))))
+    let bytes =
+        std::fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+    // Editors may mark the beginning of a file; it means nothing.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let (text, problem) = match std::str::from_utf8(bytes) {
+        Ok(text) => match parse(text) {
+            Ok(config) => return Ok(config),
+            Err(problem) => (text.to_owned(), problem),
+        },
+        Err(error) => {
+            let at = error.valid_up_to();
+            let problem = Problem::at(at..at + 1, "not UTF-8").help("save the file as UTF-8");
+            (String::from_utf8_lossy(bytes).into_owned(), problem)
+        }
+    };
+    Err(LoadError::Content(Box::new(problem.locate(path, &text))))
 }
+
+/// How much of a line is shown, in characters.
+const SHOWN_CHARACTERS: usize = 120;
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -67,12 +83,18 @@ pub struct Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, line, column, message, text, .. } = self;
+        // A long line is shown from a little before the place.
+        let skipped =
+            if text.chars().count() > SHOWN_CHARACTERS { column.saturating_sub(40) } else { 0 };
+        let text: String = text.chars().skip(skipped).take(SHOWN_CHARACTERS).collect();
+        let width = self.width.min(SHOWN_CHARACTERS);
+        let indent = (column - 1).saturating_sub(skipped);
         let margin = " ".repeat(line.to_string().len());
         writeln!(f, "{message}")?;
         writeln!(f, "{margin}--> {}:{line}:{column}", path.display())?;
         writeln!(f, "{margin} |")?;
         writeln!(f, "{line} | {text}")?;
-        write!(f, "{margin} | {}{}", " ".repeat(column - 1), "^".repeat(self.width))?;
+        write!(f, "{margin} | {}{}", " ".repeat(indent), "^".repeat(width))?;
         if let Some(help) = &self.help {
             write!(f, "\n{margin} = help: {help}")?;
         }
@@ -105,17 +127,73 @@ impl Problem {
         let line_text = text[line_start..].lines().next().unwrap_or_default();
         let end = floor_char_boundary(text, self.span.end.max(start));
         let on_line = end.min(line_start + line_text.len()).max(start);
+        let column = text[line_start..start].chars().count() + 1;
+        // A tab would move the underline.
+        let mut shown = line_text.replace('\t', " ");
+        let mut message = self.message;
+        if holds_values(text, line_start, line_text) {
+            shown = masked(&shown);
+            message = masked(&message);
+        }
         Diagnostic {
             path: path.to_owned(),
             line: before.matches('\n').count() + 1,
-            column: text[line_start..start].chars().count() + 1,
-            message: self.message,
+            column,
+            message,
             help: self.help,
-            // A tab would move the underline.
-            text: line_text.replace('\t', " "),
+            text: shown,
             width: text[start..on_line].chars().count().max(1),
         }
     }
+}
+
+/// Tells whether a line belongs to the `env` or `headers` of a server, whose values are not shown.
+fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
+    let is_values = |word: &str| matches!(word, "env" | "headers");
+    let words = |text: &str| {
+        text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_')
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    if words(line).iter().any(|word| is_values(word)) {
+        return true;
+    }
+    // In a table of its own, or in a value that began on an earlier line.
+    let before = &text[..line_start];
+    let header_start = before.rfind("\n[").map_or(0, |at| at + 1);
+    let section = &before[header_start..];
+    let header = section.lines().next().unwrap_or_default();
+    let is_own_table = header.starts_with('[') && words(header).iter().any(|word| is_values(word));
+    is_own_table || words(section).iter().any(|word| is_values(word)) && is_open(section)
+}
+
+/// Tells whether a bracket is open at the end of some TOML, strings aside as far as that matters.
+fn is_open(text: &str) -> bool {
+    let count = |found: char| text.matches(found).count();
+    count('{') > count('}') || text.matches("\"\"\"").count() % 2 == 1
+}
+
+/// Returns `text` with everything between quotes masked, except the keys of a table.
+fn masked(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find(['"', '\'']) {
+        let quote = &rest[open..=open];
+        let (before, inside) = (&rest[..=open], &rest[open + 1..]);
+        // A quote that is not closed hides all that follows.
+        let close = inside.find(quote).unwrap_or(inside.len());
+        let after = inside.get(close + 1..).unwrap_or_default();
+        masked.push_str(before);
+        if after.trim_start().starts_with('=') {
+            masked.push_str(&inside[..close]);
+        } else {
+            masked.extend(inside[..close].chars().map(|_| '*'));
+        }
+        masked.push_str(inside.get(close..=close).unwrap_or_default());
+        rest = after;
+    }
+    masked.push_str(rest);
+    masked
 }
 
 fn floor_char_boundary(text: &str, offset: usize) -> usize {
@@ -158,10 +236,10 @@ impl<'de> Deserialize<'de> for Span {
 #[serde(deny_unknown_fields, default)]
 struct ListenTable {
     http: Option<Spanned<SocketAddr>>,
-    control: Option<PathBuf>,
+    control: Option<Spanned<PathBuf>>,
     root: Option<Spanned<RootView>>,
-    allowed_hosts: Vec<String>,
-    allowed_origins: Vec<String>,
+    allowed_hosts: Vec<Spanned<String>>,
+    allowed_origins: Vec<Spanned<String>>,
 }
 
 /// Reads and checks the text of a configuration file.
@@ -188,7 +266,10 @@ fn parse(text: &str) -> Result<Config, Problem> {
         servers.insert(name, server);
     }
     let root = root(file.listen.root, &servers)?;
-    let ListenTable { control, allowed_hosts, allowed_origins, .. } = file.listen;
+    let control = file.listen.control.map(control_path).transpose()?;
+    let allowed_hosts = words(file.listen.allowed_hosts, is_host, "a host name without port")?;
+    let allowed_origins =
+        words(file.listen.allowed_origins, is_origin, "an origin such as `https://name`")?;
     let listen = Listen { http, control, root, allowed_hosts, allowed_origins };
     Ok(Config { service, listen, servers })
 }
@@ -234,6 +315,51 @@ fn loopback(address: Option<&Spanned<SocketAddr>>) -> Result<SocketAddr, Problem
     Ok(*address.get_ref())
 }
 
+/// The longest path of a Unix socket, in bytes. Source: unix(7), 108 with the final NUL.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+fn control_path(path: Spanned<PathBuf>) -> Result<PathBuf, Problem> {
+    let span = path.span();
+    let path = path.into_inner();
+    let length = path.as_os_str().len();
+    if !path.is_absolute() || path.file_name().is_none() {
+        return Err(Problem::at(span, "`control` is not an absolute path of a socket")
+            .help("write one, as in \"/run/metamcp/control.sock\""));
+    }
+    if length > SOCKET_PATH_BYTES_MAX {
+        let message = format!("a path of {length} bytes is longer than a socket's may be");
+        return Err(Problem::at(span, message)
+            .help(format!("use one of at most {SOCKET_PATH_BYTES_MAX} bytes")));
+    }
+    Ok(path)
+}
+
+fn words(
+    words: Vec<Spanned<String>>,
+    is_one: fn(&str) -> bool,
+    what: &str,
+) -> Result<Vec<String>, Problem> {
+    let checked = words.into_iter().map(|word| {
+        if is_one(word.get_ref()) {
+            return Ok(word.into_inner());
+        }
+        let message = format!("`{}` can never match", word.get_ref());
+        Err(Problem::at(word.span(), message).help(format!("write {what}")))
+    });
+    checked.collect()
+}
+
+fn is_host(text: &str) -> bool {
+    !text.is_empty() && !text.contains([':', '/', ' '])
+        || text.parse::<std::net::Ipv6Addr>().is_ok()
+}
+
+fn is_origin(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, rest)| {
+        !scheme.is_empty() && !rest.is_empty() && !rest.contains(['/', ' '])
+    })
+}
+
 fn root(
     view: Option<Spanned<RootView>>,
     servers: &BTreeMap<ServerName, Arc<Server>>,
@@ -264,6 +390,14 @@ fn from_toml(error: &toml::de::Error, text: &str) -> Problem {
             .or_else(|| Some(format!("known here: {}", expected.join(", "))))
     } else if message.contains("expected a duration") {
         Some("write a number and a unit, as in \"250ms\", \"30s\" or \"5m\"".to_owned())
+    } else if let Some((_, expected)) = message.split_once(", expected ")
+        && message.starts_with("invalid type")
+    {
+        written_as(expected)
+    } else if message.contains("is out of range") {
+        Some("leave the key out for its default".to_owned())
+    } else if message.contains("is not a view") {
+        Some("write \"direct\" or, for one server as it is, \"passthrough:SERVER\"".to_owned())
     } else if message.contains("duplicate key") {
         Some("a name can be declared only once: rename or remove one".to_owned())
     } else if message.contains("invalid socket address") {
@@ -282,6 +416,24 @@ fn from_toml(error: &toml::de::Error, text: &str) -> Problem {
         .find('\n')
         .map_or(span.end, |newline| span.end.min(span.start + newline));
     Problem { span: span.start..end.max(span.start), message, help }
+}
+
+/// Returns how a value of the expected type is written.
+fn written_as(expected: &str) -> Option<String> {
+    let example = match expected {
+        "a string" => "put it in quotes, as in \"text\"",
+        "a sequence" => "write a list, as in [\"one\", \"two\"]",
+        "a map" => "write a table, as in { NAME = \"value\" }",
+        "a boolean" => "write true or false",
+        _ if expected.starts_with("struct") => {
+            "write a table: its name in brackets on a line of its own"
+        }
+        _ if expected.contains("socket address") => {
+            "write an address and a port, as in \"127.0.0.1:12011\""
+        }
+        _ => return None,
+    };
+    Some(example.to_owned())
 }
 
 /// Returns a question with the known word nearest to `found`, if one is near.

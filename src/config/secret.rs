@@ -89,7 +89,7 @@ impl Secret {
                 std::env::var(name).map_err(|_| SecretError::Env { name: name.clone() })
             }
             Self::Credential(name) => {
-                if name.is_empty() || name.contains('/') || name.starts_with('.') {
+                if !Self::is_credential_name(name) {
                     return Err(SecretError::Name { name: name.clone() });
                 }
                 let directory =
@@ -99,6 +99,11 @@ impl Secret {
                 Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
             }
         }
+    }
+
+    /// Tells whether `name` is a plain file name.
+    pub fn is_credential_name(name: &str) -> bool {
+        !name.is_empty() && !name.contains(['/', '\0']) && !name.starts_with('.')
     }
 
     /// Tells whether the value is one to keep out of logs.

@@ -89,10 +89,16 @@ impl Table {
                     return Err(Problem::at(span, "`command` is empty")
                         .help("name the program that speaks MCP over stdio"));
                 }
+                let args = self.args.unwrap_or_else(|| Spanned::new(span.clone(), Vec::new()));
+                let has_nul = |text: &String| text.contains('\0');
+                if has_nul(&command) || args.get_ref().iter().any(has_nul) {
+                    return Err(Problem::at(span, "a NUL character in `command` or `args`")
+                        .help("no program can be given one: remove it"));
+                }
                 Transport::Stdio {
                     command,
-                    args: self.args.map(Spanned::into_inner).unwrap_or_default(),
-                    env: names(self.env, is_variable, "an environment variable")?,
+                    args: args.into_inner(),
+                    env: names(self.env, is_variable, is_text, "an environment variable")?,
                     cwd: self.cwd.map(Spanned::into_inner),
                 }
             }
@@ -102,7 +108,7 @@ impl Table {
                 refuse(self.cwd.map(|found| found.span()), "cwd", "url")?;
                 Transport::Http {
                     url: http_url(&url)?,
-                    headers: names(self.headers, is_header, "an HTTP header")?,
+                    headers: names(self.headers, is_header, is_header_text, "a header to set")?,
                 }
             }
             (Some(_), Some(url)) => {
@@ -131,6 +137,13 @@ fn http_url(text: &Spanned<String>) -> Result<Uri, Problem> {
     let problem =
         |why: &str| Problem::at(text.span(), format!("`{}` {why}", text.get_ref())).help(example);
     let url: Uri = text.get_ref().parse().map_err(|_| problem("is not a URL"))?;
+    let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
+    // A port that does not fit is parsed all the same, and then is none.
+    if authority.rsplit(['@', ']']).next().is_some_and(|end| end.contains(':'))
+        && url.port_u16().is_none()
+    {
+        return Err(problem("has no port between 0 and 65535"));
+    }
     match (url.scheme_str(), url.host()) {
         (Some("http"), Some(host)) if !host.is_empty() => Ok(url),
         (Some("https"), _) => Err(problem("needs TLS, which this version does not speak")
@@ -143,27 +156,62 @@ fn http_url(text: &Spanned<String>) -> Result<Uri, Problem> {
 fn names(
     table: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
     is_name: fn(&str) -> bool,
+    is_value: fn(&str) -> bool,
     what: &str,
 ) -> Result<BTreeMap<String, Secret>, Problem> {
     let Some(table) = table else { return Ok(BTreeMap::new()) };
-    table
-        .into_inner()
-        .into_iter()
-        .map(|(name, value)| {
-            if is_name(name.get_ref()) {
-                Ok((name.into_inner(), value))
-            } else {
-                let text = format!("`{}` is not the name of {what}", name.get_ref());
-                Err(Problem::at(name.span(), text))
+    let mut checked = BTreeMap::new();
+    for (name, value) in table.into_inner() {
+        let problem = |message: String| Problem::at(name.span(), message);
+        if !is_name(name.get_ref()) {
+            return Err(problem(format!("`{}` is not the name of {what}", name.get_ref())));
+        }
+        match &value {
+            Secret::Literal(text) if !is_value(text) => {
+                let message =
+                    format!("the value of `{}` has characters that cannot be sent", name.get_ref());
+                return Err(problem(message).help("remove line breaks and NUL characters"));
             }
-        })
-        .collect()
+            Secret::Credential(credential) if !Secret::is_credential_name(credential) => {
+                return Err(problem(format!("`credential:{credential}` is not a credential name"))
+                    .help("write the plain name of a file, as in \"credential:token\""));
+            }
+            _ => {}
+        }
+        // HTTP does not tell upper from lower case: one of the two would be lost.
+        if what.contains("header")
+            && checked.keys().any(|known: &String| known.eq_ignore_ascii_case(name.get_ref()))
+        {
+            return Err(problem(format!("`{}` is there twice", name.get_ref())));
+        }
+        checked.insert(name.into_inner(), value);
+    }
+    Ok(checked)
 }
 
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
+fn is_text(value: &str) -> bool {
+    !value.contains('\0')
+}
+
+/// Headers that belong to the protocol are ours to set.
 fn is_header(name: &str) -> bool {
-    name.parse::<hyper::header::HeaderName>().is_ok()
+    const OURS: [&str; 8] = [
+        "accept",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "transfer-encoding",
+    ];
+    name.parse::<hyper::header::HeaderName>().is_ok_and(|name| !OURS.contains(&name.as_str()))
+}
+
+fn is_header_text(value: &str) -> bool {
+    hyper::header::HeaderValue::from_str(value).is_ok()
 }

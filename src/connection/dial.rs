@@ -22,6 +22,7 @@ use crate::{
         jsonrpc::Part,
         mcp::{self, Profile, ProfileError, method},
     },
+    redact::Redactor,
 };
 
 /// What every dial needs.
@@ -193,7 +194,10 @@ impl Dialer {
         generation: u64,
         closing: CancellationToken,
     ) -> Result<Arc<Connection>, DialError> {
-        let connect = |link| Arc::new(Connection::new(server.clone(), generation, link, closing));
+        let connect = |link, secrets| {
+            let server = server.clone();
+            Arc::new(Connection::new(server, generation, link, secrets, closing))
+        };
         match &declared.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let program = Program {
@@ -202,30 +206,30 @@ impl Dialer {
                     env: self.resolve(server, env)?,
                     cwd: cwd.clone(),
                 };
-                // What came from a reference is a secret, wherever it turns up.
-                let secrets = env
-                    .iter()
-                    .filter(|(_, value)| value.is_reference())
-                    .filter_map(|(key, _)| program.env.get(key).filter(|text| !text.is_empty()))
-                    .cloned()
-                    .collect();
+                let secrets = secrets(env, &program.env);
                 let (link, started) = stdio::Link::start(&program)
                     .map_err(|source| DialError::Spawn { server: server.clone(), source })?;
-                let connection = connect(Link::Stdio(link));
-                started.run(&connection, secrets, &self.tasks);
+                let connection = connect(Link::Stdio(link), secrets);
+                started.run(&connection, &self.tasks);
                 Ok(connection)
             }
             Transport::Http { url, headers } => {
-                let headers = self.resolve(server, headers)?;
+                let values = self.resolve(server, headers)?;
                 let (link, aside) =
-                    http::Link::new(self.client.clone(), url.clone(), &headers, self.tasks.clone())
+                    http::Link::new(self.client.clone(), url.clone(), &values, self.tasks.clone())
                         .map_err(|header| DialError::Header { server: server.clone(), header })?;
-                let connection = connect(Link::Http(Box::new(link)));
+                let connection = connect(Link::Http(Box::new(link)), secrets(headers, &values));
                 self.tasks.spawn(http::run(Arc::clone(&connection), aside));
                 Ok(connection)
             }
         }
     }
+}
+
+/// What came from a reference is a secret, wherever it turns up.
+fn secrets(declared: &BTreeMap<String, Secret>, values: &BTreeMap<String, String>) -> Redactor {
+    let references = declared.iter().filter(|(_, value)| value.is_reference());
+    Redactor::new(references.filter_map(|(key, _)| values.get(key)))
 }
 
 async fn shake_hands(connection: &Arc<Connection>, patience: Duration) -> Result<(), DialError> {
@@ -247,7 +251,7 @@ async fn shake_hands(connection: &Arc<Connection>, patience: Duration) -> Result
         Err(failure) => return Err(failed(failure)),
     };
     let Some(result) = answer.part(Part::Result) else {
-        let answer = answer.part(Part::Error).unwrap_or_default().to_owned();
+        let answer = connection.quote(answer.part(Part::Error).unwrap_or_default());
         return Err(DialError::Refused { server: server.clone(), answer });
     };
     let profile = Profile::read(result)

@@ -34,8 +34,8 @@ use crate::{
 const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
 const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
 
-/// How much of an upstream's error page is shown, in bytes.
-const ERROR_BODY_BYTES: usize = 200;
+/// How much of an upstream's error page is looked at, in bytes.
+const ERROR_BODY_BYTES: usize = 4096;
 
 /// The client that all upstreams share; it keeps idle connections open.
 pub(super) type HttpClient = Client<HttpConnector, Full<Bytes>>;
@@ -180,10 +180,10 @@ impl Link {
             // Only `initialize` is answered with one; what comes later must be the same.
             let _set_before = self.session.set(session.clone());
         }
-        let is_stream = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| {
+            let kind = kind.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+            kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+        });
         if status.is_success() && is_stream {
             return self.stream(connection, id, response.into_body()).await;
         }
@@ -204,7 +204,7 @@ impl Link {
                 Ok(())
             }
             _ if self.is_session_lost(status, &body) => Err(Failure::SessionLost(status)),
-            _ => Err(Failure::Status { status, body: excerpt(&body) }),
+            _ => Err(Failure::Status { status, body: excerpt(connection, &body) }),
         }
     }
 
@@ -299,7 +299,7 @@ impl Connection {
 /// Returns the beginning of an error page, unless it looks like a list of secrets.
 ///
 /// The upstream of seed 003 answers an unknown session with the ids of all live ones.
-fn excerpt(body: &[u8]) -> Arc<str> {
+fn excerpt(connection: &Connection, body: &[u8]) -> Arc<str> {
     let text = String::from_utf8_lossy(&body[..body.len().min(ERROR_BODY_BYTES)]);
-    if text.contains("session") { "".into() } else { text.trim().replace('\n', " ").into() }
+    if text.contains("session") { "".into() } else { connection.quote(&text).into() }
 }

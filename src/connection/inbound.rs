@@ -44,7 +44,10 @@ impl Connection {
             _ => via,
         };
         let mux = self.mux();
+        let is_progress = message.method() == Some(method::PROGRESS);
         let waiter = owner.and_then(|id| mux.waiter(id));
+        // Progress that nobody asked for has no token to be told under.
+        let waiter = waiter.filter(|waiter| waiter.has_token || !is_progress);
         let Some(notifications) = waiter.and_then(|waiter| waiter.notifications.as_ref()) else {
             tracing::debug!(
                 mcp_server = %self.server, mcp_method = message.method(), "notification without owner"

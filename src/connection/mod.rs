@@ -34,6 +34,7 @@ use crate::{
         jsonrpc::Part,
         mcp::{List, Profile, method},
     },
+    redact::Redactor,
 };
 
 mod call;
@@ -67,6 +68,7 @@ pub struct Connection {
     server: ServerName,
     generation: u64,
     link: Link,
+    redactor: Redactor,
     mux: Mutex<Mux<Waiter>>,
     profile: OnceLock<Profile>,
     /// Cancelled once no new request may use this connection.
@@ -95,17 +97,26 @@ enum Link {
 struct Waiter {
     /// Absent where no notification can belong to the request.
     notifications: Option<mpsc::Sender<Message>>,
+    /// It asked for progress.
+    has_token: bool,
     answer: oneshot::Sender<Result<Message, Failure>>,
     /// Cancelled when nobody waits any more, so that an upstream's stream can be let go.
     abandoned: CancellationToken,
 }
 
 impl Connection {
-    fn new(server: ServerName, generation: u64, link: Link, closing: CancellationToken) -> Self {
+    fn new(
+        server: ServerName,
+        generation: u64,
+        link: Link,
+        redactor: Redactor,
+        closing: CancellationToken,
+    ) -> Self {
         Self {
             server,
             generation,
             link,
+            redactor,
             mux: Mutex::new(Mux::new(defaults::IN_FLIGHT_MAX)),
             profile: OnceLock::new(),
             gone: CancellationToken::new(),
@@ -127,6 +138,11 @@ impl Connection {
     /// Returns how many times the server was connected, this time included.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Returns the server's own words fit for an error: without secrets, on one line, and cut.
+    pub fn quote(&self, text: &str) -> String {
+        self.redactor.quote(text)
     }
 
     /// Returns what the server said about itself, once the handshake is done.
@@ -205,13 +221,13 @@ impl Connection {
         let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
         // On a pipe only a progress token tells whose a notification is.
-        let may_be_notified =
-            matches!(self.link, Link::Http(_)) || request.part(Part::ProgressToken).is_some();
+        let has_token = request.part(Part::ProgressToken).is_some();
+        let may_be_notified = has_token || matches!(self.link, Link::Http(_));
         let (notifications, notified) =
             may_be_notified.then(|| mpsc::channel(defaults::NOTIFICATION_QUEUE)).unzip();
         let (answer, answered) = oneshot::channel();
         let abandoned = CancellationToken::new();
-        let waiter = Waiter { notifications, answer, abandoned: abandoned.clone() };
+        let waiter = Waiter { notifications, has_token, answer, abandoned: abandoned.clone() };
         let id = self.mux().admit(waiter).map_err(|_| Failure::Saturated)?;
         let mut call = Call::new(Arc::clone(self), id, request, notified, answered, limits);
         // Looked at after the admission: whoever takes the link down either sees the waiter or is

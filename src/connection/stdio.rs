@@ -80,18 +80,13 @@ impl Link {
 
 impl Started {
     /// Runs the link until the child has ended, whoever ends it.
-    pub(super) fn run(
-        self,
-        connection: &Arc<Connection>,
-        secrets: Vec<String>,
-        tasks: &TaskTracker,
-    ) {
+    pub(super) fn run(self, connection: &Arc<Connection>, tasks: &TaskTracker) {
         let Pipes { stdin, stdout, stderr } = self.pipes;
         let tail = stderr::Tail::default();
         let hang_up = CancellationToken::new();
-        let server = connection.server.clone();
+        let (server, redactor) = (connection.server.clone(), connection.redactor.clone());
         let mut ends = Ends {
-            complaints: tasks.spawn(stderr::drain(stderr, server, secrets, tail.clone())),
+            complaints: tasks.spawn(stderr::drain(stderr, server, redactor, tail.clone())),
             writer: tasks.spawn(write(stdin, self.queue, Arc::clone(connection), hang_up.clone())),
             reader: tasks.spawn(read(stdout, Arc::clone(connection))),
         };
@@ -255,25 +250,33 @@ async fn read(mut stdout: ChildStdout, connection: Arc<Connection>) {
         if buffer.capacity() - buffer.len() < READ_BYTES / 4 {
             buffer.reserve(READ_BYTES);
         }
-        match stdout.read_buf(buffer).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
+        let has_ended = matches!(stdout.read_buf(buffer).await, Ok(0) | Err(_));
         while let Some(line) = lines.next_line() {
-            match line {
-                Line::Whole(line) => {
-                    let length = line.len();
-                    match Message::parse(line) {
-                        Ok(message) => connection.receive(message, None),
-                        Err(error) => connection.noise(&error.to_string(), length),
-                    }
-                }
-                Line::Oversized(line) => {
-                    connection.noise("longer than a message may be", line.length);
-                    if let Some(id) = line.response_id() {
-                        connection.fail(id, Failure::Oversized { length: line.length });
-                    }
-                }
+            take(line, &connection);
+        }
+        if has_ended {
+            // A server may end without ending its last line.
+            if let Some(line) = lines.last_line() {
+                take(line, &connection);
+            }
+            return;
+        }
+    }
+}
+
+fn take(line: Line, connection: &Arc<Connection>) {
+    match line {
+        Line::Whole(line) => {
+            let length = line.len();
+            match Message::parse(line) {
+                Ok(message) => connection.receive(message, None),
+                Err(error) => connection.noise(&error.to_string(), length),
+            }
+        }
+        Line::Oversized(line) => {
+            connection.noise("longer than a message may be", line.length);
+            if let Some(id) = line.response_id() {
+                connection.fail(id, Failure::Oversized { length: line.length });
             }
         }
     }

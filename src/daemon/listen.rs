@@ -4,7 +4,7 @@ use std::{
     fs, io,
     net::SocketAddr,
     os::unix::{
-        fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
         net::{UnixListener as StdUnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -24,7 +24,7 @@ pub struct Listeners {
     pub(super) control: Vec<UnixListener>,
     addresses: Vec<SocketAddr>,
     /// The control socket that we made and remove again.
-    own_socket: Option<PathBuf>,
+    own_socket: Option<(PathBuf, u64)>,
     was_inherited: bool,
 }
 
@@ -53,6 +53,12 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// Something that is not a socket stands where the control socket is to be.
+    #[error("`{}` is there already, and is not a socket", path.display())]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
     /// The directory of the control socket belongs to somebody else.
     #[error("the directory `{}` is not ours", path.display())]
     Foreign {
@@ -78,7 +84,7 @@ impl StartError {
             Self::Running { .. } => {
                 "See `metamcp status`, or set `listen.control` and `listen.http` for a second one."
             }
-            Self::Control { .. } | Self::Foreign { .. } => {
+            Self::Control { .. } | Self::NotASocket { .. } | Self::Foreign { .. } => {
                 "Set `listen.control` to a path in a directory of your own."
             }
             Self::Inherited(_) | Self::Signals(_) => "Check the limits of the service.",
@@ -117,7 +123,7 @@ impl Listeners {
             && let Some(path) = asked
         {
             control.push(make_socket(&path)?);
-            own_socket = Some(path);
+            own_socket = inode_of(&path).map(|inode| (path, inode));
         }
         let addresses = http.iter().filter_map(|listener| listener.local_addr().ok()).collect();
         Ok(Self { http, control, addresses, own_socket, was_inherited })
@@ -130,7 +136,7 @@ impl Listeners {
 
     /// Returns the control socket that we made, if any.
     pub fn own_socket(&self) -> Option<&Path> {
-        self.own_socket.as_deref()
+        self.own_socket.as_ref().map(|(path, _)| path.as_path())
     }
 
     /// Tells whether a service manager passed sockets.
@@ -140,12 +146,18 @@ impl Listeners {
 
     /// Removes what we made.
     pub(super) fn clean_up(&self) {
-        if let Some(path) = &self.own_socket
+        let Some((path, inode)) = &self.own_socket else { return };
+        // What stands there by now may be somebody else's.
+        if inode_of(path) == Some(*inode)
             && let Err(error) = fs::remove_file(path)
         {
             tracing::debug!(%error, "control socket not removed");
         }
     }
+}
+
+fn inode_of(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).ok().map(|found| found.ino())
 }
 
 fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
@@ -183,12 +195,19 @@ fn make_socket(path: &Path) -> Result<UnixListener, StartError> {
             return Err(StartError::Foreign { path: directory.to_owned() });
         }
     }
-    if UnixStream::connect(path).is_ok() {
-        return Err(StartError::Running { path: path.to_owned() });
-    }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(StartError::NotASocket { path: path.to_owned() });
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            Ok(_) => return Err(StartError::Running { path: path.to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
+        },
     }
     let listener = StdUnixListener::bind(path).map_err(failed)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;

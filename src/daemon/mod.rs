@@ -81,10 +81,18 @@ impl Daemon {
     ///
     /// Not safe: dropped halfway, children may be left behind.
     pub async fn run(mut self) {
-        let warm_up = Arc::clone(&self.pool);
-        tokio::select! {
-            () = warm_up.warm_up() => {}
-            () = self.signals.stop() => return self.farewell().await,
+        let pool = Arc::clone(&self.pool);
+        let warm_up = pool.warm_up();
+        tokio::pin!(warm_up);
+        loop {
+            tokio::select! {
+                () = &mut warm_up => break,
+                signal = self.signals.next() => match signal {
+                    Signal::Stop => return self.farewell().await,
+                    // Not a reload yet for the manager, who knows no service before READY=1.
+                    Signal::Reload => self.notice = self.replace_config().err(),
+                },
+            }
         }
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
         let clients = self.accept(&stop, &hurry);

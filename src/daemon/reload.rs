@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use super::Daemon;
 use crate::{
-    config::{diff::ServerDiff, load},
+    config::{
+        diff::ServerDiff,
+        load::{self, LoadError},
+    },
     report::chain,
     systemd::notify,
 };
@@ -17,7 +20,7 @@ impl Daemon {
         notify::ready(&self.status_line());
     }
 
-    fn replace_config(&self) -> Result<(), String> {
+    pub(super) fn replace_config(&self) -> Result<(), String> {
         let Some(path) = &self.source else {
             tracing::info!("nothing to reload: there is no configuration file");
             return Ok(());
@@ -25,8 +28,16 @@ impl Daemon {
         let new = load::file(path).map_err(|error| {
             let text = chain(&error);
             tracing::error!(error = text, "configuration refused, the old one stays in force");
-            let first_line = text.lines().next().unwrap_or_default();
-            format!("configuration refused: {first_line}")
+            // Where, not what: the status line is for everybody.
+            match &error {
+                LoadError::Content(found) => format!(
+                    "configuration refused, see {}:{}:{}",
+                    found.path.display(),
+                    found.line,
+                    found.column
+                ),
+                LoadError::Read { .. } => format!("configuration refused: {text}"),
+            }
         })?;
         let old = self.views.config();
         if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {

@@ -53,7 +53,11 @@ pub(super) fn check(headers: &HeaderMap, listen: &Listen) -> Result<(), Refusal>
 /// Returns an authority without its port; an IPv6 address keeps its brackets off.
 fn host_name(authority: &str) -> &str {
     if let Some(bracketed) = authority.strip_prefix('[') {
-        return bracketed.split(']').next().unwrap_or_default();
+        return match bracketed.split_once(']') {
+            Some((address, rest)) if rest.is_empty() || rest.starts_with(':') => address,
+            // Whatever it is, it is no address.
+            _ => "",
+        };
     }
     authority.split(':').next().unwrap_or_default()
 }
@@ -101,7 +105,13 @@ mod tests {
 
     #[test]
     fn a_page_of_another_site_is_refused() {
-        for origin in ["https://evil.example", "null", "http://localhost.evil.example", "file://"] {
+        for origin in [
+            "http://[::1].evil.example",
+            "https://evil.example",
+            "null",
+            "http://localhost.evil.example",
+            "file://",
+        ] {
             let refused = verdict(Some("localhost"), Some(origin));
             assert!(matches!(refused, Err(Refusal::Origin(_))), "{origin}");
         }

@@ -15,6 +15,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use super::mcp::method;
+
 /// A JSON-RPC 2.0 message: a request, a notification or a response.
 #[derive(Clone)]
 pub struct Message {
@@ -118,7 +120,10 @@ impl Message {
         mark(Part::Result, envelope.result);
         mark(Part::Error, envelope.error);
         if let Some(params) = envelope.params {
-            mark(Part::ProgressToken, params.meta_token.or(params.token));
+            // A request has its token in `_meta`; a member of that name beside it is somebody's own.
+            let is_progress = envelope.method.as_deref() == Some(method::PROGRESS);
+            let token = if is_progress { params.token } else { params.meta_token };
+            mark(Part::ProgressToken, token);
             mark(Part::CancelledId, params.request_id);
             mark(Part::Name, params.name);
             mark(Part::Uri, params.uri);
@@ -300,6 +305,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 
 #[derive(Default)]
 struct Params<'a> {
+    has_meta: bool,
     meta_token: Option<&'a RawValue>,
     token: Option<&'a RawValue>,
     request_id: Option<&'a RawValue>,
@@ -329,7 +335,14 @@ impl<'de> Visitor<'de> for ParamsVisitor {
         let mut params = Params::default();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "_meta" => params.meta_token = map.next_value::<Meta<'de>>()?.0,
+                "_meta" => {
+                    let token = map.next_value::<Meta<'de>>()?.0;
+                    // Which one counts is up to the reader: ours may differ from the server's.
+                    if std::mem::replace(&mut params.has_meta, true) {
+                        return Err(serde::de::Error::duplicate_field("_meta"));
+                    }
+                    params.meta_token = token;
+                }
                 "progressToken" => params.token = Some(map.next_value()?),
                 "requestId" => params.request_id = Some(map.next_value()?),
                 "name" => params.name = Some(map.next_value()?),

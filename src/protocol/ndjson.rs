@@ -48,6 +48,12 @@ impl Lines {
         &mut self.buffer
     }
 
+    /// Returns what is left when the stream has ended: a last line without its newline.
+    pub fn last_line(&mut self) -> Option<Line> {
+        self.buffer.extend_from_slice(b"\n");
+        self.next_line()
+    }
+
     /// Returns the next line that is complete, or `None` when more bytes are needed.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {

@@ -30,6 +30,7 @@ pub struct Events {
     searched: usize,
     data: BytesMut,
     has_data: bool,
+    has_begun: bool,
     length_max: usize,
 }
 
@@ -49,13 +50,16 @@ impl Events {
             searched: 0,
             data: BytesMut::new(),
             has_data: false,
+            has_begun: false,
             length_max,
         }
     }
 
-    /// Adds bytes of the stream.
+    /// Adds bytes of the stream. A byte order mark at its very beginning means nothing.
     pub fn push(&mut self, chunk: &[u8]) {
-        self.buffer.extend_from_slice(chunk);
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let mark: &[u8] = if is_first { b"\xef\xbb\xbf" } else { b"" };
+        self.buffer.extend_from_slice(chunk.strip_prefix(mark).unwrap_or(chunk));
     }
 
     /// Returns the data of the next complete event, or `None` when more bytes are needed.

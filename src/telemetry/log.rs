@@ -3,22 +3,26 @@
 use std::{io, os::fd::AsFd};
 
 use tracing::{Level, Subscriber, level_filters::LevelFilter};
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::{
     Layer, Registry, filter::Targets, layer::SubscriberExt, registry::LookupSpan, reload,
 };
 
-use crate::config::LogLevel;
+use crate::config::{LogLevel, defaults};
 
-/// Changes what is logged while the service runs.
-#[derive(Clone, Debug)]
-pub struct LogControl(reload::Handle<Targets, Registry>);
+/// Changes what is logged while the service runs; lines that wait are written when it is dropped.
+#[derive(Debug)]
+pub struct LogControl {
+    filter: reload::Handle<Targets, Registry>,
+    _writer: Option<WorkerGuard>,
+}
 
 impl LogControl {
     /// Logs from `level` on.
     pub fn set(&self, level: LogLevel) {
         // Fails only when the subscriber is gone, and then nothing is logged anyway.
-        let _gone = self.0.reload(targets(level));
+        let _gone = self.filter.reload(targets(level));
     }
 }
 
@@ -31,12 +35,20 @@ pub fn start(level: LogLevel) -> LogControl {
     let (filter, handle) = reload::Layer::new(targets(level));
     let subscriber = Registry::default().with(filter);
     let journal = if is_journal(io::stderr()) { journal() } else { None };
-    let installed = match journal {
-        Some(layer) => tracing::subscriber::set_global_default(subscriber.with(layer)),
-        None => tracing::subscriber::set_global_default(subscriber.with(lines())),
+    let (installed, writer) = match journal {
+        Some(layer) => (tracing::subscriber::set_global_default(subscriber.with(layer)), None),
+        None => {
+            // Written by a thread of its own: whoever reads standard error may stop to read.
+            let (lossy, writer) = NonBlockingBuilder::default()
+                .buffered_lines_limit(defaults::LOG_LINES_MAX)
+                .lossy(true)
+                .finish(io::stderr());
+            let lines = lines(lossy);
+            (tracing::subscriber::set_global_default(subscriber.with(lines)), Some(writer))
+        }
     };
     debug_assert!(installed.is_ok(), "logging is started once");
-    LogControl(handle)
+    LogControl { filter: handle, _writer: writer }
 }
 
 /// rmcp logs whole messages at INFO: secrets would leak.
@@ -71,13 +83,13 @@ where
     )
 }
 
-fn lines<S>() -> impl Layer<S>
+fn lines<S>(writer: NonBlocking) -> impl Layer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
     use std::io::IsTerminal as _;
     tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
+        .with_writer(writer)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Outcome, Views, answer, nearest, own_profile};
+use super::{Outcome, Views, answer, nearest, own_profile, shown};
 use crate::{
     call::{CallError, Exchange},
     name::{self, QUALIFIER},
@@ -32,11 +32,11 @@ impl Views {
                 let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
                 let server = self.catalog.server_of_resource(&uri, self.limits()).await;
                 let slot = server.and_then(|server| self.pool.slot(server.as_str()));
-                let slot = slot.ok_or(CallError::UnknownResource { uri })?;
+                let slot = slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;
                 Ok(Outcome::exchange(Exchange::new(slot, request.clone(), self.limits())))
             }
             other => Err(CallError::UnknownMethod {
-                method: other.to_owned(),
+                method: shown(other),
                 hint: "Only tools, prompts and resources are merged: use `/servers/NAME` for the rest.",
             }),
         }
@@ -63,13 +63,13 @@ impl Views {
         if similar.is_empty() {
             similar = nearest(&name, known.into_iter());
         }
-        CallError::Unqualified { name, similar }
+        CallError::Unqualified { name: shown(&name), similar }
     }
 
     /// Answers a list request with the items of all servers on one page.
     async fn merged(&self, request: &Message, list: List) -> Result<Outcome, CallError> {
         if let Some(cursor) = request.string(Part::Cursor) {
-            return Err(CallError::UnknownCursor { cursor });
+            return Err(CallError::UnknownCursor { cursor: shown(&cursor) });
         }
         let listings = self.catalog.all(list, self.limits()).await;
         let mut result = Vec::new();

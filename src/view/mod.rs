@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     call::{CallError, Exchange},
     catalog::Catalog,
-    config::{Config, RootView},
+    config::{Config, RootView, defaults},
     connection::Limits,
     name::ServerName,
     pool::Pool,
@@ -22,6 +22,7 @@ use crate::{
         mcp::{self, method},
         version,
     },
+    redact,
 };
 
 mod direct;
@@ -145,7 +146,7 @@ impl Views {
     fn unknown_server(&self, name: &str) -> CallError {
         let slots = self.pool.slots();
         let similar = nearest(name, slots.keys().map(ServerName::to_string));
-        CallError::UnknownServer { server: name.to_owned(), similar }
+        CallError::UnknownServer { server: shown(name), similar }
     }
 }
 
@@ -166,10 +167,18 @@ fn own_profile(request: &Message, capabilities: &Value, instructions: &str) -> V
     })
 }
 
+/// Returns a client's own word as far as an error repeats it.
+fn shown(word: &str) -> String {
+    redact::cut(word, defaults::SUGGESTION_BYTES_MAX).to_owned()
+}
+
 /// Returns up to three of `known` that are close to `name`, nearest first.
 ///
 /// The bound on the distance is that of seed 001: three, or two fifths of the name.
 fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
+    if name.len() > defaults::SUGGESTION_BYTES_MAX {
+        return Vec::new();
+    }
     let wanted = name.to_lowercase();
     let cutoff = 3.max(name.len() * 2 / 5);
     let mut near: Vec<(usize, String)> = known

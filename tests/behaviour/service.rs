@@ -104,7 +104,9 @@ async fn a_reload_of_a_broken_file_keeps_everything_as_it_was() {
     let notices = daemon.reload();
 
     let ready = notices.iter().rfind(|notice| notice.contains("READY=1")).expect("said");
-    assert!(ready.contains("configuration refused: unknown key `comand`"), "{ready}");
+    assert!(ready.contains("configuration refused, see "), "{ready}");
+    assert!(ready.contains("metamcp.toml:2:1"), "{ready}");
+    daemon.wait_log("unknown key `comand`");
     assert_eq!(client.call("fake__echo", json!({ "value": 2 })).await["value"], 2);
     assert_eq!(fakes.pids("fake").len(), 1);
 

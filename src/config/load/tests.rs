@@ -136,6 +136,7 @@ fn a_wrong_type_says_what_was_expected() {
       |
     2 | command = ["x"]
       |           ^^^^^
+      = help: put it in quotes, as in "text"
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nstart = \"eeger\"\n"), @r#"
     unknown value `eeger`
@@ -159,6 +160,7 @@ fn a_wrong_type_says_what_was_expected() {
       |
     2 | root = "everything"
       |        ^^^^^^^^^^^^
+      = help: write "direct" or, for one server as it is, "passthrough:SERVER"
     "#);
 }
 
@@ -236,7 +238,7 @@ fn a_name_is_checked_and_can_be_declared_once() {
     `A=B` is not the name of an environment variable
      --> c.toml:3:9
       |
-    3 | env = { "A=B" = "c" }
+    3 | env = { "A=B" = "*" }
       |         ^^^^^
     "#);
 }
@@ -275,6 +277,71 @@ fn rules_over_several_keys_are_held() {
       |          ^^
       = help: its `url` has the address that `listen.http` has: a call would never end
     ");
+}
+
+#[test]
+fn values_of_env_and_headers_are_masked_wherever_the_mistake_is() {
+    for text in [
+        "[servers.a]\nurl = \"http://h/\"\nheaders = { Authorization = \"Bearer hunter2\", \"bad header\" = \"x\" }\n",
+        "[servers.a]\ncommand = \"x\"\nenv = \"TOKEN=hunter2\"\n",
+        "[servers.a]\ncommand = \"x\"\n[servers.a.env]\nTOKEN = \"hunter2\" x\n",
+        "[servers.a]\ncommand = \"x\"\n[servers.a.env]\nA = \"b\"\nTOKEN = [\"hunter2\"]\n",
+        "[servers.a]\ncommand = \"x\"\nenv.TOKEN = [\"hunter2\"]\n",
+        "[servers.a]\ncommand = \"x\"\nenv = { T = \"hunter2\", T = \"hunter2\" }\n",
+        "servers.a = { command = \"x\", env = { T = \"hunter2\\u0000\" } }\n",
+    ] {
+        let shown = bad(text);
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("c.toml:"), "{shown}");
+    }
+}
+
+#[test]
+fn what_can_never_work_is_refused() {
+    for text in [
+        "[servers.a]\nurl = \"http://x:99999/\"\n",
+        "[servers.a]\ncommand = \"a\\u0000b\"\n",
+        "[servers.a]\ncommand = \"x\"\nargs = [\"a\\u0000b\"]\n",
+        "[servers.a]\ncommand = \"x\"\nenv = { T = \"credential:../x\" }\n",
+        "[servers.a]\ncommand = \"x\"\nenv = { T = \"credential:\" }\n",
+        "[servers.a]\nurl = \"http://h/\"\nheaders = { T = \"a\\nb\" }\n",
+        "[servers.a]\nurl = \"http://h/\"\nheaders = { X-A = \"1\", x-a = \"2\" }\n",
+        "[servers.a]\nurl = \"http://h/\"\nheaders = { Mcp-Session-Id = \"1\" }\n",
+        "[listen]\ncontrol = \"\"\n",
+        "[listen]\ncontrol = \"relative.sock\"\n",
+        &format!("[listen]\ncontrol = \"/{}\"\n", "x".repeat(200)),
+        "[listen]\nallowed_hosts = [\"a.example:80\"]\n",
+        "[listen]\nallowed_origins = [\"a.example\"]\n",
+    ] {
+        let shown = bad(text);
+        assert!(shown.contains("c.toml:"), "{shown}");
+    }
+}
+
+#[test]
+fn every_wrong_type_comes_with_an_example() {
+    for text in [
+        "[servers.a]\ncommand = 5\n",
+        "[servers.a]\ncommand = \"x\"\nargs = \"y\"\n",
+        "[servers.a]\ncommand = \"x\"\nenv = 1\n",
+        "[listen]\nhttp = 12011\n",
+        "servers = \"x\"\n",
+        "listen = 1\n",
+        "[service]\nshutdown_timeout = \"0s\"\n",
+        "[listen]\nroot = \"meta\"\n",
+        "[listen]\nallowed_hosts = \"x\"\n",
+    ] {
+        let shown = bad(text);
+        assert!(shown.contains("= help: "), "{shown}");
+    }
+}
+
+#[test]
+fn a_long_line_is_shown_around_the_place() {
+    let shown =
+        bad(&format!("[servers.a]\nargs = [{}]\ncommand = \"x\"\n", "\"x\", ".repeat(5000) + "1"));
+    assert!(shown.len() < 1000, "{} bytes", shown.len());
+    assert!(shown.lines().any(|line| line.trim_end().ends_with('^')), "{shown}");
 }
 
 #[test]
