@@ -66,8 +66,8 @@ impl Catalog {
 
     /// Returns the list of every server that has it, in the order of the servers' names.
     ///
-    /// A server that fails, or takes longer than [`defaults::LIST_PATIENCE`], is left out and
-    /// logged: the tools of the others are worth more than an error.
+    /// A server that fails, or takes longer than [`defaults::LIST_PATIENCE`] or a request may stay
+    /// silent, is left out and logged: the tools of the others are worth more than an error.
     ///
     /// # Cancel safety
     ///
@@ -79,7 +79,10 @@ impl Catalog {
             let entry = self.entry(slot.name(), list);
             // Who has missed the patience once is not waited for again until the read ends.
             let is_late = entry.is_late.load(Ordering::Relaxed) && entry.reads.is_flying();
-            let patience = if is_late { Duration::ZERO } else { defaults::LIST_PATIENCE };
+            let patience = match is_late {
+                true => Duration::ZERO,
+                false => defaults::LIST_PATIENCE.min(limits.silence),
+            };
             let listed = tokio::time::timeout(patience, read).await;
             entry.is_late.store(listed.is_err(), Ordering::Relaxed);
             match listed {

@@ -277,3 +277,57 @@ async fn a_child_runs_in_the_directory_that_is_declared() {
 
     assert!(directory.path().join("here.log").exists());
 }
+
+#[tokio::test]
+async fn a_last_line_without_its_end_is_an_answer_too() {
+    let script = r#"
+        read line
+        printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}'
+        read line
+        read line
+        printf '%s' '{"jsonrpc":"2.0","id":2,"result":{"last":"words"}}'
+    "#;
+    let config =
+        format!("[servers.short]\ncommand = \"/bin/sh\"\nargs = [\"-c\", '''{script}''']\n");
+    let daemon = Daemon::with(config).ready();
+    let answer = daemon.client("/servers/short").tool("x", json!({})).await.answer();
+    assert_eq!(answer["result"]["last"], "words", "{answer}");
+}
+
+#[tokio::test]
+async fn a_refused_handshake_does_not_give_the_secret_away() {
+    let script = r#"read line; printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"bad token $TOKEN\"}}"; read line"#;
+    let config = format!(
+        "[servers.odd]\ncommand = \"/bin/sh\"\nargs = [\"-c\", '''{script}''']\nenv = {{ TOKEN = \"env:ODD_TOKEN\" }}\n"
+    );
+    let daemon = Daemon::with(config).env("ODD_TOKEN", "hunter2").ready();
+
+    let reply = daemon.client("/servers/odd").tool("x", json!({})).await;
+
+    assert!(reply.body.contains("bad token [secret]"), "{}", reply.body);
+    let status = daemon.client("/status").get().await;
+    assert!(!format!("{}{}{}", reply.body, status.body, daemon.log()).contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_holds_up_a_merged_list_once() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("never").display().to_string();
+    let timeout = "[service]\nrequest_timeout = \"1s\"\n";
+    let servers = fakes.server("good", &[]) + &fakes.server("stuck", &["--start-gate", &gate]);
+    let daemon = Daemon::with(format!("{timeout}{servers}")).ready();
+    let client = daemon.client("/");
+    let list = async || client.request(json!(1), "tools/list", json!({})).await.body;
+
+    assert!(list().await.contains("good__echo"));
+    // Had each of them to wait for the server that hangs, the deadline would pass.
+    let many = async {
+        for _ in 0..100 {
+            let listed = list().await;
+            assert!(listed.contains("good__echo") && !listed.contains("stuck__"));
+        }
+    };
+
+    tokio::time::timeout(crate::harness::DEADLINE, many).await.expect("nobody is held up");
+    assert_eq!(fakes.pids("stuck").len(), 1);
+}

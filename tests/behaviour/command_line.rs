@@ -216,3 +216,18 @@ fn a_stop_before_the_service_is_ready_takes_its_socket_away_too() {
     assert!(service.wait().expect("it ends").success());
     assert!(!socket.exists());
 }
+
+#[test]
+fn a_file_where_the_control_socket_is_to_be_is_not_touched() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (precious, config) = (directory.path().join("precious"), directory.path().join("c.toml"));
+    fs::write(&precious, "data").expect("written");
+    let listen = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {precious:?}\n");
+    fs::write(&config, listen).expect("written");
+
+    let (code, _, stderr) = daemon::run(&["serve", "--config", &config.display().to_string()]);
+
+    assert_eq!(code, 1);
+    assert!(stderr.contains("is there already, and is not a socket"), "{stderr}");
+    assert_eq!(fs::read_to_string(&precious).expect("readable"), "data");
+}

@@ -217,3 +217,16 @@ async fn a_slow_request_does_not_hold_up_others_on_other_connections() {
     client.call("release", json!({ "key": "k" })).await;
     assert_eq!(held.end().await.answer()["id"], 1);
 }
+
+#[tokio::test]
+async fn a_name_of_megabytes_is_refused_at_once_and_not_repeated() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/");
+    client.request(json!(1), "tools/list", json!({})).await;
+
+    let reply = client.tool(&"a".repeat(3_900_000), json!({})).await;
+
+    assert_eq!(reply.answer()["error"]["data"]["code"], "TOOL_NOT_FOUND");
+    assert!(reply.body.len() < 1000, "{} bytes", reply.body.len());
+}

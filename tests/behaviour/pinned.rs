@@ -315,3 +315,43 @@ async fn an_eager_upstream_that_is_down_at_the_start_is_used_once_it_is_there() 
     crate::until(async || ready.get().await.status == 200).await;
     assert_eq!(upstream.log("").await["initializes"], 1);
 }
+
+#[tokio::test]
+async fn an_upstreams_error_page_is_shown_without_our_key() {
+    let upstream = Canned::start(|_| {
+        (502, canned::JSON, "<html>bad gateway, your key was s3cret-key</html>".to_owned())
+    });
+    let config = format!(
+        "[servers.up]\nurl = {:?}\nheaders = {{ X-API-Key = \"env:UPSTREAM_KEY\" }}\n",
+        upstream.url
+    );
+    let daemon = Daemon::with(config).env("UPSTREAM_KEY", "s3cret-key").ready();
+
+    let reply = daemon.client("/servers/up").tool("x", json!({})).await;
+
+    assert!(reply.body.contains("your key was [secret]"), "{}", reply.body);
+    assert!(!reply.body.contains("s3cret-key"));
+}
+
+#[tokio::test]
+async fn progress_that_nobody_asked_for_is_not_passed_on() {
+    let upstream = Canned::start(|message| {
+        let id = &message["id"];
+        let progress = json!({
+            "jsonrpc": "2.0", "method": "notifications/progress",
+            "params": { "progressToken": id, "progress": 1 },
+        });
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": {} });
+        // A byte order mark in front, as some servers have it.
+        (
+            200,
+            "Content-Type: Text/Event-Stream",
+            format!("\u{feff}data: {progress}\n\ndata: {answer}\n\n"),
+        )
+    });
+    let daemon = Daemon::with(format!("[servers.up]\nurl = {:?}\n", upstream.url)).ready();
+
+    let reply = daemon.client("/servers/up").tool("x", json!({})).await;
+
+    assert_eq!(reply.messages().len(), 1, "{reply:?}");
+}

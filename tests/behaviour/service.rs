@@ -276,3 +276,21 @@ async fn without_a_file_the_demonstration_servers_are_served() {
     let now = client.call("clock__now", json!({})).await;
     assert!(now["time"].is_string(), "{now}");
 }
+
+#[tokio::test]
+async fn a_reload_during_the_warm_up_is_not_lost() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate");
+    let gate_text = gate.display().to_string();
+    let slow = fakes.server("slow", &["--start-gate", &gate_text]) + "start = \"prewarm\"\n";
+    let mut daemon = Daemon::with(slow.clone()).spawn();
+    until(async || !fakes.pids("slow").is_empty()).await;
+
+    daemon.rewrite(&(slow + &fakes.server("added", &[])));
+    daemon.signal(Signal::HUP);
+    daemon.wait_log(r#"added=["added"]"#);
+    fs::write(&gate, "").expect("written");
+
+    daemon.wait_ready();
+    assert!(daemon.client("/").call("added__whoami", json!({})).await["pid"].is_number());
+}

@@ -319,3 +319,18 @@ async fn prompts_and_resources_are_merged_too() {
     let missing = client.request(json!(4), "resources/read", json!({ "uri": "no:where" })).await;
     assert_eq!(missing.answer()["error"]["code"], -32002);
 }
+
+#[tokio::test]
+async fn what_only_looks_like_a_progress_token_is_left_alone() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    let params = json!({ "name": "seen", "arguments": {}, "progressToken": "keep" });
+
+    client.request(json!(1), "tools/call", params).await;
+
+    let seen = client.call("seen", json!({})).await;
+    assert_eq!(seen["tokens"], json!([]), "{seen}");
+    let twice = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{},"_meta":{}}}"#;
+    assert_eq!(client.post(twice).await.status, 400, "which one counts is up to the reader");
+}
