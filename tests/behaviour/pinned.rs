@@ -278,7 +278,7 @@ async fn a_list_that_fails_once_is_asked_for_again() {
     let list = async || client.request(json!(1), "tools/list", json!({})).await.body;
 
     assert!(!list().await.contains("up__late"));
-    assert!(daemon.log().contains("not ready yet"));
+    daemon.wait_log("not ready yet");
     assert!(list().await.contains("up__late"));
 }
 
