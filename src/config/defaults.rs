@@ -11,7 +11,7 @@ use std::{
 pub const HTTP_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 12011);
 
 /// How long a request may stay silent; progress starts the time anew.
-/// Source: seed 001, `requestTimeout`; `features.md` C-18.
+/// Source: seed 001, `requestTimeout`.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a request may take in all. Source: seed 001, `maxTotalTimeout`.
@@ -22,7 +22,7 @@ pub const MAX_TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a server may take from being started to having answered `initialize`.
-/// Long, because `npx` and `uvx` may fetch a package first. Source: design, issue of the pool.
+/// Long, because `npx` and `uvx` may fetch a package first. Ours.
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the service waits for its `prewarm` servers before it accepts clients without them.
@@ -59,7 +59,7 @@ pub const LIST_PATIENCE: Duration = Duration::from_secs(20);
 /// comments can keep the connection alive. Ours.
 pub const STREAM_AFTER: Duration = Duration::from_secs(2);
 
-/// How often a silent stream gets a comment. Source: design, issue of the multiplexer.
+/// How often a silent stream gets a comment. Ours: below the 30 s after which proxies cut idle streams.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How long a client may take to send the head of a request, and so how long its connection may

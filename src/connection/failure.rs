@@ -82,7 +82,7 @@ fn about(body: &str) -> String {
 impl Failure {
     /// Tells whether the request provably was not executed, so that it may be sent again.
     ///
-    /// Source: design ruling 9; `features.md` §5.3, rule 12.
+    /// Source: design ruling 9.
     pub fn is_unexecuted(&self) -> bool {
         match self {
             Self::Gone

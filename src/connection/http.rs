@@ -251,7 +251,7 @@ impl Link {
     /// Tells whether the upstream says that it does not know our session.
     ///
     /// 404 is what the protocol says; 400 with such words is what some upstreams answer after a
-    /// restart. Nothing else is a reason to make a new one. Source: `features.md` §5.3, rule 11.
+    /// restart. Nothing else is a reason to make a new one. Source: seed 003, and the sessions of its upstream.
     fn is_session_lost(&self, status: StatusCode, body: &[u8]) -> bool {
         if self.session.get().is_none() {
             return false;

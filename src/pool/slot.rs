@@ -145,6 +145,12 @@ impl Slot {
     }
 
     async fn dial(self: &Arc<Self>) -> Outcome {
+        // A server has one process at a time: the last one is seen off first.
+        if let Some(last) = self.live.load_full()
+            && last.pid().is_some()
+        {
+            last.down().await;
+        }
         let generation = self.generation() + 1;
         tracing::debug!(mcp_server = %self.name, generation, "dialling");
         let closing = self.closing.child_token();

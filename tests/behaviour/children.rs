@@ -306,6 +306,7 @@ async fn a_refused_handshake_does_not_give_the_secret_away() {
 
     assert!(reply.body.contains("bad token [secret]"), "{}", reply.body);
     let status = daemon.client("/status").get().await;
+    daemon.wait_log("bad token [secret]");
     assert!(!format!("{}{}{}", reply.body, status.body, daemon.log()).contains("hunter2"));
 }
 

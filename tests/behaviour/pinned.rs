@@ -147,6 +147,7 @@ async fn the_upstream_gets_configured_headers_and_none_of_the_clients() {
     assert_eq!(headers["mcp-session-id"], session, "the pinned one");
     let status = daemon.client("/status").get().await.answer();
     assert_eq!(status["servers"][0]["protocol_version"], "2025-06-18");
+    daemon.wait_log("server connected");
     assert!(!daemon.log().contains("s3cret"));
 }
 
@@ -208,6 +209,7 @@ async fn the_ids_of_other_sessions_never_leak() {
     let reply = daemon.client("/servers/up").tool("echo", json!({ "value": 1 })).await;
 
     assert_eq!(reply.answer()["error"]["data"]["code"], "SESSION_LOST", "{reply:?}");
+    daemon.wait_log("request sent again");
     assert!(!reply.body.contains("s3cret-session") && !daemon.log().contains("s3cret-session"));
 }
 

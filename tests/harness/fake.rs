@@ -20,7 +20,7 @@ pub(crate) fn program() -> PathBuf {
     path.pop();
     path.pop();
     path.push("examples/fake_mcp");
-    assert!(path.exists(), "`{}` is built by `cargo test`", path.display());
+    assert!(path.exists(), "`{}` is missing: run `cargo build --examples`", path.display());
     path
 }
 
