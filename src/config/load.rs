@@ -2,9 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, io,
+    io,
     net::SocketAddr,
-    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -14,7 +13,10 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::{
-    Config, Listen, LogLevel, RootView, Server, Service, Transport, defaults, duration, server,
+    Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, Transport, defaults,
+    diagnostic::Problem,
+    duration, server,
+    wording::{did_you_mean, from_toml},
 };
 use crate::name::ServerName;
 
@@ -42,9 +44,6 @@ pub fn file(path: &Path) -> Result<Config, LoadError> {
     Err(LoadError::Content(Box::new(problem.locate(path, &text))))
 }
 
-/// How much of a line is shown, in characters.
-const SHOWN_CHARACTERS: usize = 120;
-
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -59,149 +58,6 @@ pub enum LoadError {
     /// The file says something that is not meant.
     #[error("{0}")]
     Content(Box<Diagnostic>),
-}
-
-/// One mistake in a file, with its place and the remedy.
-///
-/// Prints like a compiler's message: what, where, the line with the text underlined, and help.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic {
-    /// The file.
-    pub path: PathBuf,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in characters, from 1.
-    pub column: usize,
-    /// What is wrong.
-    pub message: String,
-    /// What to write instead.
-    pub help: Option<String>,
-    text: String,
-    width: usize,
-}
-
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, line, column, message, text, .. } = self;
-        // A long line is shown from a little before the place.
-        let skipped =
-            if text.chars().count() > SHOWN_CHARACTERS { column.saturating_sub(40) } else { 0 };
-        let text: String = text.chars().skip(skipped).take(SHOWN_CHARACTERS).collect();
-        let width = self.width.min(SHOWN_CHARACTERS);
-        let indent = (column - 1).saturating_sub(skipped);
-        let margin = " ".repeat(line.to_string().len());
-        writeln!(f, "{message}")?;
-        writeln!(f, "{margin}--> {}:{line}:{column}", path.display())?;
-        writeln!(f, "{margin} |")?;
-        writeln!(f, "{line} | {text}")?;
-        write!(f, "{margin} | {}{}", " ".repeat(indent), "^".repeat(width))?;
-        if let Some(help) = &self.help {
-            write!(f, "\n{margin} = help: {help}")?;
-        }
-        Ok(())
-    }
-}
-
-/// One mistake, by its place in the text.
-#[derive(Debug)]
-pub(super) struct Problem {
-    span: Range<usize>,
-    message: String,
-    help: Option<String>,
-}
-
-impl Problem {
-    pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), help: None }
-    }
-
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-
-    fn locate(self, path: &Path, text: &str) -> Diagnostic {
-        let start = floor_char_boundary(text, self.span.start);
-        let before = &text[..start];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line_text = text[line_start..].lines().next().unwrap_or_default();
-        let end = floor_char_boundary(text, self.span.end.max(start));
-        let on_line = end.min(line_start + line_text.len()).max(start);
-        let column = text[line_start..start].chars().count() + 1;
-        // A tab would move the underline.
-        let mut shown = line_text.replace('\t', " ");
-        let mut message = self.message;
-        if holds_values(text, line_start, line_text) {
-            shown = masked(&shown);
-            message = masked(&message);
-        }
-        Diagnostic {
-            path: path.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column,
-            message,
-            help: self.help,
-            text: shown,
-            width: text[start..on_line].chars().count().max(1),
-        }
-    }
-}
-
-/// Tells whether a line belongs to the `env` or `headers` of a server, whose values are not shown.
-fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
-    let is_values = |word: &str| matches!(word, "env" | "headers");
-    let words = |text: &str| {
-        text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_')
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    if words(line).iter().any(|word| is_values(word)) {
-        return true;
-    }
-    // In a table of its own, or in a value that began on an earlier line.
-    let before = &text[..line_start];
-    let header_start = before.rfind("\n[").map_or(0, |at| at + 1);
-    let section = &before[header_start..];
-    let header = section.lines().next().unwrap_or_default();
-    let is_own_table = header.starts_with('[') && words(header).iter().any(|word| is_values(word));
-    is_own_table || words(section).iter().any(|word| is_values(word)) && is_open(section)
-}
-
-/// Tells whether a bracket is open at the end of some TOML, strings aside as far as that matters.
-fn is_open(text: &str) -> bool {
-    let count = |found: char| text.matches(found).count();
-    count('{') > count('}') || text.matches("\"\"\"").count() % 2 == 1
-}
-
-/// Returns `text` with everything between quotes masked, except the keys of a table.
-fn masked(text: &str) -> String {
-    let mut masked = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(open) = rest.find(['"', '\'']) {
-        let quote = &rest[open..=open];
-        let (before, inside) = (&rest[..=open], &rest[open + 1..]);
-        // A quote that is not closed hides all that follows.
-        let close = inside.find(quote).unwrap_or(inside.len());
-        let after = inside.get(close + 1..).unwrap_or_default();
-        masked.push_str(before);
-        if after.trim_start().starts_with('=') {
-            masked.push_str(&inside[..close]);
-        } else {
-            masked.extend(inside[..close].chars().map(|_| '*'));
-        }
-        masked.push_str(inside.get(close..=close).unwrap_or_default());
-        rest = after;
-    }
-    masked.push_str(rest);
-    masked
-}
-
-fn floor_char_boundary(text: &str, offset: usize) -> usize {
-    let mut offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    offset
 }
 
 #[derive(Default, Deserialize)]
@@ -375,73 +231,6 @@ fn root(
         return Err(Problem::at(span, format!("`passthrough:{server}` names no server")).help(help));
     }
     Ok(view)
-}
-
-/// Turns the parser's message into ours, with a suggestion for a word it did not expect.
-fn from_toml(error: &toml::de::Error, text: &str) -> Problem {
-    let span = error.span().unwrap_or(0..0);
-    let message = error.message().trim_end().replace('\n', ", ");
-    // serde's wording: "unknown field `comand`, expected one of `command`, `url`".
-    let mut quoted = message.split('`').skip(1).step_by(2).map(str::to_owned);
-    let help = if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-        let found = quoted.next().unwrap_or_default();
-        let expected: Vec<String> = quoted.collect();
-        did_you_mean(&found, expected.iter().map(String::as_str))
-            .or_else(|| Some(format!("known here: {}", expected.join(", "))))
-    } else if message.contains("expected a duration") {
-        Some("write a number and a unit, as in \"250ms\", \"30s\" or \"5m\"".to_owned())
-    } else if let Some((_, expected)) = message.split_once(", expected ")
-        && message.starts_with("invalid type")
-    {
-        written_as(expected)
-    } else if message.contains("is out of range") {
-        Some("leave the key out for its default".to_owned())
-    } else if message.contains("is not a view") {
-        Some("write \"direct\" or, for one server as it is, \"passthrough:SERVER\"".to_owned())
-    } else if message.contains("duplicate key") {
-        Some("a name can be declared only once: rename or remove one".to_owned())
-    } else if message.contains("invalid socket address") {
-        Some("write an address and a port, as in \"127.0.0.1:12011\"".to_owned())
-    } else {
-        None
-    };
-    let message = match message.split_once(", expected one of") {
-        Some((head, _)) if help.is_some() => {
-            head.replace("unknown field", "unknown key").replace("unknown variant", "unknown value")
-        }
-        _ => message.replace("unknown field", "unknown key"),
-    };
-    // The parser marks a whole table where a value in it is missing: its first line is enough.
-    let end = text[span.start.min(text.len())..]
-        .find('\n')
-        .map_or(span.end, |newline| span.end.min(span.start + newline));
-    Problem { span: span.start..end.max(span.start), message, help }
-}
-
-/// Returns how a value of the expected type is written.
-fn written_as(expected: &str) -> Option<String> {
-    let example = match expected {
-        "a string" => "put it in quotes, as in \"text\"",
-        "a sequence" => "write a list, as in [\"one\", \"two\"]",
-        "a map" => "write a table, as in { NAME = \"value\" }",
-        "a boolean" => "write true or false",
-        _ if expected.starts_with("struct") => {
-            "write a table: its name in brackets on a line of its own"
-        }
-        _ if expected.contains("socket address") => {
-            "write an address and a port, as in \"127.0.0.1:12011\""
-        }
-        _ => return None,
-    };
-    Some(example.to_owned())
-}
-
-/// Returns a question with the known word nearest to `found`, if one is near.
-fn did_you_mean<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let nearest = known
-        .map(|known| (strsim::damerau_levenshtein(found, known), known))
-        .min_by_key(|(distance, _)| *distance)?;
-    (nearest.0 <= 1.max(found.len() / 3)).then(|| format!("did you mean `{}`?", nearest.1))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Everything that an operator can say, checked before anything runs.
 //!
-//! [`load`] turns a TOML file into a [`Config`] or into a [`load::Diagnostic`] that points at the
+//! [`load`] turns a TOML file into a [`Config`] or into a [`Diagnostic`] that points at the
 //! offending text. A key that is not known is an error, so none can be read and ignored.
 //! Knows nothing of sockets, processes or the clock.
 
@@ -9,13 +9,15 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time
 use serde::Deserialize;
 
 pub mod defaults;
+pub mod diagnostic;
 pub mod diff;
 pub mod duration;
 pub mod load;
 pub mod secret;
 pub mod server;
+mod wording;
 
-pub use load::Diagnostic;
+pub use diagnostic::Diagnostic;
 pub use secret::Secret;
 pub use server::{Server, Start, Transport};
 

@@ -6,7 +6,7 @@ use hyper::Uri;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::{Secret, load::Problem};
+use super::{Secret, diagnostic::Problem};
 
 /// A declared server: one `[servers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]

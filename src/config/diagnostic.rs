@@ -1,0 +1,155 @@
+//! One mistake in a configuration file, shown where it is.
+//!
+//! Pure: text in, text out. Values of `env` and `headers` are never shown.
+
+use std::{
+    fmt,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+/// How much of a line is shown, in characters.
+const SHOWN_CHARACTERS: usize = 120;
+
+/// One mistake in a file, with its place and the remedy.
+///
+/// Prints like a compiler's message: what, where, the line with the text underlined, and help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: Option<String>,
+    text: String,
+    width: usize,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, line, column, message, text, .. } = self;
+        // A long line is shown from a little before the place.
+        let skipped =
+            if text.chars().count() > SHOWN_CHARACTERS { column.saturating_sub(40) } else { 0 };
+        let text: String = text.chars().skip(skipped).take(SHOWN_CHARACTERS).collect();
+        let width = self.width.min(SHOWN_CHARACTERS);
+        let indent = (column - 1).saturating_sub(skipped);
+        let margin = " ".repeat(line.to_string().len());
+        writeln!(f, "{message}")?;
+        writeln!(f, "{margin}--> {}:{line}:{column}", path.display())?;
+        writeln!(f, "{margin} |")?;
+        writeln!(f, "{line} | {text}")?;
+        write!(f, "{margin} | {}{}", " ".repeat(indent), "^".repeat(width))?;
+        if let Some(help) = &self.help {
+            write!(f, "\n{margin} = help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One mistake, by its place in the text.
+#[derive(Debug)]
+pub(super) struct Problem {
+    span: Range<usize>,
+    message: String,
+    help: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span, message: message.into(), help: None }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(super) fn locate(self, path: &Path, text: &str) -> Diagnostic {
+        let start = floor_char_boundary(text, self.span.start);
+        let before = &text[..start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line_text = text[line_start..].lines().next().unwrap_or_default();
+        let end = floor_char_boundary(text, self.span.end.max(start));
+        let on_line = end.min(line_start + line_text.len()).max(start);
+        let column = text[line_start..start].chars().count() + 1;
+        // A tab would move the underline.
+        let mut shown = line_text.replace('\t', " ");
+        let mut message = self.message;
+        if holds_values(text, line_start, line_text) {
+            shown = masked(&shown);
+            message = masked(&message);
+        }
+        Diagnostic {
+            path: path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column,
+            message,
+            help: self.help,
+            text: shown,
+            width: text[start..on_line].chars().count().max(1),
+        }
+    }
+}
+
+/// Tells whether a line belongs to the `env` or `headers` of a server, whose values are not shown.
+fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
+    let is_values = |word: &str| matches!(word, "env" | "headers");
+    let words = |text: &str| {
+        text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_')
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    if words(line).iter().any(|word| is_values(word)) {
+        return true;
+    }
+    // In a table of its own, or in a value that began on an earlier line.
+    let before = &text[..line_start];
+    let header_start = before.rfind("\n[").map_or(0, |at| at + 1);
+    let section = &before[header_start..];
+    let header = section.lines().next().unwrap_or_default();
+    let is_own_table = header.starts_with('[') && words(header).iter().any(|word| is_values(word));
+    is_own_table || words(section).iter().any(|word| is_values(word)) && is_open(section)
+}
+
+/// Tells whether a bracket is open at the end of some TOML, strings aside as far as that matters.
+fn is_open(text: &str) -> bool {
+    let count = |found: char| text.matches(found).count();
+    count('{') > count('}') || text.matches("\"\"\"").count() % 2 == 1
+}
+
+/// Returns `text` with everything between quotes masked, except the keys of a table.
+fn masked(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find(['"', '\'']) {
+        let quote = &rest[open..=open];
+        let (before, inside) = (&rest[..=open], &rest[open + 1..]);
+        // A quote that is not closed hides all that follows.
+        let close = inside.find(quote).unwrap_or(inside.len());
+        let after = inside.get(close + 1..).unwrap_or_default();
+        masked.push_str(before);
+        if after.trim_start().starts_with('=') {
+            masked.push_str(&inside[..close]);
+        } else {
+            masked.extend(inside[..close].chars().map(|_| '*'));
+        }
+        masked.push_str(inside.get(close..=close).unwrap_or_default());
+        rest = after;
+    }
+    masked.push_str(rest);
+    masked
+}
+
+fn floor_char_boundary(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
