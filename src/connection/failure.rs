@@ -1,6 +1,6 @@
 //! Why a request got no answer from its server.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 
@@ -66,9 +66,6 @@ pub enum Failure {
     /// As many requests are in flight as one connection takes.
     #[error("{} requests are in flight already", crate::config::defaults::IN_FLIGHT_MAX)]
     Saturated,
-    /// The pipe to the child broke.
-    #[error("the pipe to the server broke: {0}")]
-    Pipe(Arc<io::Error>),
 }
 
 fn last_line(stderr: &[String]) -> String {
@@ -95,8 +92,7 @@ impl Failure {
             | Self::Status { .. }
             | Self::BrokenOff(_)
             | Self::Oversized { .. }
-            | Self::Timeout { .. }
-            | Self::Pipe(_) => false,
+            | Self::Timeout { .. } => false,
         }
     }
 
@@ -118,14 +114,13 @@ impl Failure {
             Self::Oversized { .. } => "ANSWER_TOO_LARGE",
             Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
             Self::Saturated => "SERVER_SATURATED",
-            Self::Pipe(_) => "SERVER_PIPE_BROKEN",
         }
     }
 
     /// Returns what the caller can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Exited { .. } | Self::Pipe(_) => {
+            Self::Exited { .. } => {
                 "Call again: the server is started anew. Its own log is in the journal under MCP_SERVER."
             }
             Self::Closed | Self::Gone => "Call again when the service has settled.",

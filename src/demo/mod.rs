@@ -47,15 +47,6 @@ impl Demo {
         }
     }
 
-    /// Returns one sentence for people, without a full stop.
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::Clock => "tells the time, its uptime and its process id",
-            Self::Scratch => "keeps short texts in memory, as tools and as resources",
-            Self::Patience => "counts slowly, reports progress and can be cancelled",
-        }
-    }
-
     /// Serves standard input and output until the input ends.
     ///
     /// Returns promptly at the end of the input: calls in flight are abandoned.
@@ -65,6 +56,10 @@ impl Demo {
     ///
     /// [`DemoError::Handshake`] when the client does not speak MCP, [`DemoError::Stopped`] when
     /// the service task panicked. A client that leaves, at whatever point, is no error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it abandons the calls in flight, and what was read but not answered.
     pub async fn serve(self) -> Result<(), DemoError> {
         self.serve_over(tokio::io::stdin(), tokio::io::stdout()).await
     }
@@ -74,6 +69,10 @@ impl Demo {
     /// # Errors
     ///
     /// Those of [`Demo::serve`].
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`Demo::serve`].
     pub async fn serve_over<R, W>(self, reader: R, writer: W) -> Result<(), DemoError>
     where
         R: AsyncRead + Send + Unpin + 'static,
