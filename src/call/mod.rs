@@ -104,11 +104,9 @@ impl Exchange {
 
     /// Returns the bytes of `message` as the client is to see them: its own id and token.
     pub fn restore(&self, message: &Message) -> Bytes {
-        match &self.stage {
-            Stage::Sent(call) => call.restore(message),
-            // Nothing has come yet that could be restored.
-            Stage::Sending(_) => message.bytes().clone(),
-        }
+        // A message with a token comes only where the request had one.
+        let token = self.request.part(Part::ProgressToken).unwrap_or("null");
+        message.edit([(Part::Id, self.client_id()), (Part::ProgressToken, token)])
     }
 }
 

@@ -10,15 +10,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Connection, Failure, Limits, Link};
-use crate::protocol::{Message, jsonrpc::Part, mcp::method};
+use crate::protocol::{Message, mcp::method};
 
 /// A request in flight. Dropping it cancels the request at the server.
 #[derive(Debug)]
 pub struct Call {
     connection: Arc<Connection>,
     id: u64,
-    client_id: Box<str>,
-    client_token: Option<Box<str>>,
     notifications: Option<mpsc::Receiver<Message>>,
     answer: oneshot::Receiver<Result<Message, Failure>>,
     /// The answer, while notifications that came before it are handed out.
@@ -43,7 +41,6 @@ impl Call {
     pub(super) fn new(
         connection: Arc<Connection>,
         id: u64,
-        request: &Message,
         notifications: Option<mpsc::Receiver<Message>>,
         answer: oneshot::Receiver<Result<Message, Failure>>,
         limits: Limits,
@@ -52,8 +49,6 @@ impl Call {
         Self {
             connection,
             id,
-            client_id: request.part(Part::Id).unwrap_or("null").into(),
-            client_token: request.part(Part::ProgressToken).map(Into::into),
             notifications,
             answer,
             early: None,
@@ -83,11 +78,6 @@ impl Call {
         }
         self.is_cancellable = is_cancellable;
         Ok(())
-    }
-
-    /// Returns the server that was asked.
-    pub fn connection(&self) -> &Arc<Connection> {
-        &self.connection
     }
 
     /// Returns what comes next.
@@ -150,12 +140,6 @@ impl Call {
                 return Ok(answer);
             }
         }
-    }
-
-    /// Returns the bytes of `message` as the client is to see them: its own id and token.
-    pub fn restore(&self, message: &Message) -> Bytes {
-        let token = self.client_token.as_deref().unwrap_or("null");
-        message.edit([(Part::Id, &self.client_id), (Part::ProgressToken, token)])
     }
 }
 

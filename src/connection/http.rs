@@ -4,6 +4,7 @@
 //! the upstream sees one client, however many there are.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     sync::{Arc, OnceLock},
 };
@@ -256,14 +257,12 @@ impl Link {
         if self.session.get().is_none() {
             return false;
         }
-        let says = |words: &str| {
-            String::from_utf8_lossy(&body[..body.len().min(4096)])
-                .to_ascii_lowercase()
-                .contains(words)
-        };
         match status {
             StatusCode::NOT_FOUND => true,
-            StatusCode::BAD_REQUEST => says("session") || says("not initialized"),
+            StatusCode::BAD_REQUEST => {
+                let text = beginning(body).to_ascii_lowercase();
+                text.contains("session") || text.contains("not initialized")
+            }
             _ => false,
         }
     }
@@ -296,10 +295,15 @@ impl Connection {
     }
 }
 
+/// Returns as much of an error page as is looked at.
+fn beginning(body: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&body[..body.len().min(ERROR_BODY_BYTES)])
+}
+
 /// Returns the beginning of an error page, unless it looks like a list of secrets.
 ///
 /// The upstream of seed 003 answers an unknown session with the ids of all live ones.
 fn excerpt(connection: &Connection, body: &[u8]) -> Arc<str> {
-    let text = String::from_utf8_lossy(&body[..body.len().min(ERROR_BODY_BYTES)]);
+    let text = beginning(body);
     if text.contains("session") { "".into() } else { connection.quote(&text).into() }
 }

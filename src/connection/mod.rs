@@ -10,7 +10,7 @@
 //! ```
 //!
 //! All clients count their requests from 0 or 1, so every id and progress token is rewritten to
-//! a number that is unique on the connection, and restored on the way back (ruling 4).
+//! a number that is unique on the connection (ruling 4); [`crate::call`] puts back the client's own.
 //! The rest of a message passes byte for byte.
 //!
 //! A connection does not heal: once it is gone, the pool dials another of the next generation.
@@ -229,7 +229,7 @@ impl Connection {
         let abandoned = CancellationToken::new();
         let waiter = Waiter { notifications, has_token, answer, abandoned: abandoned.clone() };
         let id = self.mux().admit(waiter).map_err(|_| Failure::Saturated)?;
-        let mut call = Call::new(Arc::clone(self), id, request, notified, answered, limits);
+        let mut call = Call::new(Arc::clone(self), id, notified, answered, limits);
         // Looked at after the admission: whoever takes the link down either sees the waiter or is
         // seen here.
         if !self.is_live() {

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -127,18 +128,7 @@ async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_aga
     // Left over from a service that was killed: nobody answers there.
     fs::create_dir(directory.path().join("run")).expect("made");
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("bound"));
-    let start = || {
-        #[expect(clippy::disallowed_methods, reason = "the test starts the program itself")]
-        std::process::Command::new(daemon::PROGRAM)
-            .args(["serve", "--config"])
-            .arg(&config)
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .expect("the program starts")
-    };
-
-    let mut service = start();
+    let mut service = daemon::serve(&config);
     let mut lines = BufReader::new(service.stdout.take().expect("piped")).lines();
     let mut told = String::new();
     while !told.contains("Stop with") {
@@ -147,14 +137,12 @@ async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_aga
     }
     assert!(told.contains("\"mcpServers\"") && told.contains("http://127.0.0.1:"), "{told}");
     assert!(!told.contains("http://127.0.0.1:0/"), "the real port is told: {told}");
-    let second = start().wait_with_output().expect("it ends");
+    let second = daemon::serve(&config).wait_with_output().expect("it ends");
     assert_eq!(second.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(stderr.contains("another metamcp already answers"), "{stderr}");
 
-    let pid = i32::try_from(service.id()).ok().and_then(rustix::process::Pid::from_raw);
-    rustix::process::kill_process(pid.expect("a pid"), rustix::process::Signal::INT)
-        .expect("it runs");
+    daemon::signal(service.id(), Signal::INT);
     assert!(service.wait().expect("it ends").success());
     assert!(!socket.exists());
 }
@@ -196,23 +184,13 @@ fn a_stop_before_the_service_is_ready_takes_its_socket_away_too() {
     let server = fakes.server("slow", &["--start-gate", &gate]) + "start = \"prewarm\"\n";
     let listen = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {socket:?}\n");
     fs::write(&config, listen + &server).expect("written");
-    #[expect(clippy::disallowed_methods, reason = "the test starts the program itself")]
-    let mut service = std::process::Command::new(daemon::PROGRAM)
-        .args(["serve", "--config"])
-        .arg(&config)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .expect("the program starts");
+    let mut service = daemon::serve(&config);
     while fakes.pids("slow").is_empty() {
         std::thread::yield_now();
     }
     assert!(socket.exists());
 
-    let pid = i32::try_from(service.id()).ok().and_then(rustix::process::Pid::from_raw);
-    rustix::process::kill_process(pid.expect("a pid"), rustix::process::Signal::TERM)
-        .expect("it runs");
-
+    daemon::signal(service.id(), Signal::TERM);
     assert!(service.wait().expect("it ends").success());
     assert!(!socket.exists());
 }

@@ -187,8 +187,7 @@ impl Daemon {
 
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        kill_process(pid.expect("it has a pid"), signal).expect("it is not reaped");
+        self::signal(self.pid(), signal);
     }
 
     /// Asks for a reload and waits for its end; returns the notices from it on.
@@ -319,6 +318,24 @@ impl Drop for Notices {
             reader.join().ok();
         }
     }
+}
+
+/// Starts the service as a shell does, without sockets of a manager. The caller waits for its end.
+pub(crate) fn serve(config: &Path) -> Child {
+    Command::new(PROGRAM)
+        .args(["serve", "--config"])
+        .arg(config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+/// Sends a signal to a process that is not reaped yet.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("it has a pid"), signal).expect("it is not reaped");
 }
 
 /// Runs the program to its end and returns code, standard output and standard error.
