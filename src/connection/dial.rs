@@ -10,9 +10,10 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Connection, Failure, Limits, Link, http, stdio};
+use super::{Announcement, Connection, Failure, Limits, Link, Party, http, stdio};
 use crate::{
     child::{Program, SpawnError},
     config::{Secret, Server, Transport, defaults, secret::SecretError},
@@ -31,6 +32,7 @@ pub struct Dialer {
     credentials: Option<PathBuf>,
     tasks: TaskTracker,
     client: http::HttpClient,
+    announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
 }
 
@@ -126,8 +128,14 @@ impl DialError {
 
 impl Dialer {
     /// Returns a dialer that reads credentials from `credentials` and owns its tasks in `tasks`.
-    pub fn new(credentials: Option<PathBuf>, tasks: TaskTracker) -> Self {
-        Self { credentials, tasks, client: http::client(), n_connected: Arc::default() }
+    /// What servers say to nobody in particular goes to `announcements`.
+    pub fn new(
+        credentials: Option<PathBuf>,
+        tasks: TaskTracker,
+        announcements: mpsc::Sender<Announcement>,
+    ) -> Self {
+        let (client, n_connected) = (http::client(), Arc::default());
+        Self { credentials, tasks, client, announcements, n_connected }
     }
 
     /// Returns the tracker that owns the tasks of every connection.
@@ -135,7 +143,7 @@ impl Dialer {
         &self.tasks
     }
 
-    /// Connects to `server` and shakes hands. `closing` closes the connection, in the middle of the
+    /// Connects to `server` for `party` and shakes hands. `closing` closes the connection, in the middle of the
     /// handshake too.
     ///
     /// # Errors
@@ -150,9 +158,10 @@ impl Dialer {
         server: &ServerName,
         declared: &Server,
         generation: u64,
+        party: Party,
         closing: CancellationToken,
     ) -> Result<Arc<Connection>, DialError> {
-        let connection = self.open(server, declared, generation, closing.clone())?;
+        let connection = self.open(server, declared, generation, party, closing.clone())?;
         let shaken = shake_hands(&connection, defaults::START_TIMEOUT).await;
         if let Err(error) = shaken {
             closing.cancel();
@@ -192,11 +201,14 @@ impl Dialer {
         server: &ServerName,
         declared: &Server,
         generation: u64,
+        party: Party,
         closing: CancellationToken,
     ) -> Result<Arc<Connection>, DialError> {
         let connect = |link, secrets| {
-            let server = server.clone();
-            Arc::new(Connection::new(server, generation, link, secrets, closing))
+            let (server, announcements) = (server.clone(), self.announcements.clone());
+            let connection =
+                Connection::new(server, generation, party, announcements, link, secrets, closing);
+            Arc::new(connection)
         };
         match &declared.transport {
             Transport::Stdio { command, args, env, cwd } => {
@@ -235,7 +247,10 @@ fn secrets(declared: &BTreeMap<String, Secret>, values: &BTreeMap<String, String
 async fn shake_hands(connection: &Arc<Connection>, patience: Duration) -> Result<(), DialError> {
     let server = connection.server();
     let failed = |source| DialError::Handshake { server: server.clone(), source };
-    let request = Message::request(method::INITIALIZE, Some(&mcp::initialize_params()));
+    let request = Message::request(
+        method::INITIALIZE,
+        Some(&mcp::initialize_params(connection.party.capabilities())),
+    );
     let limits = Limits { silence: patience, total: patience };
     let answered = match connection.call(&request, limits).await {
         Ok(call) => call.finish().await,

@@ -63,6 +63,9 @@ pub enum Failure {
         /// How long it was waited for.
         after: Duration,
     },
+    /// The client does not read what comes before the answer.
+    #[error("the client does not read: more came for it than may wait")]
+    Overrun,
     /// As many requests are in flight as one connection takes.
     #[error("{} requests are in flight already", crate::config::defaults::IN_FLIGHT_MAX)]
     Saturated,
@@ -92,6 +95,7 @@ impl Failure {
             | Self::Status { .. }
             | Self::BrokenOff(_)
             | Self::Oversized { .. }
+            | Self::Overrun
             | Self::Timeout { .. } => false,
         }
     }
@@ -113,6 +117,7 @@ impl Failure {
             Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
             Self::Oversized { .. } => "ANSWER_TOO_LARGE",
             Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
+            Self::Overrun => "CLIENT_TOO_SLOW",
             Self::Saturated => "SERVER_SATURATED",
         }
     }
@@ -138,6 +143,7 @@ impl Failure {
             Self::NotInTime { .. } => {
                 "Call again: the server is still starting. `start = \"eager\"` has it start with the service."
             }
+            Self::Overrun => "Read the stream of a request while it runs, or ask for no progress.",
             Self::Saturated => "Wait for running calls to finish.",
         }
     }

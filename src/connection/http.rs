@@ -18,9 +18,9 @@ use hyper::{
 };
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use tokio::{sync::mpsc, time};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 
-use super::{Connection, Failure, Limits};
+use super::{Connection, Failure, Inbox, Limits};
 use crate::{
     config::defaults,
     protocol::{
@@ -105,23 +105,24 @@ impl Link {
         connection: Arc<Connection>,
         id: u64,
         frame: Bytes,
-        abandoned: CancellationToken,
+        inbox: Arc<Inbox>,
         limits: Limits,
     ) {
         self.tasks.spawn(async move {
             let Some(link) = connection.http() else { return };
             let gave_up = async {
-                abandoned.cancelled().await;
+                inbox.cancelled().await;
                 // Some upstreams never end the stream of a cancelled request.
                 time::sleep(defaults::GOODBYE_TIMEOUT).await;
             };
             let outcome = tokio::select! {
                 outcome = time::timeout(limits.total, link.exchange(&connection, id, frame)) => outcome,
-                () = gave_up => return,
+                () = gave_up => return connection.forget(id),
                 () = connection.down() => return,
             };
-            // When the time is up, the caller knows by its own clock.
-            if let Ok(Err(failure)) = outcome {
+            // When the time is up, the caller knows by its own clock; if it has gone, nobody does.
+            let Ok(outcome) = outcome else { return connection.forget(id) };
+            if let Err(failure) = outcome {
                 if matches!(failure, Failure::SessionLost(_) | Failure::Connect(_)) {
                     connection.retire(failure.clone());
                 }
@@ -219,7 +220,7 @@ impl Link {
         loop {
             // Nothing that matters comes after the answer: the end is waited for, so that the TCP
             // connection can be used again, but some upstreams never end a stream.
-            let frame = if connection.is_waiting(id) {
+            let frame = if connection.is_open(id) {
                 body.frame().await
             } else {
                 time::timeout(defaults::STREAM_END, body.frame()).await.unwrap_or_default()
@@ -243,7 +244,7 @@ impl Link {
                 }
             }
         }
-        if connection.is_waiting(id) {
+        if connection.is_open(id) {
             return Err(Failure::BrokenOff("the stream ended without an answer".into()));
         }
         Ok(())
