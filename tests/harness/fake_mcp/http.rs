@@ -25,11 +25,12 @@ use tokio::{net::TcpListener, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    HttpOptions,
     body::{Format, Messages, StreamSlot, one_body},
     control::{self, Control},
-    fake::{Fake, Session},
+    fake::Fake,
     message::{Fault, Message},
+    options::HttpOptions,
+    session::Session,
     wire::{Wire, Write},
 };
 

@@ -11,24 +11,32 @@
 //! and a test need not either: `held`, `seen` and `/control/log` can wait for a count.
 
 mod body;
+mod call;
 mod control;
 mod fake;
 mod http;
 mod message;
 mod methods;
+mod options;
+mod session;
+mod state;
 mod stdio;
 mod tools;
+mod waiting;
 mod wire;
 
-use std::{io::Write as _, path::PathBuf};
+use std::io::Write as _;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use tokio::{
     io::AsyncWriteExt,
     signal::unix::{SignalKind, signal},
 };
 
-use crate::fake::Fake;
+use crate::{
+    fake::Fake,
+    options::{HttpOptions, Options},
+};
 
 /// A scriptable MCP server for tests.
 #[derive(Debug, Parser)]
@@ -52,64 +60,6 @@ enum Mode {
         #[command(flatten)]
         http: HttpOptions,
     },
-}
-
-/// What both transports understand.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Options {
-    /// Append one JSON line per event to FILE.
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Ignore SIGTERM, SIGINT and SIGHUP (each is logged).
-    #[arg(long)]
-    ignore_term: bool,
-    /// Stay when standard input ends.
-    #[arg(long)]
-    no_eof_exit: bool,
-    /// Exit with CODE instead of serving.
-    #[arg(long, value_name = "CODE")]
-    exit_at_start: Option<i32>,
-    /// Write that many bytes to standard error before serving.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    stderr_at_start: usize,
-    /// Write that many lines that are no JSON to standard output before serving.
-    #[arg(long, value_name = "LINES", default_value_t = 0)]
-    noise_at_start: usize,
-    /// Answer `initialize` only once FILE exists.
-    #[arg(long, value_name = "FILE")]
-    start_gate: Option<PathBuf>,
-    /// List one more tool, without an input schema.
-    #[arg(long)]
-    bad_tool: bool,
-    /// Answer `initialize` with this protocol version.
-    #[arg(long, value_name = "VERSION", default_value = "2025-06-18")]
-    protocol: String,
-    /// Put at most N items on a page of any list.
-    #[arg(long, value_name = "N")]
-    page: Option<usize>,
-    /// Silently drop a request whose id is in flight already, as Go servers do.
-    #[arg(long)]
-    drop_duplicate_ids: bool,
-}
-
-/// What only the HTTP transport understands.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct HttpOptions {
-    /// Listen on this port, for example to come back on it; 0 takes a free one.
-    #[arg(long, default_value_t = 0)]
-    port: u16,
-    /// Answer with plain JSON instead of an event stream.
-    #[arg(long)]
-    json: bool,
-    /// Refuse the GET stream with 405.
-    #[arg(long)]
-    no_get: bool,
-    /// Refuse requests without this header with 401.
-    #[arg(long, value_name = "NAME=VALUE")]
-    require_header: Option<String>,
-    /// End the answer stream of a cancelled request; the TypeScript SDK never does.
-    #[arg(long)]
-    end_cancelled: bool,
 }
 
 #[tokio::main(flavor = "current_thread")]

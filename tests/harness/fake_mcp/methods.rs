@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    fake::{Call, Fake},
+    call::Call,
+    fake::Fake,
     message::{Fault, Members},
     tools,
 };

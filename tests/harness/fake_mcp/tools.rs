@@ -1,109 +1,21 @@
 //! The tools: each does one thing that a test cannot get from a real server.
 
+mod table;
+
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{json, value::RawValue};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    fake::{Call, Fake, State},
+    call::Call,
     message::{self, Fault, Members, quoted},
+    state::State,
     wire::Write,
 };
 
-/// Name, description, properties and required arguments of every tool.
-const TOOLS: &[(&str, &str, &str, &[&str])] = &[
-    (
-        "ask",
-        "Sends a request to the client and returns its answer.",
-        r#"{"method":{"type":"string"},"params":{}}"#,
-        &["method"],
-    ),
-    ("bytes", "Returns a text of n bytes.", r#"{"n":{"type":"integer"}}"#, &["n"]),
-    (
-        "crash_at",
-        "Writes the first bytes of its answer and exits.",
-        r#"{"byte":{"type":"integer"}}"#,
-        &["byte"],
-    ),
-    ("duplicate", "Answers twice.", "{}", &[]),
-    ("echo", "Returns `value`, byte for byte.", r#"{"value":{}}"#, &["value"]),
-    (
-        "emit",
-        "Sends `message` verbatim to whoever listens, then answers.",
-        r#"{"message":{"type":"string"}}"#,
-        &["message"],
-    ),
-    ("env", "Returns an environment variable or null.", r#"{"name":{"type":"string"}}"#, &["name"]),
-    ("environ", "Returns the names of all environment variables.", "{}", &[]),
-    ("exit", "Exits without answering.", r#"{"code":{"type":"integer"}}"#, &["code"]),
-    ("flip_tools", "Adds a tool and sends notifications/tools/list_changed.", "{}", &[]),
-    (
-        "grandchild",
-        "Starts a process that sleeps for ever and tells its id.",
-        r#"{"inherit":{"type":"boolean","description":"Let it keep our pipes open."}}"#,
-        &[],
-    ),
-    (
-        "held",
-        "Returns what is held, once at least so many calls are.",
-        r#"{"at_least":{"type":"integer"}}"#,
-        &[],
-    ),
-    (
-        "hold",
-        "Answers when `release` is called with the same key.",
-        r#"{"key":{"type":"string"}}"#,
-        &["key"],
-    ),
-    ("late", "Answers only after it has been cancelled.", r#"{"key":{"type":"string"}}"#, &["key"]),
-    (
-        "meet",
-        "Answers when n calls have met: all of them, the last to arrive first.",
-        r#"{"n":{"type":"integer"},"value":{}}"#,
-        &["n", "value"],
-    ),
-    (
-        "noise",
-        "Writes lines that are no JSON on standard output, then answers.",
-        r#"{"lines":{"type":"integer"}}"#,
-        &["lines"],
-    ),
-    (
-        "progress",
-        "Reports progress for each step, then answers; `n` tells calls apart.",
-        r#"{"steps":{"type":"integer"},"n":{"type":"integer"}}"#,
-        &["steps"],
-    ),
-    (
-        "raw",
-        "Answers with `result` as the verbatim text of the result.",
-        r#"{"result":{"type":"string"}}"#,
-        &["result"],
-    ),
-    ("release", "Answers all calls held under a key.", r#"{"key":{"type":"string"}}"#, &["key"]),
-    (
-        "rpc_error",
-        "Answers with a JSON-RPC error.",
-        r#"{"code":{"type":"integer"},"message":{"type":"string"},"data":{}}"#,
-        &["code", "message"],
-    ),
-    (
-        "seen",
-        "Returns what arrived, once at least so many were cancelled or have met.",
-        r#"{"cancelled":{"type":"integer"},"meeting":{"type":"integer"}}"#,
-        &[],
-    ),
-    (
-        "stderr",
-        "Writes lines on standard error, then answers.",
-        r#"{"lines":{"type":"integer"},"text":{"type":"string"}}"#,
-        &["lines"],
-    ),
-    ("tool_error", "Answers with isError.", "{}", &[]),
-    ("whoami", "Returns process id, number of tool calls and session.", "{}", &[]),
-];
+pub(crate) use table::list;
 
 /// How a call continues once its arguments are read.
 enum Next {
@@ -117,36 +29,6 @@ enum Next {
     Hold(String),
     /// Nothing is left to do but to write this.
     Last(Write),
-}
-
-/// Returns the descriptions of all tools.
-pub(crate) fn list(fake: &Fake) -> Vec<Value> {
-    let describe = |name: &str, description: &str, properties: &str, required: &[&str]| {
-        let properties: Value = serde_json::from_str(properties).expect("the table holds JSON");
-        json!({
-            "name": name,
-            "description": description,
-            "inputSchema": {
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": false,
-            },
-        })
-    };
-    let mut tools: Vec<Value> = TOOLS
-        .iter()
-        .map(|(name, description, properties, required)| {
-            describe(name, description, properties, required)
-        })
-        .collect();
-    for number in 1..=fake.state().n_extra_tools {
-        tools.push(describe(&format!("extra_{number}"), "Added by `flip_tools`.", "{}", &[]));
-    }
-    if fake.options.bad_tool {
-        tools.push(json!({ "name": "bad", "description": "Has no input schema." }));
-    }
-    tools
 }
 
 /// Calls a tool.
@@ -228,8 +110,8 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
         }
         "held" => {
             let least: usize = arguments.optional("at_least")?.unwrap_or(0);
-            wait(call, |state| state.n_held() >= least).await;
-            answer(&fake.state().held())
+            wait(call, |state| state.waiting.n_held() >= least).await;
+            answer(&fake.state().waiting.held())
         }
         "hold" => Ok(Next::Hold(arguments.required("key")?)),
         "late" => Ok(Next::Late(keyed(&arguments.required::<String>("key")?))),
@@ -261,7 +143,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             let n_cancelled: usize = arguments.optional("cancelled")?.unwrap_or(0);
             let n_meeting: usize = arguments.optional("meeting")?.unwrap_or(0);
             wait(call, |state| {
-                state.n_cancelled() >= n_cancelled && state.n_meeting() >= n_meeting
+                state.n_cancelled() >= n_cancelled && state.waiting.n_meeting() >= n_meeting
             })
             .await;
             answer(&fake.state().summary())
@@ -288,7 +170,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             }
             answer(&identity.to_string())
         }
-        _ if is_extra(fake, name) => answer(&json!({ "tool": name }).to_string()),
+        _ if table::is_extra(fake, name) => answer(&json!({ "tool": name }).to_string()),
         _ => Err(Fault::invalid(format!("Unknown tool: {name}"))),
     }
 }
@@ -342,11 +224,6 @@ fn start_grandchild(inherits: bool) -> std::io::Result<u32> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }
     Ok(command.spawn()?.id())
-}
-
-fn is_extra(fake: &Fake, name: &str) -> bool {
-    let number = name.strip_prefix("extra_").and_then(|number| number.parse().ok());
-    number.is_some_and(|number: usize| (1..=fake.state().n_extra_tools).contains(&number))
 }
 
 fn text(text: &str) -> String {
