@@ -116,7 +116,7 @@ pub(crate) struct StreamSlot {
 impl Drop for StreamSlot {
     fn drop(&mut self) {
         if let Some(session) = self.fake.state().sessions.get_mut(&self.session) {
-            session.stream = None;
+            session.listener = None;
         }
         self.fake.count("streams_ended");
     }

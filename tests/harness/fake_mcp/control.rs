@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `GET /control/log?NAME=N&…` | what happened, once each named count is at least N |
 //! | `POST /control/forget` | drops all sessions, as a restart does |
+//! | `POST /control/flip` | adds a tool and tells nobody |
 //! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
 //! | `POST /control/hang?n=1` | the next n POSTs wait for `/control/resume` |
 //! | `POST /control/resume` | lets them go on |
+//! | `POST /control/pings?mode=answer` | `ping` is answered, `never`, or with `status&code=503` |
 //! | `POST /control/push` | writes the body to all GET streams, verbatim |
 
 use std::{
@@ -22,6 +24,7 @@ use tokio::sync::Notify;
 use crate::{
     fake::Fake,
     http::{Answer, Server, json_answer, not_allowed},
+    state::Pings,
 };
 
 /// What the test has ordered for the next POSTs.
@@ -82,12 +85,7 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
     let is_post = request.method() == Method::POST;
     let told = match (is_post, route) {
         (false, "log") => {
-            fake.reached(|state| {
-                query.iter().all(|(name, least)| {
-                    state.counts.get(name.as_str()).copied().unwrap_or_default() >= *least
-                })
-            })
-            .await;
+            fake.reached(|state| query.iter().all(|(name, least)| state.n(name) >= *least)).await;
             log(server)
         }
         (true, "forget") => {
@@ -97,6 +95,8 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             }
             json!({ "forgotten": sessions.len() })
         }
+        (true, "flip") => json!({ "added": fake.state().flip() }),
+        (true, "pings") => pings(fake, request.uri().query().unwrap_or_default()),
         (true, "status") => {
             let code = number("code", 503);
             let status = u16::try_from(code).ok().and_then(|code| StatusCode::from_u16(code).ok());
@@ -126,14 +126,27 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
     json_answer(StatusCode::OK, told)
 }
 
+/// Decides what becomes of each `ping` from now on.
+fn pings(fake: &Fake, query: &str) -> Value {
+    let mode = query.split('&').find_map(|pair| pair.strip_prefix("mode=")).unwrap_or("answer");
+    let code = numbers(query).get("code").copied().unwrap_or(503);
+    fake.state().pings = match mode {
+        "never" => Pings::Never,
+        "status" => Pings::Status(code.try_into().unwrap_or(503)),
+        _ => Pings::Answer,
+    };
+    json!({ "mode": mode })
+}
+
 /// Returns everything that happened.
 fn log(server: &Server) -> Value {
     let last_headers = server.control.orders().last_headers.clone();
     let state = server.fake.state();
     let sessions: Vec<&String> = state.sessions.keys().collect();
-    let n_streams = state.sessions.values().filter(|session| session.stream.is_some()).count();
-    let count = |name: &str| state.counts.get(name).copied().unwrap_or_default();
-    json!({
+    let n_streams = state.sessions.values().filter(|session| session.listener.is_some()).count();
+    let count = |name: &str| state.n(name);
+    let mut told = state.told();
+    let more = json!({
         "pid": std::process::id(),
         "initializes": count("initializes"),
         "sessions": sessions,
@@ -147,8 +160,14 @@ fn log(server: &Server) -> Value {
         "hung": count("hung"),
         "calls": count("calls"),
         "requests": state.seen.methods,
+        "held": count("held"),
+        "in_flight": count("in_flight"),
         "last_headers": last_headers,
-    })
+    });
+    if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
+        told.extend(more);
+    }
+    told
 }
 
 /// Reads `name=number` pairs; anything else is ignored.

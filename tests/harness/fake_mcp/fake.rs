@@ -11,10 +11,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::Call,
+    executions::Executions,
     message::{self, Message},
     methods,
     options::Options,
-    state::{InFlight, State},
+    state::{InFlight, Pings, State},
     wire::{Wire, Write},
 };
 
@@ -32,15 +33,20 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Returns a server; opens its log.
+    /// Returns a server; opens its log and its state.
     pub(crate) fn new(options: Options, keeps_cancelled: bool) -> std::io::Result<Arc<Self>> {
         let open = |path| File::options().create(true).append(true).open(path);
         let log = options.log.as_ref().map(open).transpose()?;
+        let executions = Executions::open(options.state.as_deref())?;
+        let n_extra_tools = if options.flip_at_start { executions.n_earlier_starts } else { 0 };
+        let is_silent = options.silent_pings;
+        let pings = if is_silent { Pings::Never } else { Pings::Answer };
+        let state = State { executions, n_extra_tools, pings, ..State::default() };
         Ok(Arc::new(Self {
             options,
             tasks: TaskTracker::new(),
             keeps_cancelled,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             changes: watch::Sender::new(0),
             log,
         }))
@@ -194,10 +200,12 @@ impl Fake {
         };
         if let Some(asker) = asker {
             asker.send(answer).ok();
+        } else {
+            self.count("unasked");
         }
     }
 
-    /// Asks the client; returns `{"result":…}` or `{"error":…}`.
+    /// Asks the client; returns `{"result":…}` or `{"error":…}`, as the client wrote it.
     pub(crate) async fn ask(&self, wire: &Wire, method: &str, params: &str) -> String {
         let (sender, answer) = oneshot::channel();
         let id = {
@@ -212,17 +220,7 @@ impl Fake {
             r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#
         )))
         .await;
+        self.count("asked");
         answer.await.unwrap_or_default()
-    }
-
-    /// Writes a message to every client that listens: the GET streams, or else `wire`.
-    pub(crate) async fn broadcast(&self, message: &str, wire: Option<&Wire>) -> usize {
-        let streams: Vec<Wire> =
-            self.state().sessions.values().filter_map(|session| session.stream.clone()).collect();
-        let wires = if streams.is_empty() { wire.cloned().into_iter().collect() } else { streams };
-        for wire in &wires {
-            wire.send(Write::Aside(message.to_owned())).await;
-        }
-        wires.len()
     }
 }

@@ -31,6 +31,7 @@ use crate::{
     message::{Fault, Message},
     options::HttpOptions,
     session::Session,
+    state::Pings,
     wire::{Wire, Write},
 };
 
@@ -132,7 +133,29 @@ impl Server {
             Ok(session) => session,
             Err(refusal) => return *refusal,
         };
+        if let [Message { method: Some(method), .. }] = &messages[..]
+            && method == "ping"
+            && let Some(refusal) = self.spoil_ping().await
+        {
+            return refusal;
+        }
         self.dispatch(&messages, session, body.first() == Some(&b'[')).await
+    }
+
+    /// Does to a ping what the test has ordered; nothing is to be answered as always.
+    async fn spoil_ping(&self) -> Option<Answer> {
+        let pings = self.fake.state().pings;
+        let status = match pings {
+            Pings::Answer => return None,
+            Pings::Never => None,
+            Pings::Status(code) => StatusCode::from_u16(code).ok(),
+        };
+        self.fake.state().seen.note("ping");
+        self.fake.changed();
+        match status {
+            Some(status) => Some(json_answer(status, json!({ "error": "no pings, please" }))),
+            None => std::future::pending().await,
+        }
     }
 
     /// Finds or mints the session of a POST.
@@ -211,11 +234,11 @@ impl Server {
                 let body = Either::Left(Full::from("Session not found"));
                 return with_status(Response::new(body), StatusCode::NOT_FOUND);
             };
-            if session.stream.is_some() {
+            if session.listener.is_some() {
                 let message = "Conflict: Only one SSE stream is allowed per session";
                 return fault(StatusCode::CONFLICT, -32000, message);
             }
-            session.stream = Some(wire);
+            session.listener = Some(wire);
             session.closed.clone()
         };
         self.fake.count("streams");
@@ -250,7 +273,7 @@ impl Server {
 
     fn mint(&self) -> String {
         let id = uuid::Uuid::new_v4().to_string();
-        let session = Session { closed: CancellationToken::new(), stream: None };
+        let session = Session::default();
         self.fake.state().sessions.insert(id.clone(), session);
         self.fake.count("sessions_minted");
         id

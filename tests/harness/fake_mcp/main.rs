@@ -13,6 +13,7 @@
 mod body;
 mod call;
 mod control;
+mod executions;
 mod fake;
 mod http;
 mod message;

@@ -37,6 +37,21 @@ pub(crate) struct Options {
     /// Put at most N items on a page of any list.
     #[arg(long, value_name = "N")]
     pub(crate) page: Option<usize>,
+    /// Declare the capability `logging`.
+    #[arg(long)]
+    pub(crate) logging: bool,
+    /// Declare that resources can be subscribed to; a URI that starts with `refuse:` cannot.
+    #[arg(long)]
+    pub(crate) subscribe: bool,
+    /// Never answer `ping`, until `pings` or `/control/pings` says otherwise.
+    #[arg(long)]
+    pub(crate) silent_pings: bool,
+    /// Append one JSON line per start and per execution of `count` to FILE, and count on from it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// List one more tool at each start, counted in the file of `--state`.
+    #[arg(long, requires = "state")]
+    pub(crate) flip_at_start: bool,
     /// Silently drop a request whose id is in flight already, as Go servers do.
     #[arg(long)]
     pub(crate) drop_duplicate_ids: bool,

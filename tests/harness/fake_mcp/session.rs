@@ -1,14 +1,123 @@
-//! A session of the HTTP transport.
+//! What is kept for one client: its streams, its log level and its subscriptions.
 
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::wire::Wire;
+use crate::{
+    call::Call,
+    fake::Fake,
+    message::{Fault, Members},
+    wire::{Wire, Write},
+};
+
+/// The id of the one session of standard input and output.
+pub(crate) const PIPE: &str = "";
 
 /// What is kept for a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Session {
     /// Ends the streams of the session.
     pub(crate) closed: CancellationToken,
-    /// The GET stream, while there is one.
-    pub(crate) stream: Option<Wire>,
+    /// Where everything goes that belongs to no request: the GET stream, while there is one.
+    pub(crate) listener: Option<Wire>,
+    /// Log messages below it are not sent.
+    pub(crate) level: Level,
+    pub(crate) subscribed: BTreeSet<String>,
+}
+
+/// How grave a log message is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    #[default]
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl Session {
+    /// Tells whether the client wants log messages of this level.
+    pub(crate) fn wants(&self, level: Level) -> bool {
+        self.level <= level
+    }
+}
+
+impl Call {
+    /// Returns the id of the session, which the pipe has too.
+    pub(crate) fn session_id(&self) -> &str {
+        self.session.as_deref().unwrap_or(PIPE)
+    }
+
+    /// Sets the level below which log messages are not sent.
+    pub(crate) fn set_level(&self, params: &Members) -> Result<(), Fault> {
+        let level: Level = params.required("level")?;
+        let mut state = self.fake.state();
+        state.seen.levels.push(level);
+        if let Some(session) = state.sessions.get_mut(self.session_id()) {
+            session.level = level;
+        }
+        drop(state);
+        self.fake.changed();
+        Ok(())
+    }
+
+    /// Subscribes the session to a resource or ends that; a URI that starts with `refuse:` fails.
+    pub(crate) fn subscribe(&self, params: &Members, is_on: bool) -> Result<(), Fault> {
+        let uri: String = params.required("uri")?;
+        let mut state = self.fake.state();
+        let seen = &mut state.seen;
+        if is_on { &mut seen.subscribes } else { &mut seen.unsubscribes }.push(uri.clone());
+        let is_refused = uri.starts_with("refuse:");
+        if let Some(session) = state.sessions.get_mut(self.session_id())
+            && !is_refused
+        {
+            if is_on {
+                session.subscribed.insert(uri.clone());
+            } else {
+                session.subscribed.remove(&uri);
+            }
+        }
+        drop(state);
+        self.fake.changed();
+        if is_refused {
+            return Err(Fault::new(-32002, format!("Resource not found: {uri}")));
+        }
+        Ok(())
+    }
+}
+
+impl Fake {
+    /// Writes a message to the listeners of the sessions that want it; returns how many.
+    pub(crate) async fn notify(&self, message: &str, wants: impl Fn(&Session) -> bool) -> usize {
+        let wires: Vec<Wire> = self
+            .state()
+            .sessions
+            .values()
+            .filter(|session| wants(session))
+            .filter_map(|session| session.listener.clone())
+            .collect();
+        for wire in &wires {
+            wire.send(Write::Aside(message.to_owned())).await;
+        }
+        wires.len()
+    }
+
+    /// Writes a message to every client that listens: the GET streams, or else `wire`.
+    pub(crate) async fn broadcast(&self, message: &str, wire: Option<&Wire>) -> usize {
+        let n_listeners = self.notify(message, |_| true).await;
+        match wire {
+            Some(wire) if n_listeners == 0 => {
+                wire.send(Write::Aside(message.to_owned())).await;
+                1
+            }
+            _ => n_listeners,
+        }
+    }
 }

@@ -1,11 +1,19 @@
 //! What the process remembers: requests in flight, calls that wait, sessions and everything seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::{message, session::Session, waiting::Waiting, wire::Wire};
+use serde_json::{Value, json};
+
+use crate::{
+    executions::Executions,
+    message,
+    session::{Level, Session},
+    waiting::Waiting,
+    wire::Wire,
+};
 
 /// All that changes.
 #[derive(Debug, Default)]
@@ -14,6 +22,8 @@ pub(crate) struct State {
     /// Named counters, for `/control/log`.
     pub(crate) counts: BTreeMap<&'static str, u64>,
     pub(crate) sessions: BTreeMap<String, Session>,
+    pub(crate) executions: Executions,
+    pub(crate) pings: Pings,
     /// How many tools `flip_tools` has added.
     pub(crate) n_extra_tools: usize,
     pub(crate) waiting: Waiting,
@@ -35,6 +45,22 @@ pub(crate) struct Seen {
     pub(crate) cancelled: Vec<String>,
     pub(crate) duplicates: Vec<String>,
     pub(crate) n_unreadable: u64,
+    /// The client capabilities of each `initialize`.
+    pub(crate) capabilities: Vec<Value>,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) subscribes: Vec<String>,
+    pub(crate) unsubscribes: Vec<String>,
+    pub(crate) last_event_ids: Vec<String>,
+}
+
+/// What becomes of a `ping`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Pings {
+    #[default]
+    Answer,
+    Never,
+    /// Over HTTP it is refused with this status; on a pipe never answered.
+    Status(u16),
 }
 
 /// A request that is not answered yet.
@@ -47,24 +73,71 @@ pub(crate) struct InFlight {
 }
 
 impl State {
-    /// Returns how many requests were cancelled.
-    pub(crate) fn n_cancelled(&self) -> usize {
-        self.seen.cancelled.len()
+    /// Returns a count by its name, which may be that of a list or a map that is told.
+    pub(crate) fn n(&self, name: &str) -> u64 {
+        let seen = &self.seen;
+        let n_items = match name.split_once('.') {
+            Some(("requests", method)) => return seen.methods.get(method).copied().unwrap_or(0),
+            Some(("executions", key)) => return self.executions.n(key),
+            _ => match name {
+                "cancelled" => seen.cancelled.len(),
+                "capabilities" => seen.capabilities.len(),
+                "held" => self.waiting.n_held(),
+                "in_flight" => self.in_flight.len(),
+                "last_event_ids" => seen.last_event_ids.len(),
+                "levels" => seen.levels.len(),
+                "meeting" => self.waiting.n_meeting(),
+                "subscribed" => self.subscribed().len(),
+                "subscribes" => seen.subscribes.len(),
+                "unsubscribes" => seen.unsubscribes.len(),
+                _ => return self.counts.get(name).copied().unwrap_or(0),
+            },
+        };
+        n_items as u64
+    }
+
+    /// Adds a tool and returns its name.
+    pub(crate) fn flip(&mut self) -> String {
+        self.n_extra_tools += 1;
+        format!("extra_{}", self.n_extra_tools)
     }
 
     /// Returns everything seen, as the text of an object.
     pub(crate) fn summary(&self) -> String {
-        let Seen { methods, ids, tokens, cancelled, duplicates, n_unreadable } = &self.seen;
+        let Seen { methods, ids, tokens, cancelled, duplicates, n_unreadable, .. } = &self.seen;
         let n_initialize = methods.get("initialize").copied().unwrap_or_default();
+        let mut more = self.told().to_string();
+        more.remove(0);
         format!(
-            r#"{{"methods":{},"ids":{},"tokens":{},"cancelled":{},"duplicates":{},"initializes":{n_initialize},"unreadable":{n_unreadable},"in_flight":{}}}"#,
-            serde_json::json!(methods),
+            r#"{{"methods":{},"ids":{},"tokens":{},"cancelled":{},"duplicates":{},"initializes":{n_initialize},"unreadable":{n_unreadable},"in_flight":{},{more}"#,
+            json!(methods),
             message::array(ids),
             message::array(tokens),
             message::array(cancelled),
             message::array(duplicates),
             self.in_flight.len(),
         )
+    }
+
+    /// Returns what both `seen` and `/control/log` tell.
+    pub(crate) fn told(&self) -> Value {
+        let seen = &self.seen;
+        json!({
+            "asked": self.n("asked"),
+            "capabilities": seen.capabilities,
+            "executions": self.executions.counts(),
+            "last_event_ids": seen.last_event_ids,
+            "levels": seen.levels,
+            "subscribed": self.subscribed(),
+            "subscribes": seen.subscribes,
+            "unasked": self.n("unasked"),
+            "unsubscribes": seen.unsubscribes,
+        })
+    }
+
+    /// Returns the resources that some session is subscribed to.
+    fn subscribed(&self) -> BTreeSet<&String> {
+        self.sessions.values().flat_map(|session| &session.subscribed).collect()
     }
 }
 

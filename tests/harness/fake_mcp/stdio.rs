@@ -11,6 +11,7 @@ use crate::{
     exit,
     fake::Fake,
     message::{Fault, Message, quoted},
+    session::{PIPE, Session},
     wire::{Wire, Write},
 };
 
@@ -20,6 +21,8 @@ const FINAL_YIELDS: usize = 64;
 /// Serves until the input ends.
 pub(crate) async fn serve(fake: Arc<Fake>) -> io::Result<()> {
     let (wire, writes) = Wire::new();
+    let session = Session { listener: Some(wire.clone()), ..Session::default() };
+    fake.state().sessions.insert(PIPE.to_owned(), session);
     fake.tasks.spawn(write(fake.clone(), writes));
     let mut reader = BufReader::new(tokio::io::stdin());
     let mut line = Vec::new();

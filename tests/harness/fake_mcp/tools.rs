@@ -1,8 +1,12 @@
 //! The tools: each does one thing that a test cannot get from a real server.
 
+mod notices;
 mod table;
 
-use std::process::{Command, Stdio};
+use std::{
+    collections::BTreeMap,
+    process::{Command, Stdio},
+};
 
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -11,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use crate::{
     call::Call,
     message::{self, Fault, Members, quoted},
-    state::State,
+    state::{Pings, State},
     wire::Write,
 };
 
@@ -60,12 +64,9 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
     let fake = &call.fake;
     let answer = |data: &str| Ok(Next::Answer(message::told(data)));
     match name {
-        "ask" => {
-            let method: String = arguments.required("method")?;
-            let params = arguments.raw("params").unwrap_or(default_params(&method));
-            answer(&fake.ask(&call.wire, &method, params).await)
-        }
+        "ask" => ask(call, arguments).await,
         "bytes" => Ok(Next::Answer(text(&"x".repeat(arguments.required("n")?)))),
+        "count" | "count_idempotent" | "read_only" => count(call, arguments),
         "crash_at" => {
             let message = call.message(&text("this answer is cut short"));
             Ok(Next::Last(Write::Partial { message, n_bytes: arguments.required("byte")? }))
@@ -75,10 +76,8 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             let value: Box<RawValue> = arguments.required("value")?;
             Ok(Next::Answer(message::structured(value.get(), &format!(r#"{{"value":{value}}}"#))))
         }
-        "emit" => {
-            let message: String = arguments.required("message")?;
-            let n_listeners = fake.broadcast(&message, Some(&call.wire)).await;
-            answer(&json!({ "listeners": n_listeners }).to_string())
+        "emit" | "flip_tools" | "log" | "touch" => {
+            notices::send(call, name, arguments).await.map(Next::Answer)
         }
         "env" => {
             let name: String = arguments.required("name")?;
@@ -92,16 +91,6 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             answer(&json!({ "names": names }).to_string())
         }
         "exit" => Ok(Next::Last(Write::Exit(arguments.required("code")?))),
-        "flip_tools" => {
-            let n_extra_tools = {
-                let mut state = fake.state();
-                state.n_extra_tools += 1;
-                state.n_extra_tools
-            };
-            let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-            fake.broadcast(changed, Some(&call.wire)).await;
-            answer(&json!({ "added": format!("extra_{n_extra_tools}") }).to_string())
-        }
         "grandchild" => {
             let inherits = arguments.optional("inherit")?.unwrap_or(false);
             let pid = start_grandchild(inherits)
@@ -127,6 +116,12 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             }
             answer(&json!({ "lines": n_lines }).to_string())
         }
+        "pings" => {
+            let mode: String = arguments.required("mode")?;
+            let pings = if mode == "never" { Pings::Never } else { Pings::Answer };
+            fake.state().pings = pings;
+            answer(&json!({ "mode": mode }).to_string())
+        }
         "progress" => progress(call, arguments).await,
         "raw" => Ok(Next::Answer(arguments.required("result")?)),
         "release" => {
@@ -140,12 +135,12 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             data: arguments.raw("data").map(str::to_owned),
         }),
         "seen" => {
-            let n_cancelled: usize = arguments.optional("cancelled")?.unwrap_or(0);
-            let n_meeting: usize = arguments.optional("meeting")?.unwrap_or(0);
-            wait(call, |state| {
-                state.n_cancelled() >= n_cancelled && state.waiting.n_meeting() >= n_meeting
-            })
-            .await;
+            let mut counts: BTreeMap<String, u64> =
+                arguments.optional("counts")?.unwrap_or_default();
+            for name in ["cancelled", "meeting"] {
+                counts.insert(name.to_owned(), arguments.optional(name)?.unwrap_or(0));
+            }
+            wait(call, |state| counts.iter().all(|(name, least)| state.n(name) >= *least)).await;
             answer(&fake.state().summary())
         }
         "stderr" => {
@@ -193,6 +188,40 @@ async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
         }
     }
     Ok(Next::Answer(message::told(&json!({ "steps": n_steps, "n": n }).to_string())))
+}
+
+/// Asks the client on the stream of the call or on the one where the session listens.
+async fn ask(call: &Call, arguments: &Members) -> Result<Next, Fault> {
+    let method: String = arguments.required("method")?;
+    let params = arguments.raw("params").unwrap_or(default_params(&method));
+    let is_on_get = arguments.optional::<String>("on")?.is_some_and(|on| on == "get");
+    let wire = if is_on_get {
+        let state = call.fake.state();
+        let session = state.sessions.get(call.session_id());
+        let listener = session.and_then(|session| session.listener.clone());
+        listener.ok_or_else(|| Fault::new(-32603, "the session has no GET stream"))?
+    } else {
+        call.wire.clone()
+    };
+    tokio::select! {
+        answer = call.fake.ask(&wire, &method, params) => Ok(Next::Answer(message::told(&answer))),
+        () = call.cancelled.cancelled() => Ok(Next::Answer(message::told("null"))),
+    }
+}
+
+/// Counts an execution, and only then goes on.
+fn count(call: &Call, arguments: &Members) -> Result<Next, Fault> {
+    let key: String = arguments.required("key")?;
+    let then: Option<String> = arguments.optional("then")?;
+    let n = (call.fake.state().executions.add(&key))
+        .map_err(|error| Fault::new(-32603, format!("append to the state: {error}")))?;
+    call.fake.changed();
+    Ok(match then.as_deref() {
+        Some("hold") => Next::Hold(key),
+        Some("exit") => Next::Last(Write::Exit(1)),
+        Some("exit_first") if n == 1 => Next::Last(Write::Exit(1)),
+        _ => Next::Answer(message::told(&json!({ "key": key, "n": n }).to_string())),
+    })
 }
 
 /// Waits until the state is as wanted or the call is cancelled.

@@ -4,12 +4,21 @@ use serde_json::{Value, json};
 
 use crate::fake::Fake;
 
+/// The hints of the tools that have any.
+const HINTS: &[(&str, &str)] = &[
+    ("count_idempotent", r#"{"idempotentHint":true,"readOnlyHint":false}"#),
+    ("read_only", r#"{"readOnlyHint":true}"#),
+];
+
+/// The arguments of `count` and its like.
+const COUNT: &str = r#"{"key":{"type":"string"},"then":{"type":"string","enum":["answer","hold","exit","exit_first"],"description":"What comes after it is counted; `exit_first` answers when the key was executed before."}}"#;
+
 /// Name, description, properties and required arguments of every tool.
 const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     (
         "ask",
-        "Sends a request to the client and returns its answer.",
-        r#"{"method":{"type":"string"},"params":{}}"#,
+        "Sends a request to the client and returns its whole answer.",
+        r#"{"method":{"type":"string"},"params":{},"on":{"type":"string","enum":["post","get"]}}"#,
         &["method"],
     ),
     ("bytes", "Returns a text of n bytes.", r#"{"n":{"type":"integer"}}"#, &["n"]),
@@ -19,6 +28,8 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
         r#"{"byte":{"type":"integer"}}"#,
         &["byte"],
     ),
+    ("count", "Counts an execution of a key, then answers with the count.", COUNT, &["key"]),
+    ("count_idempotent", "As `count`, but may be repeated.", COUNT, &["key"]),
     ("duplicate", "Answers twice.", "{}", &[]),
     ("echo", "Returns `value`, byte for byte.", r#"{"value":{}}"#, &["value"]),
     (
@@ -51,6 +62,12 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     ),
     ("late", "Answers only after it has been cancelled.", r#"{"key":{"type":"string"}}"#, &["key"]),
     (
+        "log",
+        "Sends a log message on the stream of the call or else to whoever listens.",
+        r#"{"level":{"type":"string"},"data":{},"related":{"type":"boolean"}}"#,
+        &["level", "data"],
+    ),
+    (
         "meet",
         "Answers when n calls have met: all of them, the last to arrive first.",
         r#"{"n":{"type":"integer"},"value":{}}"#,
@@ -61,6 +78,12 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
         "Writes lines that are no JSON on standard output, then answers.",
         r#"{"lines":{"type":"integer"}}"#,
         &["lines"],
+    ),
+    (
+        "pings",
+        "Lets `ping` be answered, or never from now on.",
+        r#"{"mode":{"type":"string","enum":["answer","never"]}}"#,
+        &["mode"],
     ),
     (
         "progress",
@@ -74,6 +97,7 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
         r#"{"result":{"type":"string"}}"#,
         &["result"],
     ),
+    ("read_only", "As `count`, but says that it changes nothing.", COUNT, &["key"]),
     ("release", "Answers all calls held under a key.", r#"{"key":{"type":"string"}}"#, &["key"]),
     (
         "rpc_error",
@@ -83,8 +107,8 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     ),
     (
         "seen",
-        "Returns what arrived, once at least so many were cancelled or have met.",
-        r#"{"cancelled":{"type":"integer"},"meeting":{"type":"integer"}}"#,
+        "Returns what arrived, once each count is at least as high.",
+        r#"{"cancelled":{"type":"integer"},"meeting":{"type":"integer"},"counts":{"type":"object","description":"As in `/control/log`: `requests.ping`, `levels`, `executions.KEY` …"}}"#,
         &[],
     ),
     (
@@ -94,6 +118,12 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
         &["lines"],
     ),
     ("tool_error", "Answers with isError.", "{}", &[]),
+    (
+        "touch",
+        "Tells the sessions that are subscribed to a resource that it was updated.",
+        r#"{"uri":{"type":"string"}}"#,
+        &["uri"],
+    ),
     ("whoami", "Returns process id, number of tool calls and session.", "{}", &[]),
 ];
 
@@ -115,7 +145,11 @@ pub(crate) fn list(fake: &Fake) -> Vec<Value> {
     let mut tools: Vec<Value> = TOOLS
         .iter()
         .map(|(name, description, properties, required)| {
-            describe(name, description, properties, required)
+            let mut tool = describe(name, description, properties, required);
+            if let Some((_, hints)) = HINTS.iter().find(|(hinted, _)| hinted == name) {
+                tool["annotations"] = serde_json::from_str(hints).expect("the table holds JSON");
+            }
+            tool
         })
         .collect();
     for number in 1..=fake.state().n_extra_tools {
