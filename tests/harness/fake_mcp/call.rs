@@ -53,5 +53,6 @@ impl Drop for Call {
         let finished = self.fake.state().in_flight.remove(&self.number);
         // Dropped after the lock is released, like every other wire.
         drop(finished);
+        self.fake.changed();
     }
 }

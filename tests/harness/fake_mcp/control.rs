@@ -1,12 +1,16 @@
-//! The control routes of the HTTP transport, for the test and for nobody else.
+//! The control routes of the HTTP transports, for the test and for nobody else.
 //!
 //! | route | effect |
 //! |---|---|
 //! | `GET /control/log?NAME=N&…` | what happened, once each named count is at least N |
 //! | `POST /control/forget` | drops all sessions, as a restart does |
+//! | `POST /control/cut` | breaks all GET streams; they can be opened again once this answers |
+//! | `POST /control/cut_posts` | breaks the answers of all POSTs; the calls go on |
+//! | `POST /control/drain` | as SIGTERM: accepts no more, finishes what is in flight, exits |
 //! | `POST /control/flip` | adds a tool and tells nobody |
 //! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
 //! | `POST /control/hang?n=1` | the next n POSTs wait for `/control/resume` |
+//! | `POST /control/release?key=K` | answers the calls that are held under that key |
 //! | `POST /control/resume` | lets them go on |
 //! | `POST /control/pings?mode=answer` | `ping` is answered, `never`, or with `status&code=503` |
 //! | `POST /control/push` | writes the body to all GET streams, verbatim |
@@ -22,8 +26,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::{
+    answer::{self, Answer, not_allowed},
     fake::Fake,
-    http::{Answer, Server, json_answer, not_allowed},
+    server::Server,
     state::Pings,
 };
 
@@ -44,7 +49,7 @@ struct Orders {
 
 impl Control {
     /// Remembers the headers of a POST.
-    pub(crate) fn note_post(&self, headers: &HeaderMap) {
+    fn note_post(&self, headers: &HeaderMap) {
         self.orders().last_headers = headers
             .iter()
             .map(|(name, value)| {
@@ -54,14 +59,14 @@ impl Control {
     }
 
     /// Returns the status that was ordered for this POST.
-    pub(crate) fn take_status(&self) -> Option<StatusCode> {
+    fn take_status(&self) -> Option<StatusCode> {
         let mut orders = self.orders();
         orders.n_status = orders.n_status.checked_sub(1)?;
         orders.status
     }
 
     /// Waits if this POST was ordered to hang.
-    pub(crate) async fn hang(&self, fake: &Fake) {
+    async fn hang(&self, fake: &Fake) {
         let resumed = {
             let mut orders = self.orders();
             let Some(n_left) = orders.n_hang.checked_sub(1) else { return };
@@ -95,6 +100,12 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             }
             json!({ "forgotten": sessions.len() })
         }
+        (true, "cut") => json!({ "cut": fake.cut(true).await }),
+        (true, "cut_posts") => json!({ "cut": fake.cut(false).await }),
+        (true, "drain") => {
+            server.draining.cancel();
+            json!({})
+        }
         (true, "flip") => json!({ "added": fake.state().flip() }),
         (true, "pings") => pings(fake, request.uri().query().unwrap_or_default()),
         (true, "status") => {
@@ -110,6 +121,11 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             control.orders().n_hang = n_posts;
             json!({ "n": n_posts })
         }
+        (true, "release") => {
+            let query = request.uri().query().unwrap_or_default();
+            let key = query.strip_prefix("key=").unwrap_or_default();
+            json!({ "released": fake.release(key).await })
+        }
         (true, "resume") => {
             control.orders().n_hang = 0;
             control.resumed.notify_waiters();
@@ -121,9 +137,9 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             let n_streams = fake.broadcast(&String::from_utf8_lossy(&body), None).await;
             json!({ "streams": n_streams })
         }
-        _ => return not_allowed(),
+        _ => return not_allowed("GET, POST"),
     };
-    json_answer(StatusCode::OK, told)
+    answer::json(StatusCode::OK, &told)
 }
 
 /// Decides what becomes of each `ping` from now on.
@@ -138,12 +154,24 @@ fn pings(fake: &Fake, query: &str) -> Value {
     json!({ "mode": mode })
 }
 
+impl Server {
+    /// Counts a POST and does to it what the test has ordered; returns the answer if that is one.
+    pub(crate) async fn spoil_post(&self, headers: &HeaderMap) -> Option<Answer> {
+        self.control.note_post(headers);
+        self.fake.count("posts");
+        if let Some(status) = self.control.take_status() {
+            return Some(answer::json(status, &json!({ "error": "status set by the test" })));
+        }
+        self.control.hang(&self.fake).await;
+        None
+    }
+}
+
 /// Returns everything that happened.
 fn log(server: &Server) -> Value {
     let last_headers = server.control.orders().last_headers.clone();
     let state = server.fake.state();
     let sessions: Vec<&String> = state.sessions.keys().collect();
-    let n_streams = state.sessions.values().filter(|session| session.listener.is_some()).count();
     let count = |name: &str| state.n(name);
     let mut told = state.told();
     let more = json!({
@@ -155,7 +183,10 @@ fn log(server: &Server) -> Value {
         "gets": count("gets"),
         "streams": count("streams"),
         "streams_ended": count("streams_ended"),
-        "streams_open": n_streams,
+        "streams_open": count("streams_open"),
+        "posts_open": count("posts_open"),
+        "connections": count("connections"),
+        "resumes": count("resumes"),
         "posts": count("posts"),
         "hung": count("hung"),
         "calls": count("calls"),

@@ -15,6 +15,7 @@ use crate::{
     message::{self, Message},
     methods,
     options::Options,
+    session::Session,
     state::{InFlight, Pings, State},
     wire::{Wire, Write},
 };
@@ -64,6 +65,20 @@ impl Fake {
     /// Locks the state. Never held across an await.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a session and returns its id.
+    pub(crate) fn mint(&self, session: Session) -> String {
+        let id = uuid::Uuid::new_v4().to_string();
+        self.state().sessions.insert(id.clone(), session);
+        self.count("sessions_minted");
+        id
+    }
+
+    /// Counts a message that is not to be received.
+    pub(crate) fn note(&self, method: &str) {
+        self.state().seen.note(method);
+        self.changed();
     }
 
     /// Wakes those who wait for a change.

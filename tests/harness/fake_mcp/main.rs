@@ -1,17 +1,20 @@
 //! A scriptable MCP server for tests: it does what a real one cannot be made to do at will.
 //!
-//! `fake_mcp stdio` speaks on standard input and output, `fake_mcp http` on a port of its own
-//! and prints `{"listening":"http://127.0.0.1:PORT/mcp"}`. Its tools (see [`tools`]) hold,
-//! reorder, repeat, garble and drop answers on command; its options spoil the start and the
-//! end of the process.
+//! `fake_mcp stdio` speaks on standard input and output, `fake_mcp http` and `fake_mcp sse` on a
+//! port of their own; they print `{"listening":"http://127.0.0.1:PORT/mcp","control":"http://…"}`.
+//! Its tools (see [`tools`]) hold, reorder, repeat, garble and drop answers on command; its
+//! options spoil the start and the end of the process; control routes (see [`control`]) break
+//! what is on the network.
 //!
 //! Deliberately independent of the library under test: own JSON-RPC, own SSE. Everything runs
 //! on one thread, so that requests are started in the order in which they arrived and an exit
 //! happens after the bytes before it were written. Nothing here sleeps to get an order right,
 //! and a test need not either: `held`, `seen` and `/control/log` can wait for a count.
 
+mod answer;
 mod body;
 mod call;
+mod carrier;
 mod control;
 mod executions;
 mod fake;
@@ -19,9 +22,12 @@ mod http;
 mod message;
 mod methods;
 mod options;
+mod server;
 mod session;
+mod sse;
 mod state;
 mod stdio;
+mod stream;
 mod tools;
 mod waiting;
 mod wire;
@@ -36,7 +42,8 @@ use tokio::{
 
 use crate::{
     fake::Fake,
-    options::{HttpOptions, Options},
+    options::{HttpOptions, Options, PortOptions, SseOptions},
+    server::Transport,
 };
 
 /// A scriptable MCP server for tests.
@@ -60,24 +67,38 @@ enum Mode {
         options: Options,
         #[command(flatten)]
         http: HttpOptions,
+        #[command(flatten)]
+        port: PortOptions,
+    },
+    /// Serve HTTP+SSE of protocol 2024-11-05 on 127.0.0.1.
+    Sse {
+        #[command(flatten)]
+        options: Options,
+        #[command(flatten)]
+        sse: SseOptions,
+        #[command(flatten)]
+        port: PortOptions,
     },
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::io::Result<()> {
-    let (options, http) = match Arguments::parse().mode {
+    let (options, network) = match Arguments::parse().mode {
         Mode::Stdio { options } => (options, None),
-        Mode::Http { options, http } => (options, Some(http)),
+        Mode::Http { options, http, port } => (options, Some((Transport::Http(http), port))),
+        Mode::Sse { options, sse, port } => (options, Some((Transport::Sse(sse), port))),
     };
-    let fake = Fake::new(options.clone(), http.as_ref().is_some_and(|http| !http.end_cancelled))?;
+    let keeps_cancelled =
+        matches!(&network, Some((Transport::Http(http), _)) if !http.end_cancelled);
+    let fake = Fake::new(options.clone(), keeps_cancelled)?;
     fake.log("start", "");
     if options.ignore_term {
         ignore_signals(&fake)?;
     }
     spoil_start(&fake, &options).await?;
-    match http {
+    match network {
         None => stdio::serve(fake).await,
-        Some(http) => http::serve(fake, http).await,
+        Some((transport, port)) => server::serve(fake, transport, port).await,
     }
 }
 

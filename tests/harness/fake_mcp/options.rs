@@ -57,22 +57,44 @@ pub(crate) struct Options {
     pub(crate) drop_duplicate_ids: bool,
 }
 
-/// What only the HTTP transport understands.
+/// What all transports over a network understand.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct HttpOptions {
+pub(crate) struct PortOptions {
     /// Listen on this port, for example to come back on it; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
+    /// Take the port at once, but refuse connections until FILE exists.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) listen_after: Option<PathBuf>,
+    /// Refuse requests without this header with 401.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) require_header: Option<String>,
+}
+
+/// What only Streamable HTTP understands.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HttpOptions {
     /// Answer with plain JSON instead of an event stream.
     #[arg(long)]
     pub(crate) json: bool,
     /// Refuse the GET stream with 405.
     #[arg(long)]
     pub(crate) no_get: bool,
-    /// Refuse requests without this header with 401.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) require_header: Option<String>,
     /// End the answer stream of a cancelled request; the TypeScript SDK never does.
     #[arg(long)]
     pub(crate) end_cancelled: bool,
+    /// Number all events and keep them, so that a GET with `Last-Event-ID` resumes a stream.
+    #[arg(long)]
+    pub(crate) event_ids: bool,
+    /// With event ids, tell clients to reconnect after MS milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    pub(crate) retry: u64,
+}
+
+/// What only HTTP+SSE understands.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SseOptions {
+    /// Put this in front of the path of the endpoint, for example `http://127.0.0.1:1`.
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) endpoint_origin: Option<String>,
 }

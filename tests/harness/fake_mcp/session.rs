@@ -1,14 +1,19 @@
 //! What is kept for one client: its streams, its log level and its subscriptions.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::Call,
+    carrier::GET_STREAM,
     fake::Fake,
     message::{Fault, Members},
+    stream::Stream,
     wire::{Wire, Write},
 };
 
@@ -23,8 +28,11 @@ pub(crate) struct Session {
     /// Where everything goes that belongs to no request: the GET stream, while there is one.
     pub(crate) listener: Option<Wire>,
     /// Log messages below it are not sent.
-    pub(crate) level: Level,
+    level: Level,
     pub(crate) subscribed: BTreeSet<String>,
+    /// The streams that can be resumed, by their names.
+    pub(crate) streams: BTreeMap<String, Arc<Stream>>,
+    n_posts: u64,
 }
 
 /// How grave a log message is.
@@ -43,6 +51,36 @@ pub(crate) enum Level {
 }
 
 impl Session {
+    /// Returns a session whose streams can be resumed; what it listens to is kept from the start.
+    pub(crate) fn resumable() -> Self {
+        let mut session = Self::default();
+        session.listener = Some(session.keep(GET_STREAM));
+        session
+    }
+
+    /// Returns a session whose messages all go to one stream.
+    pub(crate) fn listening(wire: Wire) -> Self {
+        Self { listener: Some(wire), ..Self::default() }
+    }
+
+    /// Returns the wire of a new stream that can be resumed.
+    pub(crate) fn keep(&mut self, name: &str) -> Wire {
+        let (stream, feed) = Stream::new(name);
+        self.streams.insert(name.to_owned(), stream);
+        Wire::Kept(Arc::new(feed))
+    }
+
+    /// Returns a name for the stream of one more POST.
+    pub(crate) fn next_post(&mut self) -> String {
+        self.n_posts += 1;
+        format!("p{}", self.n_posts)
+    }
+
+    /// Forgets the listener, unless what it gets is kept.
+    pub(crate) fn stop_listening(&mut self) {
+        self.listener = self.listener.take().filter(|wire| matches!(wire, Wire::Kept(_)));
+    }
+
     /// Tells whether the client wants log messages of this level.
     pub(crate) fn wants(&self, level: Level) -> bool {
         self.level <= level

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use serde_json::{Value, json};
 
 use crate::{
+    carrier::Carrier,
     executions::Executions,
     message,
     session::{Level, Session},
@@ -22,6 +23,9 @@ pub(crate) struct State {
     /// Named counters, for `/control/log`.
     pub(crate) counts: BTreeMap<&'static str, u64>,
     pub(crate) sessions: BTreeMap<String, Session>,
+    /// The bodies that are open.
+    pub(crate) carriers: BTreeMap<u64, Carrier>,
+    pub(crate) n_carriers: u64,
     pub(crate) executions: Executions,
     pub(crate) pings: Pings,
     /// How many tools `flip_tools` has added.
@@ -87,6 +91,8 @@ impl State {
                 "last_event_ids" => seen.last_event_ids.len(),
                 "levels" => seen.levels.len(),
                 "meeting" => self.waiting.n_meeting(),
+                "posts_open" => self.n_open(false),
+                "streams_open" => self.n_open(true),
                 "subscribed" => self.subscribed().len(),
                 "subscribes" => seen.subscribes.len(),
                 "unsubscribes" => seen.unsubscribes.len(),
