@@ -3,17 +3,21 @@
 //! | route | effect |
 //! |---|---|
 //! | `GET /control/log?NAME=N&…` | what happened, once each named count is at least N |
-//! | `POST /control/forget` | drops all sessions, as a restart does |
 //! | `POST /control/cut` | breaks all GET streams; they can be opened again once this answers |
 //! | `POST /control/cut_posts` | breaks the answers of all POSTs; the calls go on |
 //! | `POST /control/drain` | as SIGTERM: accepts no more, finishes what is in flight, exits |
 //! | `POST /control/flip` | adds a tool and tells nobody |
-//! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
+//! | `POST /control/forget` | drops all sessions, as a restart does |
 //! | `POST /control/hang?n=1` | the next n POSTs wait for `/control/resume` |
+//! | `POST /control/pings?mode=never` | so is every `ping` answered; or `answer`, `status&code=503` |
+//! | `POST /control/push` | writes the body to all GET streams, or keeps it for them, verbatim |
 //! | `POST /control/release?key=K` | answers the calls that are held under that key |
-//! | `POST /control/resume` | lets them go on |
-//! | `POST /control/pings?mode=answer` | `ping` is answered, `never`, or with `status&code=503` |
-//! | `POST /control/push` | writes the body to all GET streams, verbatim |
+//! | `POST /control/resume` | lets POSTs that hang go on |
+//! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
+//!
+//! The names of counts are the members of the log with a number or a list, `requests.METHOD` and
+//! `executions.KEY`. All routes are there on a port of their own too, which neither waits for
+//! `--listen-after` nor ends with a drain.
 
 use std::{
     collections::BTreeMap,

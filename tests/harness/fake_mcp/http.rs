@@ -36,6 +36,9 @@ const VERSION: &str = "mcp-protocol-version";
 /// The protocol versions that a request may name.
 const VERSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
 
+/// The media type of answers that nobody thought of.
+const HTML: &str = "text/html; charset=utf-8";
+
 /// The methods of the endpoint besides GET.
 const ALLOWED: &str = "POST, DELETE";
 
@@ -226,9 +229,9 @@ impl Server {
             return fault(StatusCode::NOT_ACCEPTABLE, -32000, message);
         }
         let id = header(headers, SESSION).to_owned();
+        let not_found = || whole(StatusCode::NOT_FOUND, HTML, "Session not found".to_owned());
         if !self.fake.state().sessions.contains_key(&id) {
-            let text = "Session not found".to_owned();
-            return whole(StatusCode::NOT_FOUND, "text/html; charset=utf-8", text);
+            return not_found();
         }
         let last_event = last_event.filter(|_| options.event_ids);
         let (name, after) = match last_event.map(stream::split) {
@@ -240,17 +243,9 @@ impl Server {
             let message = "Conflict: Only one SSE stream is allowed per session";
             return fault(StatusCode::CONFLICT, -32000, message);
         };
-        let writes = {
-            let mut state = self.fake.state();
-            let session = state.sessions.entry(id.clone()).or_default();
-            if let Some(stream) = session.streams.get(name) {
-                Writes::Kept(stream.read(after))
-            } else {
-                let (wire, writes) = Wire::new();
-                session.listener = Some(wire);
-                Writes::Queue(writes)
-            }
-        };
+        let writes =
+            self.fake.state().sessions.get_mut(&id).map(|session| session.listen(name, after));
+        let Some(writes) = writes else { return not_found() };
         if after.is_some() {
             self.fake.count("resumes");
         }

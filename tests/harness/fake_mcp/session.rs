@@ -14,7 +14,7 @@ use crate::{
     fake::Fake,
     message::{Fault, Members},
     stream::Stream,
-    wire::{Wire, Write},
+    wire::{Wire, Write, Writes},
 };
 
 /// The id of the one session of standard input and output.
@@ -74,6 +74,16 @@ impl Session {
     pub(crate) fn next_post(&mut self) -> String {
         self.n_posts += 1;
         format!("p{}", self.n_posts)
+    }
+
+    /// Starts to listen: to a stream that is kept, after an event of it, or else to a new one.
+    pub(crate) fn listen(&mut self, name: &str, after: Option<u64>) -> Writes {
+        if let Some(stream) = self.streams.get(name) {
+            return Writes::Kept(stream.read(after));
+        }
+        let (wire, writes) = Wire::new();
+        self.listener = Some(wire);
+        Writes::Queue(writes)
     }
 
     /// Forgets the listener, unless what it gets is kept.

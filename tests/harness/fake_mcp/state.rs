@@ -92,6 +92,7 @@ impl State {
                 "levels" => seen.levels.len(),
                 "meeting" => self.waiting.n_meeting(),
                 "posts_open" => self.n_open(false),
+                "sessions" => self.sessions.len(),
                 "streams_open" => self.n_open(true),
                 "subscribed" => self.subscribed().len(),
                 "subscribes" => seen.subscribes.len(),
