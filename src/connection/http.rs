@@ -27,7 +27,7 @@ use crate::{
         Message, Shape,
         jsonrpc::Part,
         mcp::{Profile, SESSION_HEADER, VERSION_HEADER},
-        sse::Events,
+        sse::{Events, Item},
     },
     report::chain,
 };
@@ -226,21 +226,26 @@ impl Link {
             };
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| Failure::BrokenOff(chain(&error).into()))?;
-            let Some(chunk) = frame.data_ref() else { continue };
+            let Ok(chunk) = frame.into_data() else { continue };
             events.push(chunk);
-            loop {
-                match events.next_event() {
-                    Ok(Some(event)) if event.is_empty() => {}
-                    Ok(Some(event)) => {
-                        let length = event.len();
-                        match Message::parse(event) {
+            while let Some(item) = events.next_item() {
+                match item {
+                    Item::Event(event) if event.data.is_empty() || !event.is_message() => {}
+                    Item::Event(event) => {
+                        let length = event.data.len();
+                        match Message::parse(event.data) {
                             Ok(message) => connection.receive(message, Some(id)),
                             Err(error) => connection.noise(&error.to_string(), length),
                         }
                     }
-                    Ok(None) => break,
-                    Err(error) => return Err(Failure::Oversized { length: error.length_max }),
+                    Item::Oversized(found) => {
+                        return Err(Failure::Oversized { length: found.length });
+                    }
                 }
+            }
+            // Known before its end has come, which may be never.
+            if let Some(length) = events.skipped() {
+                return Err(Failure::Oversized { length });
             }
         }
         if connection.is_waiting(id) {
