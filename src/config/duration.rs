@@ -18,6 +18,43 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duratio
     deserializer.deserialize_str(DurationVisitor)
 }
 
+/// Reads a duration where the key may be left out.
+///
+/// # Errors
+///
+/// As [`deserialize`].
+pub fn deserialize_some<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    deserialize(deserializer).map(Some)
+}
+
+/// Reads a duration where the key may be left out and `"0s"` means never.
+///
+/// # Errors
+///
+/// As [`deserialize`].
+pub fn deserialize_or_off<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<Duration>>, D::Error> {
+    struct OrOff;
+    impl de::Visitor<'_> for OrOff {
+        type Value = Option<Duration>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a duration such as \"20s\", or \"0s\" for never")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            match text {
+                "0s" => Ok(None),
+                _ => parse(text).map(Some).map_err(E::custom),
+            }
+        }
+    }
+    deserializer.deserialize_str(OrOff).map(Some)
+}
+
 struct DurationVisitor;
 
 impl de::Visitor<'_> for DurationVisitor {

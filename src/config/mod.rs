@@ -19,7 +19,7 @@ mod wording;
 
 pub use diagnostic::Diagnostic;
 pub use secret::Secret;
-pub use server::{Server, Start, Transport};
+pub use server::{Health, Server, Start, Transport};
 
 use crate::name::ServerName;
 

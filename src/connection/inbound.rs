@@ -14,6 +14,7 @@ impl Connection {
     /// Takes one message from the server. `via` is the request whose stream it came on, where the
     /// transport has such streams.
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
+        self.counters.heard.now();
         match message.shape() {
             Shape::Response => {
                 let id = message.integer(Part::Id);

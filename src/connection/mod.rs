@@ -40,11 +40,14 @@ use crate::{
 mod call;
 mod dial;
 mod failure;
+mod health;
 mod http;
 mod inbound;
+mod keepalive;
 mod mux;
 mod stdio;
 mod traffic;
+mod warm_up;
 
 pub use call::{Call, Event};
 pub use dial::{DialError, Dialer};
@@ -52,6 +55,7 @@ pub use failure::Failure;
 use mux::Mux;
 pub use traffic::Traffic;
 use traffic::{Counters, ListRevisions};
+use warm_up::WarmUp;
 
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +88,7 @@ pub struct Connection {
     longest_ms: AtomicU64,
     lists: ListRevisions,
     counters: Counters,
+    warm_up: WarmUp,
 }
 
 #[derive(Debug)]
@@ -127,6 +132,7 @@ impl Connection {
             longest_ms: AtomicU64::new(0),
             lists: ListRevisions::default(),
             counters: Counters::default(),
+            warm_up: WarmUp::default(),
         }
     }
 

@@ -58,6 +58,8 @@ struct SlotState {
     is_closing: bool,
     /// How long to wait before the next dial that nobody asked for.
     backoff: Option<Backoff>,
+    /// Since when there has been no connection although one was wanted, or had been there.
+    down_since: Option<Instant>,
 }
 
 /// Why a slot has no connection to offer.
@@ -154,12 +156,16 @@ impl Slot {
         let generation = self.generation() + 1;
         tracing::debug!(mcp_server = %self.name, generation, "dialling");
         let closing = self.closing.child_token();
-        let dialled = self.dialer.dial(&self.name, &self.declared, generation, closing).await;
+        let down_since = *self.state().down_since.get_or_insert_with(Instant::now);
+        let patience_ends = down_since + defaults::CONNECT_PATIENCE;
+        let dialled =
+            self.dialer.dial(&self.name, &self.declared, generation, closing, patience_ends).await;
         let mut state = self.state();
         match dialled {
             Ok(connection) => {
                 self.generation.store(generation, Ordering::Relaxed);
                 state.has_failed = false;
+                state.down_since = None;
                 self.live.store(Some(Arc::clone(&connection)));
                 let version = connection.profile().map(|profile| profile.protocol_version.as_str());
                 tracing::info!(
@@ -192,23 +198,40 @@ impl Slot {
         if since.elapsed() >= defaults::STABLE_AFTER {
             self.state().backoff = None;
         }
+        // A child must be gone before there is another one; an upstream's last session may drain
+        // while there is a new one.
+        let is_child = connection.pid().is_some();
+        if !is_child {
+            self.lost(&connection);
+        }
         // What still runs may finish, for as long as a request may take; then the link goes.
         connection.drain_and_close(connection.longest()).await;
         connection.down().await;
+        if is_child {
+            self.lost(&connection);
+        }
+        let _unchanged_meanwhile = self.state();
+        if self.is_current(&connection) {
+            self.live.store(None);
+        }
+    }
+
+    /// Takes note that `connection` takes no more requests, unless there is another one already.
+    fn lost(self: &Arc<Self>, connection: &Connection) {
         let mut state = self.state();
         if let Some(reason) = connection.reason() {
             state.last_error = Some(reason.to_string());
         }
-        let is_current = self
-            .live
-            .load()
-            .as_ref()
-            .is_some_and(|live| live.generation() == connection.generation());
-        if is_current {
-            self.live.store(None);
+        if self.is_current(connection) {
             state.has_failed = true;
+            state.down_since.get_or_insert_with(Instant::now);
             self.redial_later(&mut state);
         }
+    }
+
+    fn is_current(&self, connection: &Connection) -> bool {
+        let live = self.live.load();
+        live.as_ref().is_some_and(|live| live.generation() == connection.generation())
     }
 
     /// Has a server that is to be there always dialled again in the background.
@@ -272,7 +295,8 @@ impl Slot {
                 None if state.has_failed => State::Failed,
                 None => State::Idle,
             },
-            transport: self.declared.transport.name(),
+            transport: live
+                .map_or_else(|| self.declared.transport.name(), |found| found.transport()),
             generation: self.generation(),
             pid: live.and_then(|connection| connection.pid()),
             protocol_version: live
