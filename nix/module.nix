@@ -81,6 +81,20 @@ let
         description = "HTTP headers for `url`; values as in `env`.";
       };
 
+      health = mkOption {
+        type = types.attrsOf types.str;
+        default = { };
+        example = {
+          interval = "1m";
+          timeout = "5s";
+        };
+        description = ''
+          How the endpoint at `url` is watched: `interval` is how long it may be
+          silent before it is pinged, `"0s"` for never, and `timeout` how long it
+          may take to answer.
+        '';
+      };
+
       start = mkOption {
         type = types.enum [
           "lazy"

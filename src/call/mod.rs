@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use crate::{
     config::defaults,
-    connection::{Call, Event, Failure, Limits, Owner},
+    connection::{Call, Connection, Event, Failure, Limits, Owner},
     pool::{Lease, Slot},
-    protocol::{Message, jsonrpc::Part},
+    protocol::{Message, jsonrpc::Part, mcp::method},
     report::chain,
 };
 
@@ -29,6 +29,8 @@ pub struct Exchange {
     ends: Instant,
     stage: Stage,
     replays_left: u32,
+    /// Something came before the answer, so that the client would see it twice.
+    has_begun: bool,
 }
 
 enum Stage {
@@ -42,7 +44,7 @@ enum Stage {
 struct Sent {
     // Before the lease: what is given back has nothing of ours running on it.
     call: Call,
-    _lease: Lease,
+    lease: Lease,
 }
 
 impl Exchange {
@@ -54,7 +56,8 @@ impl Exchange {
         let owner = owner.cloned();
         let sending = send(Arc::clone(&slot), owner.clone(), request.clone(), limits, ends);
         let stage = Stage::Sending(Box::pin(sending));
-        Self { slot, owner, request, limits, ends, stage, replays_left: defaults::REPLAYS }
+        let replays_left = defaults::REPLAYS;
+        Self { slot, owner, request, limits, ends, stage, replays_left, has_begun: false }
     }
 
     /// Returns what comes next, as [`Call::next`] does.
@@ -68,21 +71,34 @@ impl Exchange {
     /// Safe: the next call goes on.
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
-            let error = match &mut self.stage {
+            let (error, is_replayable) = match &mut self.stage {
                 Stage::Sending(sending) => match sending.await {
                     Ok(sent) => {
                         self.stage = Stage::Sent(Box::new(sent));
                         continue;
                     }
-                    Err(error) => error,
+                    Err(error) => {
+                        let is_replayable = error.is_replayable();
+                        (error, is_replayable)
+                    }
                 },
                 Stage::Sent(sent) => match sent.call.next().await {
-                    Ok(event) => return Ok(event),
-                    Err(source) => CallError::Failed { server: self.slot.name().clone(), source },
+                    Ok(event) => {
+                        self.has_begun = true;
+                        return Ok(event);
+                    }
+                    Err(source) => {
+                        let may_be_repeated = source.is_interruption()
+                            && !self.has_begun
+                            && is_repeatable(&self.request, &sent.lease.connection);
+                        let is_replayable = source.is_replayable() || may_be_repeated;
+                        let server = self.slot.name().clone();
+                        (CallError::Failed { server, source }, is_replayable)
+                    }
                 },
                 Stage::Cancelled => return std::future::pending().await,
             };
-            if self.replays_left == 0 || !error.is_replayable() {
+            if self.replays_left == 0 || !is_replayable {
                 return Err(error);
             }
             self.replays_left -= 1;
@@ -141,6 +157,17 @@ impl Exchange {
     }
 }
 
+/// Tells whether a request that may have been executed can be sent again: it only reads, or its tool
+/// says that calling it twice does no more than calling it once. Source: design ruling 9.
+fn is_repeatable(request: &Message, connection: &Connection) -> bool {
+    match request.method().unwrap_or_default() {
+        method::TOOLS_CALL => {
+            request.string(Part::Name).is_some_and(|tool| connection.is_repeatable(&tool))
+        }
+        asked => method::READING.contains(&asked),
+    }
+}
+
 /// Returns a connection for a request of `owner`, dialling first where that is needed, within
 /// `patience`; the dial goes on for whoever asks next.
 ///
@@ -182,5 +209,5 @@ async fn send(
     let called = lease.connection.call(&request, Limits { total, ..limits }).await;
     let call =
         called.map_err(|source| CallError::Failed { server: slot.name().clone(), source })?;
-    Ok(Sent { call, _lease: lease })
+    Ok(Sent { call, lease })
 }

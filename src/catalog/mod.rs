@@ -98,6 +98,9 @@ impl Catalog {
             };
             let listed = tokio::time::timeout(patience, read).await;
             entry.is_late.store(listed.is_err(), Ordering::Relaxed);
+            if !matches!(listed, Ok(Ok(_))) && slot.live(owner).is_none() {
+                slot.missed();
+            }
             match listed {
                 Ok(Ok(listing)) => Some((slot.name().clone(), listing)),
                 Ok(Err(error)) => {
@@ -258,6 +261,10 @@ impl Entry {
             revision,
             listing: Arc::clone(&listing),
         });
+        // Who did not wait for it has another list.
+        if self.is_late.swap(false, Ordering::Relaxed) {
+            connection.tell_changed();
+        }
         Ok(listing)
     }
 

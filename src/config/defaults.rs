@@ -32,9 +32,58 @@ pub const PREWARM_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a TCP connection to an upstream may take to be made. Ours.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long an upstream that is not there is waited for before requests for it fail, counted from
+/// the beginning of its absence: a restart costs patience and no error. Ours: longer than a
+/// server takes to start again, shorter than any client waits.
+pub const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The first and the longest pause between attempts while there is patience. Ours.
+pub const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// How long a TCP connection to an upstream may be silent before TCP asks whether anybody is
+/// there. Ours: below the minutes after which firewalls forget a connection.
+pub const UPSTREAM_TCP_PROBE_AFTER: Duration = Duration::from_secs(30);
+
+/// How often TCP asks again. Ours.
+pub const UPSTREAM_TCP_PROBE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often TCP asks in vain before the connection is broken. Ours.
+pub const UPSTREAM_TCP_PROBES: u32 = 3;
+
+/// How long what was sent to an upstream may stay unacknowledged by its system before the
+/// connection is broken. Ours: as long as the probes take.
+pub const UPSTREAM_TCP_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How long an idle TCP connection to an upstream is kept. Below the 5 s after which Node and
 /// uvicorn close theirs: a request on one that is being closed would be lost.
 pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How long all lists of an upstream together may take that are read before its first request.
+/// Bounded, because some start their own servers only then. Source: seed 003, "pre-warm"; the
+/// number is ours.
+pub const WARM_UP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an upstream may be silent before it is pinged. Source: seed 003, PIN-14.
+pub const HEALTH_INTERVAL: Duration = Duration::from_secs(20);
+
+/// How long an upstream may take to answer a ping. Ours.
+pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an upstream that refuses a POST may take to name the address for messages, as those
+/// of protocol version 2024-11-05 do at once. Ours.
+pub const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The first and the longest pause before an upstream's event stream is opened again; one that
+/// the upstream asks for is kept up to the longest. Ours: the SDKs have 1 s to 30 s.
+pub const STREAM_PAUSE: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(30));
+
+/// How long an event stream must have lasted for the pauses to begin at the first one again. Ours.
+pub const STREAM_STABLE_AFTER: Duration = Duration::from_secs(5);
+
+/// How often it is tried to go on with an answer that broke off, without an event more of it; and
+/// how often to open a stream of notices that never was there. Ours: three seconds of pauses.
+pub const STREAM_ATTEMPTS_MAX: u32 = 5;
 
 /// How long an upstream may take to acknowledge the end of a session. Ours: stop must not hang.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);

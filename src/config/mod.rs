@@ -19,7 +19,7 @@ mod wording;
 
 pub use diagnostic::Diagnostic;
 pub use secret::Secret;
-pub use server::{Server, Sharing, Start, Transport};
+pub use server::{Health, Server, Sharing, Start, Transport};
 
 use crate::name::ServerName;
 

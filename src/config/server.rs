@@ -1,12 +1,12 @@
 //! One declared server: how to reach it and when to start it.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::{Secret, defaults, diagnostic::Problem};
+use super::{Secret, defaults, diagnostic::Problem, duration};
 
 /// A declared server: one `[servers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +68,24 @@ pub enum Transport {
         url: Uri,
         /// Headers beyond those of the protocol.
         headers: BTreeMap<String, Secret>,
+        /// How it is watched.
+        health: Health,
     },
+}
+
+/// How an upstream is watched: pings into its silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// How long it may be silent before it is pinged; never when absent.
+    pub interval: Option<Duration>,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self { interval: Some(defaults::HEALTH_INTERVAL), timeout: defaults::HEALTH_TIMEOUT }
+    }
 }
 
 /// When to connect to a server.
@@ -104,6 +121,7 @@ pub(super) struct Table {
     cwd: Option<Spanned<PathBuf>>,
     url: Option<Spanned<String>>,
     headers: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
+    health: Option<Spanned<HealthTable>>,
     start: Option<Spanned<Start>>,
     sharing: Option<Spanned<SharingName>>,
     max_connections: Option<Spanned<usize>>,
@@ -116,6 +134,26 @@ enum SharingName {
     Shared,
     Exclusive,
     Session,
+}
+
+/// The table `health` as it stands in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table such as { interval = \"20s\" }")]
+struct HealthTable {
+    #[serde(default, deserialize_with = "duration::deserialize_or_off")]
+    interval: Option<Option<Duration>>,
+    #[serde(default, deserialize_with = "duration::deserialize_some")]
+    timeout: Option<Duration>,
+}
+
+impl HealthTable {
+    fn into_health(self) -> Health {
+        let defaults = Health::default();
+        Health {
+            interval: self.interval.unwrap_or(defaults.interval),
+            timeout: self.timeout.unwrap_or(defaults.timeout),
+        }
+    }
 }
 
 impl Table {
@@ -134,6 +172,7 @@ impl Table {
         let transport = match (self.command, self.url) {
             (Some(command), None) => {
                 refuse(self.headers.map(|found| found.span()), "headers", "command")?;
+                refuse(self.health.map(|found| found.span()), "health", "command")?;
                 let span = command.span();
                 let command = command.into_inner();
                 if command.trim().is_empty() {
@@ -160,6 +199,10 @@ impl Table {
                 Transport::Http {
                     url: http_url(&url)?,
                     headers: names(self.headers, is_header, is_header_text, "a header to set")?,
+                    health: self
+                        .health
+                        .map(|found| found.into_inner().into_health())
+                        .unwrap_or_default(),
                 }
             }
             (Some(_), Some(url)) => {

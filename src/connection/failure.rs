@@ -31,6 +31,9 @@ pub enum Failure {
     /// The upstream does not know our session any more.
     #[error("the upstream has forgotten our session (HTTP {0})")]
     SessionLost(StatusCode),
+    /// The upstream left pings unanswered.
+    #[error("the upstream does not answer pings")]
+    Unresponsive,
     /// The upstream answered with something that is not a JSON-RPC response.
     #[error("the upstream answered HTTP {status}{}", about(.body))]
     Status {
@@ -92,6 +95,7 @@ impl Failure {
             | Self::Saturated => true,
             Self::Exited { .. }
             | Self::Closed
+            | Self::Unresponsive
             | Self::Status { .. }
             | Self::BrokenOff(_)
             | Self::Oversized { .. }
@@ -105,6 +109,12 @@ impl Failure {
         self.is_unexecuted() && !matches!(self, Self::Saturated | Self::NotInTime { .. })
     }
 
+    /// Tells whether the server was lost in the middle of the request, so that it may have been
+    /// executed or not.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, Self::Exited { .. } | Self::BrokenOff(_))
+    }
+
     /// Returns the stable name of the failure.
     pub fn code(&self) -> &'static str {
         match self {
@@ -113,6 +123,7 @@ impl Failure {
             Self::Gone => "SERVER_GONE",
             Self::Connect(_) => "SERVER_UNREACHABLE",
             Self::SessionLost(_) => "SESSION_LOST",
+            Self::Unresponsive => "SERVER_UNRESPONSIVE",
             Self::Status { .. } => "UPSTREAM_STATUS",
             Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
             Self::Oversized { .. } => "ANSWER_TOO_LARGE",
@@ -131,6 +142,7 @@ impl Failure {
             Self::Closed | Self::Gone => "Call again when the service has settled.",
             Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
             Self::SessionLost(_) => "Call again: a new session is made.",
+            Self::Unresponsive => "Call again: a new session is made. See the upstream's own log.",
             Self::Status { status, .. } if matches!(status.as_u16(), 401 | 403) => {
                 "Check the credentials in `headers` of this server."
             }

@@ -23,6 +23,7 @@ impl Connection {
     /// Takes one message from the server. `via` is the request whose stream it came on, where the
     /// transport has such streams.
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
+        self.counters.heard.now();
         match message.shape() {
             Shape::Response => self.answered(message),
             Shape::Notification => self.notified(message, via),
@@ -171,6 +172,20 @@ impl Connection {
         }
     }
 
+    /// Tells the clients that the lists of this server may be others than they know.
+    pub fn tell_changed(&self) {
+        for (list, notice) in [
+            (List::Tools, method::TOOLS_CHANGED),
+            (List::Prompts, method::PROMPTS_CHANGED),
+            (List::Resources, method::RESOURCES_CHANGED),
+        ] {
+            if self.profile().is_some_and(|profile| profile.has(list.capability())) {
+                self.announce(Aside::Notification(Message::notification(notice, None)));
+            }
+        }
+    }
+
+    /// Hands something on that belongs to no request.
     fn announce(&self, aside: Aside) {
         let owner = match &self.party {
             Party::Owned(owner) => Some(owner.clone()),

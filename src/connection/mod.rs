@@ -45,14 +45,17 @@ mod announcement;
 mod call;
 mod dial;
 mod failure;
+mod health;
 mod http;
 mod inbound;
 mod inbox;
+mod keepalive;
 mod mux;
 mod owner;
 mod question;
 mod stdio;
 mod traffic;
+mod warm_up;
 
 pub use announcement::{Announcement, Aside};
 pub use call::{Call, Event};
@@ -64,6 +67,7 @@ pub use owner::Owner;
 pub use question::Question;
 pub use traffic::Traffic;
 use traffic::{Counters, ListRevisions};
+use warm_up::WarmUp;
 
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +103,7 @@ pub struct Connection {
     longest_ms: AtomicU64,
     lists: ListRevisions,
     counters: Counters,
+    warm_up: WarmUp,
 }
 
 #[derive(Debug)]
@@ -168,6 +173,7 @@ impl Connection {
             longest_ms: AtomicU64::new(0),
             lists: ListRevisions::default(),
             counters: Counters::default(),
+            warm_up: WarmUp::default(),
         }
     }
 

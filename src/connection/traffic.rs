@@ -1,6 +1,11 @@
 //! Numbers of one connection: what went through it, and what went by.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::time::Instant;
 
 use crate::protocol::mcp::List;
 
@@ -19,6 +24,15 @@ pub(super) struct Counters {
     pub(super) noise: AtomicU64,
     pub(super) cut_off: AtomicU64,
     pub(super) overflow: AtomicU64,
+    pub(super) heard: Heard,
+}
+
+/// When the server was heard last.
+#[derive(Debug)]
+pub(super) struct Heard {
+    born: Instant,
+    /// Since then, in milliseconds.
+    last_ms: AtomicU64,
 }
 
 /// Numbers of one connection, for status output.
@@ -65,5 +79,25 @@ impl std::iter::Sum for Traffic {
             cut_off: sum.cut_off + one.cut_off,
             dropped_notifications: sum.dropped_notifications + one.dropped_notifications,
         })
+    }
+}
+
+impl Default for Heard {
+    fn default() -> Self {
+        Self { born: Instant::now(), last_ms: AtomicU64::new(0) }
+    }
+}
+
+impl Heard {
+    /// Takes note that the server said something.
+    pub(super) fn now(&self) {
+        let since = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_ms.store(since, Ordering::Relaxed);
+    }
+
+    /// Returns how long nothing has been heard.
+    pub(super) fn silence(&self) -> Duration {
+        let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
+        self.born.elapsed().saturating_sub(last)
     }
 }

@@ -74,6 +74,12 @@ struct KeeperState {
     is_closing: bool,
     /// How long to wait before the next dial that nobody asked for.
     backoff: Option<Backoff>,
+    /// Since when there has been no connection although one was wanted, or had been there.
+    down_since: Option<Instant>,
+    /// What the tools of the last connection were.
+    tools: Option<u64>,
+    /// Clients were told something without the server, which was not there.
+    is_missed: bool,
 }
 
 impl Keeper {
@@ -145,11 +151,27 @@ impl Keeper {
         tracing::debug!(mcp_server = %self.name(), generation, "dialling");
         let closing = self.closing.child_token();
         let Origin { name, declared, dialer, .. } = &self.origin;
-        let dialled = dialer.dial(name, declared, generation, self.party.clone(), closing).await;
+        let down_since = *self.state().down_since.get_or_insert_with(Instant::now);
+        let patience_ends = down_since + defaults::CONNECT_PATIENCE;
+        let party = self.party.clone();
+        let dialled = dialer.dial(name, declared, generation, party, closing, patience_ends).await;
         let mut state = self.state();
         match dialled {
             Ok(connection) => {
                 state.has_failed = false;
+                state.down_since = None;
+                // Clients that know other lists are told to read them again. What an upstream has
+                // is known; a child that is there again may have changed.
+                let tools = connection.tools_fingerprint();
+                let is_again = self.live.load().is_some();
+                let has_changed = match (state.tools, tools) {
+                    (Some(before), Some(now)) => before != now,
+                    _ => is_again,
+                };
+                state.tools = tools.or(state.tools);
+                if std::mem::take(&mut state.is_missed) || has_changed {
+                    connection.tell_changed();
+                }
                 self.standing().connected();
                 self.live.store(Some(Arc::clone(&connection)));
                 let version = connection.profile().map(|profile| profile.protocol_version.as_str());
@@ -193,23 +215,40 @@ impl Keeper {
         if since.elapsed() >= defaults::STABLE_AFTER {
             self.state().backoff = None;
         }
+        // A child must be gone before there is another one; an upstream's last session may drain
+        // while there is a new one.
+        let is_child = connection.pid().is_some();
+        if !is_child {
+            self.lost(&connection);
+        }
         // What still runs may finish, for as long as a request may take; then the link goes.
         connection.drain_and_close(connection.longest()).await;
         connection.down().await;
+        if is_child {
+            self.lost(&connection);
+        }
+        let _unchanged_meanwhile = self.state();
+        if self.is_current(&connection) {
+            self.live.store(None);
+        }
+    }
+
+    /// Takes note that `connection` takes no more requests, unless there is another one already.
+    fn lost(self: &Arc<Self>, connection: &Connection) {
         let mut state = self.state();
         if let Some(reason) = connection.reason() {
             state.last_error = Some(reason.to_string());
         }
-        let is_current = self
-            .live
-            .load()
-            .as_ref()
-            .is_some_and(|live| live.generation() == connection.generation());
-        if is_current {
-            self.live.store(None);
+        if self.is_current(connection) {
             state.has_failed = true;
+            state.down_since.get_or_insert_with(Instant::now);
             self.redial_later(&mut state);
         }
+    }
+
+    fn is_current(&self, connection: &Connection) -> bool {
+        let live = self.live.load();
+        live.as_ref().is_some_and(|live| live.generation() == connection.generation())
     }
 
     /// Has a server that is to be there always dialled again in the background.
@@ -321,6 +360,16 @@ impl Keeper {
         }
         self.standing().done(&step, answer.part(Part::Error));
         true
+    }
+
+    /// Notes that clients were told something without the server, so that they are told to ask
+    /// again once it is there.
+    pub(super) fn missed(&self) {
+        let mut state = self.state();
+        match self.live() {
+            Some(connection) => connection.tell_changed(),
+            None => state.is_missed = true,
+        }
     }
 
     /// Tells whether a dial is under way.

@@ -186,6 +186,14 @@ impl Slot {
         self.standing(owner)?.refusal(uri)
     }
 
+    /// Notes that clients were told something without the server, which was not there, so that they
+    /// are told to ask again once it is.
+    pub fn missed(&self) {
+        if let Connections::Shared(keeper) = &self.connections {
+            keeper.missed();
+        }
+    }
+
     fn standing(&self, owner: Option<&Owner>) -> Option<Arc<Keeper>> {
         match &self.connections {
             Connections::Shared(keeper) => Some(Arc::clone(keeper)),
@@ -256,7 +264,10 @@ impl Slot {
                 () if troubles.iter().any(|(has_failed, _)| *has_failed) => State::Failed,
                 () => State::Idle,
             },
-            transport: self.origin.declared.transport.name(),
+            transport: live.first().map_or_else(
+                || self.origin.declared.transport.name(),
+                |connection| connection.transport(),
+            ),
             sharing: self.origin.declared.sharing.name(),
             connections: live.len(),
             generation: self.generation(),

@@ -37,6 +37,19 @@ pub mod method {
     pub const SAMPLING: &str = "sampling/createMessage";
     pub const ELICITATION: &str = "elicitation/create";
     pub const ROOTS_LIST: &str = "roots/list";
+    pub const COMPLETE: &str = "completion/complete";
+
+    /// The requests that only read, so that asking twice does no harm.
+    pub const READING: [&str; 8] = [
+        PING,
+        TOOLS_LIST,
+        PROMPTS_LIST,
+        PROMPTS_GET,
+        RESOURCES_LIST,
+        RESOURCES_READ,
+        RESOURCE_TEMPLATES_LIST,
+        COMPLETE,
+    ];
 }
 
 /// The header that names a session, ours at an upstream and a client's at ours.

@@ -26,7 +26,7 @@ pub enum Line {
     Oversized(Oversized),
 }
 
-/// The two ends and the length of a line that was too long.
+/// The two ends and the length of a line or event that was too long.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Oversized {
     /// The first bytes.
@@ -89,7 +89,7 @@ impl Lines {
 }
 
 impl Oversized {
-    fn extend(&mut self, chunk: &[u8]) {
+    pub(super) fn extend(&mut self, chunk: &[u8]) {
         self.length += chunk.len();
         let room = REMNANT_BYTES.saturating_sub(self.head.len()).min(chunk.len());
         self.head.extend_from_slice(&chunk[..room]);

@@ -1,6 +1,10 @@
 //! Server-sent events: an encoder for our answers, a parser for those of upstreams.
 
-use bytes::{Bytes, BytesMut};
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use super::ndjson::Oversized;
 
 /// What keeps a silent stream alive: a comment, which every parser ignores.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
@@ -35,141 +39,415 @@ pub fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// Cuts a stream into events and hands out their data.
+/// What may stand in front of a stream and means nothing.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The longest event id that is kept, in bytes: it is sent back in a header.
+const ID_BYTES_MAX: usize = 1024;
+
+/// Cuts a stream into events.
 ///
-/// Fields other than `data` are read past; an event without data is none.
+/// An event that lies whole in one chunk is a slice of it, and not copied.
 /// Source: WHATWG HTML, "Server-sent events".
 #[derive(Debug)]
 pub struct Events {
-    buffer: BytesMut,
-    searched: usize,
-    data: BytesMut,
-    has_data: bool,
+    /// What was pushed last and not looked at yet.
+    chunk: Bytes,
+    /// The beginning of a line that goes on in `chunk`.
+    line: BytesMut,
+    /// The beginning of this line was thrown away.
+    is_cut: bool,
+    /// The last line ended in a carriage return: a line feed that follows belongs to it.
+    is_after_return: bool,
     has_begun: bool,
+    data: Option<Bytes>,
+    /// The data so far, once it has more than one line.
+    joined: BytesMut,
+    kind: Bytes,
+    /// The id as the last `id` field has it: it counts once its event has ended.
+    id: Vec<u8>,
+    last_id: Vec<u8>,
+    retry: Option<Duration>,
     length_max: usize,
+    skipping: Option<Oversized>,
 }
 
-/// An event longer than the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an event of more than {length_max} bytes")]
-pub struct TooLong {
-    /// The limit in bytes.
-    pub length_max: usize,
+/// What a stream holds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item {
+    /// An event.
+    Event(Event),
+    /// An event longer than the limit, of which only the ends were kept.
+    Oversized(Oversized),
+}
+
+/// One event with data, which may be empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its lines of data, joined by line feeds.
+    pub data: Bytes,
+    /// Its kind, empty where the stream does not name one.
+    pub kind: Bytes,
+}
+
+impl Event {
+    /// Tells whether it carries a message: its kind is `message`, named or not.
+    pub fn is_message(&self) -> bool {
+        self.kind.is_empty() || self.kind == "message"
+    }
 }
 
 impl Events {
-    /// Returns a parser that refuses events with more than `length_max` bytes of data.
+    /// Returns a parser that skips events with more than `length_max` bytes of data.
     pub fn new(length_max: usize) -> Self {
         Self {
-            buffer: BytesMut::new(),
-            searched: 0,
-            data: BytesMut::new(),
-            has_data: false,
+            chunk: Bytes::new(),
+            line: BytesMut::new(),
+            is_cut: false,
+            is_after_return: false,
             has_begun: false,
+            data: None,
+            joined: BytesMut::new(),
+            kind: Bytes::new(),
+            id: Vec::new(),
+            last_id: Vec::new(),
+            retry: None,
             length_max,
+            skipping: None,
         }
     }
 
-    /// Adds bytes of the stream. A byte order mark at its very beginning means nothing.
-    pub fn push(&mut self, chunk: &[u8]) {
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
-        let mark: &[u8] = if is_first { b"\xef\xbb\xbf" } else { b"" };
-        self.buffer.extend_from_slice(chunk.strip_prefix(mark).unwrap_or(chunk));
+    /// Begins a stream that goes on where the last one ended: id and pause are kept, half an event
+    /// is not.
+    pub fn restart(&mut self) {
+        let (last_id, retry) = (std::mem::take(&mut self.last_id), self.retry);
+        *self = Self { id: last_id.clone(), last_id, retry, ..Self::new(self.length_max) };
     }
 
-    /// Returns the data of the next complete event, or `None` when more bytes are needed.
-    ///
-    /// # Errors
-    ///
-    /// [`TooLong`] when an event passes the limit; the stream cannot be read on.
-    pub fn next_event(&mut self) -> Result<Option<Bytes>, TooLong> {
-        while let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) {
-            let end = self.searched + found;
-            // A carriage return at the very end may be half of a line break.
-            if self.buffer[end] == b'\r' && end + 1 == self.buffer.len() {
-                self.searched = end;
-                return Ok(None);
-            }
-            let width = if self.buffer[end..].starts_with(b"\r\n") { 2 } else { 1 };
-            let line = self.buffer.split_to(end + width);
-            self.searched = 0;
-            let line = &line[..end];
-            if line.is_empty() {
-                if std::mem::take(&mut self.has_data) {
-                    return Ok(Some(self.data.split().freeze()));
+    /// Returns the id of the last event that has ended, with data or without; empty when there is
+    /// none to go on from.
+    pub fn last_id(&self) -> &[u8] {
+        &self.last_id
+    }
+
+    /// Returns how long the server wants to be left alone before the stream is opened again.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    /// Returns the length so far of an event over the limit, while it is being skipped.
+    pub fn skipped(&self) -> Option<usize> {
+        self.skipping.as_ref().map(|oversized| oversized.length)
+    }
+
+    /// Adds bytes of the stream.
+    pub fn push(&mut self, chunk: Bytes) {
+        if self.chunk.is_empty() {
+            self.chunk = chunk;
+        } else {
+            self.chunk = [&self.chunk[..], &chunk].concat().into();
+        }
+    }
+
+    /// Returns the next event that is complete, or `None` when more bytes are needed.
+    pub fn next_item(&mut self) -> Option<Item> {
+        loop {
+            if self.is_after_return && !self.chunk.is_empty() {
+                self.is_after_return = false;
+                if self.chunk[0] == b'\n' {
+                    self.chunk.advance(1);
                 }
-                continue;
             }
-            self.field(line);
-            if self.data.len() > self.length_max {
-                return Err(TooLong { length_max: self.length_max });
+            let Some(end) = memchr::memchr2(b'\n', b'\r', &self.chunk) else {
+                self.keep_rest();
+                return None;
+            };
+            let mut line = self.chunk.split_to(end);
+            self.is_after_return = self.chunk.get_u8() == b'\r';
+            if !self.line.is_empty() {
+                self.line.extend_from_slice(&line);
+                line = self.line.split().freeze();
+            }
+            if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
+                line.advance(BYTE_ORDER_MARK.len());
+            }
+            if std::mem::take(&mut self.is_cut) {
+                self.skip(&line);
+            } else if !line.is_empty() {
+                self.field(line);
+            } else if let Some(item) = self.dispatch() {
+                return Some(item);
             }
         }
-        self.searched = self.buffer.len();
-        if self.data.len() + self.buffer.len() > self.length_max {
-            return Err(TooLong { length_max: self.length_max });
-        }
-        Ok(None)
     }
 
-    fn field(&mut self, line: &[u8]) {
-        let (name, value) = match memchr::memchr(b':', line) {
-            Some(colon) => (&line[..colon], &line[colon + 1..]),
-            None => (line, &[][..]),
-        };
-        if name == b"data" {
-            if std::mem::replace(&mut self.has_data, true) {
-                self.data.extend_from_slice(b"\n");
-            }
-            self.data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
+    /// Keeps what is left of the chunk, the beginning of a line, while there is room for it.
+    fn keep_rest(&mut self) {
+        let rest = std::mem::take(&mut self.chunk);
+        let is_too_long = self.length() + self.line.len() + rest.len() > self.length_max;
+        if !rest.is_empty() && (is_too_long || self.skipping.is_some()) {
+            let line = self.line.split();
+            self.skip(&line);
+            self.skip(&rest);
+            self.is_cut = true;
+        } else {
+            self.line.extend_from_slice(&rest);
         }
+    }
+
+    /// Returns how long the data is so far.
+    fn length(&self) -> usize {
+        self.data.as_ref().map_or(0, Bytes::len) + self.joined.len()
+    }
+
+    /// Throws away `bytes` of an event that is too long, and what came of it before.
+    fn skip(&mut self, bytes: &[u8]) {
+        let oversized = self.skipping.get_or_insert_default();
+        oversized.extend(&self.data.take().unwrap_or_default());
+        oversized.extend(&self.joined.split());
+        oversized.extend(bytes);
+    }
+
+    fn field(&mut self, line: Bytes) {
+        let colon = memchr::memchr(b':', &line);
+        let mut value = line.slice(colon.map_or(line.len(), |colon| colon + 1)..);
+        if value.first() == Some(&b' ') {
+            value.advance(1);
+        }
+        match &line[..colon.unwrap_or(line.len())] {
+            b"data" if self.skipping.is_some() || self.length() + value.len() > self.length_max => {
+                self.skip(&value);
+            }
+            b"data" => self.add_data(value),
+            b"event" => self.kind = value,
+            // One that could not be sent back is as good as none.
+            b"id" if value.len() > ID_BYTES_MAX => self.id.clear(),
+            b"id" if !value.contains(&0) => {
+                self.id.clear();
+                self.id.extend_from_slice(&value);
+            }
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                let digits = std::str::from_utf8(&value).unwrap_or_default();
+                self.retry = Some(Duration::from_millis(digits.parse().unwrap_or(u64::MAX)));
+            }
+            _ => {}
+        }
+    }
+
+    fn add_data(&mut self, value: Bytes) {
+        if self.data.is_none() && self.joined.is_empty() {
+            self.data = Some(value);
+            return;
+        }
+        self.joined.extend_from_slice(&self.data.take().unwrap_or_default());
+        self.joined.extend_from_slice(b"\n");
+        self.joined.extend_from_slice(&value);
+    }
+
+    /// Ends an event. One without data moves the id and is none.
+    fn dispatch(&mut self) -> Option<Item> {
+        self.last_id.clone_from(&self.id);
+        let kind = std::mem::take(&mut self.kind);
+        if let Some(oversized) = self.skipping.take() {
+            return Some(Item::Oversized(oversized));
+        }
+        let data = match self.data.take() {
+            Some(data) => data,
+            None if self.joined.is_empty() => return None,
+            None => self.joined.split().freeze(),
+        };
+        Some(Item::Event(Event { data, kind }))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn read(chunks: &[&[u8]]) -> Vec<Bytes> {
+    /// Returns the data of every event, and the parser as it is after the last one.
+    fn read(chunks: &[&[u8]]) -> (Vec<String>, Events) {
         let mut events = Events::new(1000);
         let mut out = Vec::new();
         for chunk in chunks {
-            events.push(chunk);
-            while let Some(event) = events.next_event().expect("short events") {
-                out.push(event);
+            events.push(Bytes::copy_from_slice(chunk));
+            while let Some(Item::Event(event)) = events.next_item() {
+                out.push(String::from_utf8(event.data.into()).expect("UTF-8"));
             }
         }
-        out
+        (out, events)
+    }
+
+    fn event(data: &'static str, kind: &'static str) -> Option<Item> {
+        Some(Item::Event(Event { data: data.into(), kind: kind.into() }))
     }
 
     #[test]
-    fn comments_ids_and_events_without_data_are_read_past() {
-        let out = read(&[b": hi\n\nid: 1\nretry: 5\ndata:\n\nevent: x\n\ndata: a\ndata:b\n\n"]);
-        assert_eq!(out, [Bytes::from_static(b""), Bytes::from_static(b"a\nb")]);
+    fn comments_and_unknown_fields_are_read_past() {
+        let (out, _) = read(&[b": hi\n\nfoo: 1\ndata:\n\nevent: x\n\nbar\ndata: a\ndata:b\n\n"]);
+        assert_eq!(out, ["", "a\nb"]);
     }
 
     #[test]
-    fn all_three_line_breaks_end_a_line() {
-        let out = read(&[b"data: a\r\n\r", b"\ndata: b\r\rdata: c\n\n"]);
-        assert_eq!(out, ["a", "b", "c"].map(|text| Bytes::from_static(text.as_bytes())));
+    fn all_three_line_breaks_end_a_line_at_once() {
+        let (out, _) = read(&[b"data: a\r\n\r", b"\ndata: b\r\rdata: c\n\ndata: d\r\r"]);
+        assert_eq!(out, ["a", "b", "c", "d"]);
     }
 
     #[test]
-    fn an_endless_event_is_refused() {
-        let mut events = Events::new(10);
-        events.push(b"data: 0123456789abc");
-        assert_eq!(events.next_event(), Err(TooLong { length_max: 10 }));
+    fn a_byte_order_mark_counts_for_nothing_and_only_in_front() {
+        let (out, _) = read(&[b"\xef\xbb", b"\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n"]);
+        assert_eq!(out, ["a"]);
     }
 
-    proptest::proptest! {
+    #[test]
+    fn an_event_is_named_or_a_message() {
+        let mut events = Events::new(1000);
+        events.push("event: endpoint\ndata: /m\n\ndata: x\n\nevent: message\ndata\n\n".into());
+        assert_eq!(events.next_item(), event("/m", "endpoint"));
+        assert_eq!(events.next_item(), event("x", ""), "a kind is for one event");
+        let Some(Item::Event(message)) = events.next_item() else { panic!("a third one") };
+        assert!(message.is_message() && message.data.is_empty());
+    }
+
+    #[test]
+    fn an_id_stays_until_another_one_comes() {
+        let (out, events) = read(&[b"id: 1\n\ndata: a\n\n"]);
+        assert_eq!((out, events.last_id()), (vec!["a".to_owned()], &b"1"[..]));
+        let (_, events) = read(&[b"id: 1\ndata: a\n\nid: 2\ndata: b\n"]);
+        assert_eq!(events.last_id(), b"1", "the second event has not ended");
+        let (_, events) = read(&[b"id: 1\n\nid: 2\x003\n\n"]);
+        assert_eq!(events.last_id(), b"1", "an id with NUL is none");
+        let (_, events) = read(&[b"id: 1\n\nid\n\n"]);
+        assert_eq!(events.last_id(), b"", "an empty id takes it back");
+    }
+
+    #[test]
+    fn an_id_and_a_pause_outlive_their_stream() {
+        let (_, mut events) = read(&[b"id: 7\nretry: 250\n\nid: 8\ndata: ha"]);
+        events.restart();
+        assert_eq!(
+            (events.last_id(), events.retry()),
+            (&b"7"[..], Some(Duration::from_millis(250)))
+        );
+        events.push("\u{feff}lf\n\ndata: whole\n\n".into());
+        assert_eq!(events.next_item(), event("whole", ""));
+        assert_eq!(events.last_id(), b"7");
+    }
+
+    #[test]
+    fn a_pause_has_digits_only() {
+        for bad in ["", "-1", "1.5", "1s", "0x1"] {
+            let (_, events) = read(&[format!("retry: {bad}\n\n").as_bytes()]);
+            assert_eq!(events.retry(), None, "{bad}");
+        }
+        let (_, events) = read(&[b"retry: 99999999999999999999999\n\n"]);
+        assert_eq!(events.retry(), Some(Duration::from_millis(u64::MAX)));
+    }
+
+    #[test]
+    fn an_event_in_one_chunk_is_not_copied() {
+        let chunk = Bytes::from_static(b"event: message\ndata: {\"id\":1}\n\n");
+        let mut events = Events::new(1000);
+        events.push(chunk.clone());
+        let Some(Item::Event(event)) = events.next_item() else { panic!("an event") };
+        assert!(chunk.as_ptr_range().contains(&event.data.as_ptr()));
+    }
+
+    #[test]
+    fn an_event_over_the_limit_is_skipped_and_the_next_one_read() {
+        let mut events = Events::new(40);
+        let answer = format!("{{\"result\":\"{}\",\"jsonrpc\":\"2.0\",\"id\":7}}", "x".repeat(100));
+        let stream = format!("id: 3\ndata: {answer}\n\ndata: next\n\n");
+        for chunk in stream.as_bytes().chunks(30) {
+            events.push(Bytes::copy_from_slice(chunk));
+            match events.next_item() {
+                None => {}
+                Some(Item::Oversized(oversized)) => assert_eq!(oversized.response_id(), Some(7)),
+                found => assert_eq!(found, event("next", "")),
+            }
+        }
+        assert_eq!((events.last_id(), events.skipped()), (&b"3"[..], None));
+    }
+
+    #[test]
+    fn an_endless_event_takes_no_memory() {
+        for endless in ["x", "data: 0123456789\n", ": "] {
+            let mut events = Events::new(50);
+            for _ in 0..100 {
+                events.push(endless.to_owned().into());
+                assert_eq!(events.next_item(), None);
+            }
+            assert!(events.line.len() + events.length() <= 50);
+            assert!(events.skipped().is_some_and(|length| length > 50), "{endless}");
+        }
+    }
+
+    /// The algorithm of the standard, on the whole text at once.
+    fn by_the_book(text: &str) -> (Vec<(String, String)>, String) {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let (mut out, mut last_id) = (Vec::new(), String::new());
+        let (mut data, mut kind, mut id) = (String::new(), String::new(), String::new());
+        let ended = text.rfind('\n').map_or("", |at| &text[..at]);
+        for line in ended.split('\n') {
+            if line.is_empty() {
+                last_id.clone_from(&id);
+                if let Some(data) = data.strip_suffix('\n') {
+                    out.push((data.to_owned(), kind.clone()));
+                }
+                data.clear();
+                kind.clear();
+                continue;
+            }
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match name {
+                "data" => data += &format!("{value}\n"),
+                "event" => kind = value.to_owned(),
+                "id" if !value.contains('\0') => id = value.to_owned(),
+                _ => {}
+            }
+        }
+        (out, last_id)
+    }
+
+    proptest! {
         #[test]
         fn what_is_encoded_is_read_back(
-            messages in proptest::collection::vec("[ -~]{1,40}", 1..5), cut in 1..9usize,
+            messages in prop::collection::vec("[ -~]{1,40}", 1..5), cut in 1..9usize,
         ) {
             let stream: Vec<u8> =
                 messages.iter().flat_map(|message| encode(message.as_bytes())).collect();
-            let out = read(&stream.chunks(cut).collect::<Vec<_>>());
-            proptest::prop_assert_eq!(out, messages);
+            let (out, _) = read(&stream.chunks(cut).collect::<Vec<_>>());
+            prop_assert_eq!(out, messages);
+        }
+
+        #[test]
+        fn any_stream_in_any_pieces_is_read_as_the_standard_says(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "data", "event", "id", ":", ": ", "\n", "\n\n", "\r", "\r\n", "\0", "x", "\u{feff}",
+                    "data: a", "id: 1", "event: e",
+                ]),
+                0..60,
+            ),
+            cut in 1..9usize,
+        ) {
+            let text = parts.concat();
+            let mut events = Events::new(1000);
+            let mut out = Vec::new();
+            for chunk in text.as_bytes().chunks(cut) {
+                events.push(Bytes::copy_from_slice(chunk));
+                while let Some(item) = events.next_item() {
+                    let Item::Event(event) = item else { panic!("not that long") };
+                    let text = |bytes: Bytes| String::from_utf8(bytes.into()).expect("UTF-8");
+                    out.push((text(event.data), text(event.kind)));
+                }
+            }
+            let last_id = String::from_utf8_lossy(events.last_id()).into_owned();
+            prop_assert_eq!((out, last_id), by_the_book(&text));
         }
     }
 }

@@ -38,7 +38,10 @@ impl Views {
                     }
                     // A client that fails to connect may never try again, and a server that is
                     // late or down now may be there for its first call.
-                    None => answer(request, &stand_in(request, server)),
+                    None => {
+                        slot.missed();
+                        answer(request, &stand_in(request, server))
+                    }
                 })
             }
             asked @ (method::LOGGING_SET_LEVEL

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::{LogLevel, Sharing, Start};
+use crate::config::{Health, LogLevel, Sharing, Start};
 
 #[track_caller]
 fn good(text: &str) -> Config {
@@ -62,6 +62,7 @@ fn every_key_is_read() {
         [servers.up]
         url = "http://127.0.0.1:12009/mcp"
         headers = { X-API-Key = "credential:key" }
+        health = { interval = "5s", timeout = "250ms" }
         start = "prewarm"
         [servers.browser]
         command = "browser-mcp"
@@ -87,10 +88,12 @@ fn every_key_is_read() {
     assert_eq!((command.as_str(), args.len(), env.len()), ("git-mcp", 2, 3));
     assert_eq!(cwd.as_deref(), Some(Path::new("/srv")));
     assert_eq!(config.servers["git"].start, Start::Eager);
-    let Transport::Http { url, headers } = &config.servers["up"].transport else {
+    let Transport::Http { url, headers, health } = &config.servers["up"].transport else {
         panic!("an HTTP server");
     };
     assert_eq!((url.path(), headers.len()), ("/mcp", 1));
+    assert_eq!(health.interval, Some(Duration::from_secs(5)));
+    assert_eq!(health.timeout, Duration::from_millis(250));
     assert_eq!(config.servers["up"].start, Start::Prewarm);
     assert_eq!(config.servers["up"].sharing, Sharing::Shared);
     assert_eq!(config.servers["browser"].sharing, Sharing::Session { max_connections: 3 });
@@ -100,6 +103,65 @@ fn every_key_is_read() {
     assert_eq!(config.listen.keep_alive, Duration::from_secs(5));
     assert_eq!(config.listen.write_timeout, Duration::from_secs(20));
     assert_eq!(config.listen.root, RootView::Passthrough(ServerName::new("up").expect("a name")));
+}
+
+#[test]
+fn an_upstream_is_watched_unless_it_is_switched_off() {
+    let health = |key: &str| {
+        let config = good(&format!("[servers.up]\nurl = \"http://h/\"\n{key}\n"));
+        let Transport::Http { health, .. } = config.servers["up"].transport else {
+            panic!("an HTTP server");
+        };
+        health
+    };
+    assert_eq!(health(""), Health::default());
+    assert_eq!(health("health = {}"), Health::default());
+    assert_eq!(health("health = { interval = \"0s\" }").interval, None);
+    let only_timeout = health("health = { timeout = \"1s\" }");
+    assert_eq!(only_timeout.interval, Health::default().interval);
+    assert_eq!(only_timeout.timeout, Duration::from_secs(1));
+}
+
+#[test]
+fn a_mistake_in_health_is_shown_where_it_is() {
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nhealth = {}\n"), @"
+    `health` together with `command`
+     --> c.toml:3:10
+      |
+    3 | health = {}
+      |          ^^
+      = help: `health` has no effect here: remove it
+    ");
+    insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nhealth = { intervall = \"1s\" }\n"), @r#"
+    unknown key `intervall`, expected `interval` or `timeout`
+     --> c.toml:3:12
+      |
+    3 | health = { intervall = "1s" }
+      |            ^^^^^^^^^
+      = help: did you mean `interval`?
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nhealth = { interval = \"soon\" }\n"), @r#"
+    `soon` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`
+     --> c.toml:3:23
+      |
+    3 | health = { interval = "soon" }
+      |                       ^^^^^^
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nhealth = { timeout = \"0s\" }\n"), @r#"
+    `0s` is out of range, expected `1ms` to `24h`
+     --> c.toml:3:22
+      |
+    3 | health = { timeout = "0s" }
+      |                      ^^^^
+      = help: leave the key out for its default
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nhealth = \"20s\"\n"), @r#"
+    invalid type: string "20s", expected a table such as { interval = "20s" }
+     --> c.toml:3:10
+      |
+    3 | health = "20s"
+      |          ^^^^^
+    "#);
 }
 
 #[test]

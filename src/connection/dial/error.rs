@@ -1,0 +1,143 @@
+//! Why a server could not be connected, as clients and operators see it.
+
+use hyper::StatusCode;
+
+use crate::{
+    child::SpawnError, config::secret::SecretError, connection::Failure, name::ServerName,
+    protocol::mcp::ProfileError,
+};
+
+/// Why a server could not be connected.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// A credential or variable that the server needs is not there.
+    #[error("connect to server `{server}`: its `{key}` cannot be read")]
+    Secret {
+        /// The server.
+        server: ServerName,
+        /// The variable or header.
+        key: String,
+        /// What is not there.
+        source: SecretError,
+    },
+    /// Its program did not start.
+    #[error("connect to server `{server}`")]
+    Spawn {
+        /// The server.
+        server: ServerName,
+        /// Why.
+        source: SpawnError,
+    },
+    /// A header's value has characters that HTTP forbids.
+    #[error("connect to server `{server}`: the value of header `{header}` cannot be sent")]
+    Header {
+        /// The server.
+        server: ServerName,
+        /// The header.
+        header: String,
+    },
+    /// It names an address for messages that is not its own.
+    #[error("connect to server `{server}`: it wants messages sent to `{endpoint}`")]
+    Endpoint {
+        /// The server.
+        server: ServerName,
+        /// The address.
+        endpoint: String,
+    },
+    /// It did not get through the handshake.
+    #[error("connect to server `{server}`: it did not answer `initialize`")]
+    Handshake {
+        /// The server.
+        server: ServerName,
+        /// Why.
+        source: Failure,
+    },
+    /// It refused the handshake.
+    #[error("connect to server `{server}`: it refused `initialize`: {answer}")]
+    Refused {
+        /// The server.
+        server: ServerName,
+        /// Its error object.
+        answer: String,
+    },
+    /// What it answered is of no use.
+    #[error("connect to server `{server}`: its answer to `initialize` is of no use")]
+    Profile {
+        /// The server.
+        server: ServerName,
+        /// Why.
+        source: ProfileError,
+    },
+}
+
+impl DialError {
+    /// Returns the stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Secret { .. } => "SECRET_MISSING",
+            Self::Spawn { .. } => "SERVER_NOT_STARTED",
+            Self::Header { .. } => "HEADER_INVALID",
+            Self::Endpoint { .. } => "ENDPOINT_FOREIGN",
+            Self::Handshake { source, .. } => source.code(),
+            Self::Refused { .. } => "HANDSHAKE_REFUSED",
+            Self::Profile { .. } => "HANDSHAKE_UNUSABLE",
+        }
+    }
+
+    /// Returns what the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Secret { source, .. } => source.hint(),
+            Self::Spawn { source, .. } => source.hint(),
+            Self::Header { .. } => {
+                "Remove line breaks and other control characters from the value."
+            }
+            Self::Endpoint { .. } => {
+                "Only an address of the same origin is used, or credentials would go elsewhere: set `url` to the one that clients are to use."
+            }
+            Self::Handshake { source: Failure::Exited { .. }, .. } => {
+                "Run its command in a shell: it ended before it answered. Its own log is in the journal under MCP_SERVER."
+            }
+            Self::Handshake { source: Failure::Timeout { .. }, .. } => {
+                "Check that the command speaks MCP over standard input and output."
+            }
+            Self::Handshake { source, .. } => source.hint(),
+            Self::Refused { .. } | Self::Profile { .. } => {
+                "Check that the server supports protocol version 2024-11-05 or one of its successors up to 2025-11-25."
+            }
+        }
+    }
+
+    /// Tells whether the server, or a proxy in front of it, is there and not ready, so that it may
+    /// be a moment later. Only an upstream is: a child is our own.
+    pub(super) fn is_outage(&self) -> bool {
+        let Self::Handshake { source, .. } = self else { return false };
+        match source {
+            // A proxy that accepts before its server does hangs up.
+            Failure::Connect(_) | Failure::BrokenOff(_) => true,
+            Failure::Status { status, .. } => {
+                matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
+            }
+            _ => false,
+        }
+    }
+
+    /// Tells whether the server refused a POST as one does that speaks protocol version 2024-11-05.
+    ///
+    /// Source: MCP 2025-03-26, "Backwards compatibility": any 4xx. Those that would refuse a GET
+    /// too are left out.
+    pub(super) fn may_be_legacy(&self) -> bool {
+        let Self::Handshake { source: Failure::Status { status, .. }, .. } = self else {
+            return false;
+        };
+        status.is_client_error()
+            && !matches!(
+                *status,
+                StatusCode::UNAUTHORIZED
+                    | StatusCode::FORBIDDEN
+                    | StatusCode::PROXY_AUTHENTICATION_REQUIRED
+                    | StatusCode::REQUEST_TIMEOUT
+                    | StatusCode::TOO_MANY_REQUESTS
+            )
+    }
+}

@@ -1,0 +1,88 @@
+//! The stream for what belongs to no request: notices of changed lists, log messages, pings.
+
+use std::{convert::Infallible, future::pending, sync::Arc};
+
+use tokio::time::{self, Instant};
+
+use super::{
+    Connection, Failure, Link,
+    stream::{Attempts, is_passing, read_shared},
+    upstream,
+};
+use crate::{config::defaults, protocol::sse::Events};
+
+/// What an attempt to listen came to.
+enum Heard {
+    /// A stream, which has ended for this reason.
+    Stream(Arc<str>),
+    /// Something that may pass.
+    Trouble(Arc<str>),
+    /// There is no stream to be had.
+    Nothing(Arc<str>),
+}
+
+impl Link {
+    /// Holds the stream for as long as it is polled, once the handshake is done. An upstream need
+    /// not have one.
+    pub(super) async fn listen(&self, connection: &Arc<Connection>) -> Infallible {
+        connection.warm_up.initialized().await;
+        let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
+        let mut attempts = Attempts::new();
+        let mut has_worked = false;
+        loop {
+            let since = Instant::now();
+            let heard = self.listen_once(connection, &mut events, has_worked).await;
+            let (Heard::Stream(why) | Heard::Trouble(why) | Heard::Nothing(why)) = &heard;
+            tracing::debug!(mcp_server = %connection.server, reason = %why, "no stream of notices");
+            let pause = match heard {
+                Heard::Stream(_) => {
+                    has_worked = true;
+                    if since.elapsed() >= defaults::STREAM_STABLE_AFTER {
+                        attempts = Attempts::new();
+                    }
+                    Some(attempts.pause(events.retry()))
+                }
+                Heard::Trouble(_) if has_worked => Some(attempts.pause(events.retry())),
+                Heard::Trouble(_) => attempts.next(None),
+                Heard::Nothing(_) => None,
+            };
+            match pause {
+                Some(pause) => time::sleep(pause).await,
+                None => pending().await,
+            }
+        }
+    }
+
+    async fn listen_once(
+        &self,
+        connection: &Arc<Connection>,
+        events: &mut Events,
+        has_worked: bool,
+    ) -> Heard {
+        let answer = match self.upstream.listen(events.last_id()).await {
+            Ok(answer) => answer,
+            Err(failure) => return Heard::Trouble(failure.to_string().into()),
+        };
+        let status = answer.status();
+        if upstream::is_event_stream(&answer) {
+            tracing::debug!(mcp_server = %connection.server, "listening");
+            events.restart();
+            return Heard::Stream(read_shared(connection, &mut answer.into_body(), events).await);
+        }
+        let why = format!("HTTP {status}").into();
+        // 409 at first means that there is one already, and it is not ours.
+        if is_passing(status) && (has_worked || status.is_server_error()) {
+            return Heard::Trouble(why);
+        }
+        // An upstream may answer 404 simply because it has no such stream.
+        if has_worked {
+            let body =
+                time::timeout(defaults::GOODBYE_TIMEOUT, upstream::whole(answer.into_body()));
+            let body = body.await.ok().and_then(Result::ok).unwrap_or_default();
+            if self.has_session() && upstream::is_session_lost(status, &body) {
+                connection.forsake(Failure::SessionLost(status));
+            }
+        }
+        Heard::Nothing(why)
+    }
+}

@@ -1,0 +1,228 @@
+//! A link over HTTP: a POST for every message to the upstream.
+//!
+//! Over streamable HTTP the answer comes back as JSON or as an event stream, which may break off
+//! and go on elsewhere ([`stream`]), and one more stream brings what belongs to no request
+//! ([`listen`]). An upstream of protocol version 2024-11-05 has one stream for everything
+//! ([`legacy`]).
+//!
+//! The session that the upstream minted for our one `initialize` is stamped on every request, so
+//! the upstream sees one client, however many there are.
+
+use std::{convert::Infallible, future::pending, sync::Arc};
+
+use bytes::Bytes;
+use tokio::{sync::mpsc, time};
+use tokio_util::task::TaskTracker;
+
+use super::{Connection, Failure, Inbox, Limits, health};
+use crate::{
+    config::{Health, defaults},
+    protocol::{Message, Shape, jsonrpc::Part, mcp::Profile},
+};
+
+mod legacy;
+mod listen;
+mod stream;
+mod upstream;
+
+pub(super) use legacy::{Foreign, Opened, open};
+pub(super) use upstream::{HttpClient, Upstream, client};
+
+/// The sending end of a link.
+#[derive(Debug)]
+pub(super) struct Link {
+    upstream: Upstream,
+    answers: Answers,
+    /// Cancellations, and answers to the server's own requests.
+    aside: mpsc::Sender<Bytes>,
+    tasks: TaskTracker,
+}
+
+/// How the answer to a POST comes back.
+#[derive(Debug)]
+enum Answers {
+    /// With the POST.
+    There,
+    /// On the one event stream of the connection, as in protocol version 2024-11-05.
+    Elsewhere,
+}
+
+/// The receiving end of a link, for [`run`].
+pub(super) struct Ends {
+    queue: mpsc::Receiver<Bytes>,
+    stream: Option<legacy::Stream>,
+}
+
+impl Link {
+    /// Returns a link to a streamable HTTP endpoint; nothing is sent yet.
+    pub(super) fn new(upstream: Upstream, tasks: TaskTracker) -> (Self, Ends) {
+        Self::with(upstream, Answers::There, None, tasks)
+    }
+
+    /// Returns a link to an upstream whose event stream was opened.
+    pub(super) fn legacy(opened: Opened, tasks: TaskTracker) -> (Self, Ends) {
+        Self::with(opened.upstream, Answers::Elsewhere, Some(opened.stream), tasks)
+    }
+
+    fn with(
+        upstream: Upstream,
+        answers: Answers,
+        stream: Option<legacy::Stream>,
+        tasks: TaskTracker,
+    ) -> (Self, Ends) {
+        let (aside, queue) = mpsc::channel(defaults::WRITE_QUEUE);
+        (Self { upstream, answers, aside, tasks }, Ends { queue, stream })
+    }
+
+    /// Remembers the protocol version for the headers of later messages.
+    pub(super) fn settled(&self, profile: &Profile) {
+        self.upstream.settled(profile);
+    }
+
+    /// Posts a request in a task of its own, which outlives whoever asked: an upstream that is
+    /// left in the middle of an answer may keep the call in its books for ever.
+    pub(super) fn post(
+        &self,
+        connection: Arc<Connection>,
+        id: u64,
+        frame: Bytes,
+        inbox: Arc<Inbox>,
+        limits: Limits,
+    ) {
+        self.tasks.spawn(async move {
+            let Some(link) = connection.http() else { return };
+            let gave_up = async {
+                inbox.cancelled().await;
+                // Some upstreams never end the stream of a cancelled request.
+                time::sleep(defaults::GOODBYE_TIMEOUT).await;
+            };
+            let outcome = tokio::select! {
+                outcome = time::timeout(limits.total, link.exchange(&connection, id, frame)) => outcome,
+                () = gave_up => return connection.forget(id),
+                () = connection.down() => return,
+            };
+            // When the time is up, the caller knows by its own clock; if it has gone, nobody does.
+            let Ok(outcome) = outcome else { return connection.forget(id) };
+            if let Err(failure) = outcome {
+                if matches!(failure, Failure::SessionLost(_) | Failure::Connect(_)) {
+                    connection.forsake(failure.clone());
+                }
+                connection.fail(id, failure);
+            }
+        });
+    }
+
+    /// Sends a message that has no answer, and waits until it was taken.
+    pub(super) async fn notify(&self, frame: Bytes) -> Result<(), Failure> {
+        self.upstream.notify(frame).await
+    }
+
+    /// Sends a message that has no answer, in the background and in order, if the queue has room:
+    /// for what may be lost.
+    pub(super) fn try_notify(&self, frame: Bytes) {
+        let _full_or_gone = self.aside.try_send(frame);
+    }
+
+    /// Posts a request and hands everything that comes back to the connection.
+    async fn exchange(
+        &self,
+        connection: &Arc<Connection>,
+        id: u64,
+        frame: Bytes,
+    ) -> Result<(), Failure> {
+        let answer = self.upstream.post(frame).await?;
+        let status = answer.status();
+        match self.answers {
+            Answers::Elsewhere if status.is_success() => {
+                // Read, so that the TCP connection can be used again.
+                let body = upstream::whole(answer.into_body());
+                let _of_no_use = time::timeout(defaults::STREAM_END, body).await;
+                return Ok(());
+            }
+            Answers::Elsewhere => {}
+            Answers::There => self.upstream.pin(&answer),
+        }
+        if upstream::is_event_stream(&answer) {
+            return self.follow(connection, id, answer.into_body()).await;
+        }
+        let body = upstream::whole(answer.into_body()).await?;
+        match Message::parse(body.clone()) {
+            // An answer to this very request is one, whatever the status.
+            Ok(message)
+                if message.shape() == Shape::Response && message.integer(Part::Id) == Some(id) =>
+            {
+                connection.receive(message, Some(id));
+                Ok(())
+            }
+            _ if self.has_session() && upstream::is_session_lost(status, &body) => {
+                Err(Failure::SessionLost(status))
+            }
+            _ => Err(upstream::no_message(connection, status, &body)),
+        }
+    }
+
+    /// Tells whether there is a session that the upstream could forget.
+    fn has_session(&self) -> bool {
+        match self.answers {
+            Answers::There => self.upstream.is_pinned(),
+            // It is in the address that the stream has named.
+            Answers::Elsewhere => true,
+        }
+    }
+
+    /// Sends one after the other what was put aside.
+    async fn send_aside(&self, mut queue: mpsc::Receiver<Bytes>) -> Infallible {
+        while let Some(frame) = queue.recv().await {
+            let _lost = time::timeout(defaults::GOODBYE_TIMEOUT, self.notify(frame)).await;
+        }
+        // Our own sender is in the link.
+        pending().await
+    }
+
+    /// Ends the session at the upstream, if it minted one and has not forgotten it.
+    async fn goodbye(&self, connection: &Connection) {
+        let is_lost = matches!(connection.reason(), Some(Failure::SessionLost(_)));
+        if self.upstream.is_pinned() && !is_lost {
+            let _unheard = time::timeout(defaults::GOODBYE_TIMEOUT, self.upstream.delete()).await;
+        }
+    }
+}
+
+/// Runs the link until the connection is to be closed, and says goodbye to the upstream.
+pub(super) async fn run(connection: Arc<Connection>, ends: Ends, health: Health) {
+    let Some(link) = connection.http() else { return };
+    let received = async {
+        match ends.stream {
+            Some(stream) => stream.read(&connection).await,
+            None => match link.listen(&connection).await {},
+        }
+    };
+    let why = tokio::select! {
+        () = connection.closing.cancelled() => Failure::Closed,
+        why = received => why,
+        never = link.send_aside(ends.queue) => match never {},
+        never = health::watch(&connection, health) => match never {},
+    };
+    connection.gone.cancel();
+    link.goodbye(&connection).await;
+    connection.lose(why);
+    connection.down.cancel();
+}
+
+impl Connection {
+    /// Returns the name of the transport for status output.
+    pub fn transport(&self) -> &'static str {
+        match self.http().map(|link| &link.answers) {
+            None => "stdio",
+            Some(Answers::There) => "http",
+            Some(Answers::Elsewhere) => "sse",
+        }
+    }
+
+    fn http(&self) -> Option<&Link> {
+        match &self.link {
+            super::Link::Http(link) => Some(link),
+            super::Link::Stdio(_) => None,
+        }
+    }
+}

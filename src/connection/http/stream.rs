@@ -1,0 +1,210 @@
+//! Event streams: what comes on them, and where one goes on that broke off.
+
+use std::{sync::Arc, time::Duration};
+
+use hyper::{StatusCode, body::Incoming};
+use tokio::time;
+
+use http_body_util::BodyExt;
+
+use super::{Connection, Failure, Link, upstream};
+use crate::{
+    backoff::Backoff,
+    config::defaults,
+    protocol::{
+        Message,
+        sse::{Events, Item},
+    },
+    report::chain,
+};
+
+impl Link {
+    /// Reads the stream that answers request `id` to its end. One that breaks off before the
+    /// answer is asked for anew from where it was, if the upstream numbers its events; the
+    /// request itself is never sent again.
+    pub(super) async fn follow(
+        &self,
+        connection: &Arc<Connection>,
+        id: u64,
+        mut body: Incoming,
+    ) -> Result<(), Failure> {
+        let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
+        let mut attempts = Attempts::new();
+        loop {
+            let reached = events.last_id().to_vec();
+            let why = read_answer(connection, id, &mut body, &mut events).await?;
+            if !connection.is_open(id) {
+                return Ok(());
+            }
+            if events.last_id() != reached {
+                attempts = Attempts::new();
+            }
+            tracing::debug!(mcp_server = %connection.server, id, reason = %why, "answer broke off");
+            body = self.resume(&events, &mut attempts, why).await?;
+            events.restart();
+        }
+    }
+
+    /// Opens a stream that goes on after the last event.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::BrokenOff`], whatever stands in the way: the request may have been executed.
+    async fn resume(
+        &self,
+        events: &Events,
+        attempts: &mut Attempts,
+        why: Arc<str>,
+    ) -> Result<Incoming, Failure> {
+        if events.last_id().is_empty() {
+            return Err(Failure::BrokenOff(why));
+        }
+        while let Some(pause) = attempts.next(events.retry()) {
+            time::sleep(pause).await;
+            match self.upstream.listen(events.last_id()).await {
+                Ok(answer) if upstream::is_event_stream(&answer) => return Ok(answer.into_body()),
+                Ok(answer) if is_passing(answer.status()) => {}
+                Ok(answer) => {
+                    let status = answer.status();
+                    let why = format!("{why}, and it cannot be had again (HTTP {status})");
+                    return Err(Failure::BrokenOff(why.into()));
+                }
+                Err(_) => {}
+            }
+        }
+        Err(Failure::BrokenOff(why))
+    }
+}
+
+/// Reads the stream of request `id` until it ends, and returns why it did.
+async fn read_answer(
+    connection: &Arc<Connection>,
+    id: u64,
+    body: &mut Incoming,
+    events: &mut Events,
+) -> Result<Arc<str>, Failure> {
+    loop {
+        // Nothing that matters comes after the answer: the end is waited for, so that the TCP
+        // connection can be used again, but some upstreams never end a stream.
+        let frame = if connection.is_open(id) {
+            body.frame().await
+        } else {
+            time::timeout(defaults::STREAM_END, body.frame()).await.unwrap_or_default()
+        };
+        let frame = match frame {
+            None => return Ok("the stream ended without an answer".into()),
+            Some(Err(error)) => return Ok(chain(&error).into()),
+            Some(Ok(frame)) => frame,
+        };
+        let Ok(chunk) = frame.into_data() else { continue };
+        events.push(chunk);
+        while let Some(item) = events.next_item() {
+            take(connection, item, Some(id));
+        }
+        // Known before its end has come, which may be never.
+        if let Some(length) = events.skipped() {
+            return Err(Failure::Oversized { length });
+        }
+    }
+}
+
+/// Reads a stream that belongs to no request until it ends, and returns why it did.
+pub(super) async fn read_shared(
+    connection: &Arc<Connection>,
+    body: &mut Incoming,
+    events: &mut Events,
+) -> Arc<str> {
+    loop {
+        while let Some(item) = events.next_item() {
+            take(connection, item, None);
+        }
+        match body.frame().await {
+            None => return "the stream ended".into(),
+            Some(Err(error)) => return chain(&error).into(),
+            Some(Ok(frame)) => {
+                if let Ok(chunk) = frame.into_data() {
+                    events.push(chunk);
+                }
+            }
+        }
+    }
+}
+
+/// Hands one event to the connection. One without data only moves the id.
+fn take(connection: &Arc<Connection>, item: Item, via: Option<u64>) {
+    match item {
+        Item::Event(event) if event.data.is_empty() || !event.is_message() => {}
+        Item::Event(event) => {
+            let length = event.data.len();
+            match Message::parse(event.data) {
+                Ok(message) => connection.receive(message, via),
+                Err(error) => connection.noise(&error.to_string(), length),
+            }
+        }
+        Item::Oversized(oversized) => {
+            connection.noise("longer than a message may be", oversized.length);
+            if let Some(id) = via.or_else(|| oversized.response_id()) {
+                connection.fail(id, Failure::Oversized { length: oversized.length });
+            }
+        }
+    }
+}
+
+/// Tells whether a refused stream may be had a little later.
+pub(super) fn is_passing(status: StatusCode) -> bool {
+    // 409: the upstream has not noticed yet that the last one has ended.
+    matches!(
+        status,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
+    ) || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
+}
+
+/// Attempts to open a stream again, and the pauses before them.
+pub(super) struct Attempts {
+    backoff: Backoff,
+    n_left: u32,
+}
+
+impl Attempts {
+    /// Returns as many attempts as bring no progress.
+    pub(super) fn new() -> Self {
+        Self {
+            backoff: Backoff::new(defaults::STREAM_PAUSE),
+            n_left: defaults::STREAM_ATTEMPTS_MAX,
+        }
+    }
+
+    /// Returns the pause before the next attempt, if there is one left. The server may ask for a
+    /// longer one.
+    pub(super) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        self.n_left = self.n_left.checked_sub(1)?;
+        Some(self.pause(asked))
+    }
+
+    /// Returns the pause before an attempt that is not counted.
+    pub(super) fn pause(&mut self, asked: Option<Duration>) -> Duration {
+        self.backoff.pause().max(asked.unwrap_or_default().min(defaults::STREAM_PAUSE.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_as_long_as_the_server_asks_within_bounds() {
+        let (first, longest) = defaults::STREAM_PAUSE;
+        let mut attempts = Attempts::new();
+        assert_eq!(attempts.next(None), Some(first));
+        assert_eq!(attempts.next(Some(Duration::ZERO)), Some(first * 2), "never at once for ever");
+        assert_eq!(attempts.next(Some(Duration::from_secs(3))), Some(Duration::from_secs(3)));
+        assert_eq!(attempts.next(Some(Duration::MAX)), Some(longest));
+    }
+
+    #[test]
+    fn attempts_without_progress_have_an_end() {
+        let mut attempts = Attempts::new();
+        let n_attempts = std::iter::from_fn(|| attempts.next(None)).take(1000).count();
+        assert_eq!(n_attempts, usize::try_from(defaults::STREAM_ATTEMPTS_MAX).expect("small"));
+    }
+}

@@ -1,0 +1,184 @@
+//! The lists that are read once before anybody uses a connection to an upstream.
+//!
+//! An aggregator fills its maps from names to servers when it is asked for its lists, and starts
+//! its own servers then; asked by several at once it starts some of them twice.
+//! Source: seed 003, and the sessions of its upstream.
+
+use std::{
+    collections::HashSet,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{Arc, OnceLock},
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Connection, Failure, Limits};
+use crate::{
+    config::defaults,
+    protocol::{Message, jsonrpc::Part, mcp::List},
+};
+
+/// How far a connection is on its way to those who wait for it.
+#[derive(Debug, Default)]
+pub(super) struct WarmUp {
+    initialized: CancellationToken,
+    done: CancellationToken,
+    tools: OnceLock<Tools>,
+}
+
+/// What is remembered of a list of tools.
+#[derive(Debug, PartialEq, Eq)]
+struct Tools {
+    fingerprint: u64,
+    /// Those that may be called twice.
+    repeatable: HashSet<String>,
+}
+
+impl WarmUp {
+    /// Waits until the server has taken our `notifications/initialized`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn initialized(&self) {
+        self.initialized.cancelled().await;
+    }
+
+    /// Waits until the connection is established.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn done(&self) {
+        self.done.cancelled().await;
+    }
+}
+
+impl Connection {
+    /// Returns a number that is another one when the tools are, once they were read: only an
+    /// upstream's are, before anybody uses its connection.
+    pub fn tools_fingerprint(&self) -> Option<u64> {
+        self.warm_up.tools.get().map(|tools| tools.fingerprint)
+    }
+
+    /// Tells whether the server says that calling `tool` twice does no more than calling it once.
+    pub fn is_repeatable(&self, tool: &str) -> bool {
+        self.warm_up.tools.get().is_some_and(|tools| tools.repeatable.contains(tool))
+    }
+
+    /// Tells the link that the handshake is done.
+    pub(super) fn told_initialized(&self) {
+        self.warm_up.initialized.cancel();
+    }
+
+    /// Reads the first page of every list that the server has, one after the other, for at most
+    /// [`defaults::WARM_UP_TIMEOUT`] in all. A list that cannot be had is no reason to do without
+    /// the server.
+    pub(super) async fn warm_up(self: &Arc<Self>) {
+        let ends = Instant::now() + defaults::WARM_UP_TIMEOUT;
+        for list in [List::Tools, List::Prompts, List::Resources] {
+            if !self.profile().is_some_and(|profile| profile.has(list.capability())) {
+                continue;
+            }
+            let method = list.method();
+            match self.read_ahead(list, ends).await {
+                Ok(answer) => match answer.part(Part::Result) {
+                    Some(result) if list == List::Tools => {
+                        let _set_before = self.warm_up.tools.set(Tools::read(result));
+                    }
+                    Some(_) => {}
+                    None => {
+                        let error = self.quote(answer.part(Part::Error).unwrap_or_default());
+                        tracing::debug!(mcp_server = %self.server, method, error, "list not read ahead");
+                    }
+                },
+                Err(error) => {
+                    tracing::warn!(mcp_server = %self.server, method, %error, "list not read ahead");
+                    break;
+                }
+            }
+        }
+        self.warm_up.done.cancel();
+    }
+
+    async fn read_ahead(self: &Arc<Self>, list: List, ends: Instant) -> Result<Message, Failure> {
+        let total = ends.saturating_duration_since(Instant::now());
+        let limits = Limits { silence: total, total };
+        self.call(&Message::request(list.method(), None), limits).await?.finish().await
+    }
+
+    /// Takes no new requests, for `reason`. Before the connection is established the dial alone
+    /// judges it.
+    pub(super) fn forsake(&self, reason: Failure) {
+        if self.warm_up.done.is_cancelled() {
+            self.retire(reason);
+        }
+    }
+}
+
+impl Tools {
+    /// Reads the result of `tools/list`, as far as it is one.
+    fn read(result: &str) -> Self {
+        #[derive(Deserialize)]
+        struct Page<'a> {
+            #[serde(borrow)]
+            tools: Vec<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Tool {
+            name: String,
+            annotations: Annotations,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        #[derive(Default)]
+        struct Annotations {
+            read_only_hint: bool,
+            idempotent_hint: bool,
+        }
+        let mut hasher = DefaultHasher::new();
+        result.hash(&mut hasher);
+        let tools =
+            serde_json::from_str(result).map_or_else(|_| Vec::new(), |page: Page<'_>| page.tools);
+        // One without annotations, or with strange ones, is not repeatable.
+        let tools =
+            tools.into_iter().filter_map(|tool| serde_json::from_str::<Tool>(tool.get()).ok());
+        let repeatable = tools
+            .filter(|tool| tool.annotations.read_only_hint || tool.annotations.idempotent_hint)
+            .map(|tool| tool.name)
+            .collect();
+        Self { fingerprint: hasher.finish(), repeatable }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_repeatable_only_if_its_server_says_so() {
+        let tools = Tools::read(
+            r#"{"tools":[
+                {"name":"read","annotations":{"readOnlyHint":true,"title":"x"}},
+                {"name":"set","annotations":{"idempotentHint":true,"readOnlyHint":false}},
+                {"name":"add","annotations":{"readOnlyHint":false}},
+                {"name":"plain"},
+                {"name":"null","annotations":null},
+                {"name":"odd","annotations":{"readOnlyHint":"yes"}},
+                7
+            ],"nextCursor":"2"}"#,
+        );
+        assert_eq!(tools.repeatable, HashSet::from(["read".to_owned(), "set".to_owned()]));
+    }
+
+    #[test]
+    fn another_list_has_another_fingerprint() {
+        let lists = [r#"{"tools":[]}"#, r#"{"tools":[{"name":"a"}]}"#, "no list"].map(Tools::read);
+        assert_eq!(lists[0], Tools::read(r#"{"tools":[]}"#));
+        assert_ne!(lists[0].fingerprint, lists[1].fingerprint);
+        assert!(lists.iter().all(|tools| tools.repeatable.is_empty()));
+    }
+}
