@@ -4,6 +4,7 @@
 //! $ cargo bench --bench gateway                      # all measurements, about three minutes
 //! $ cargo bench --bench gateway -- --quick           # fewer and shorter ones
 //! $ cargo bench --bench gateway -- soak              # ten waves of calls, one on a cold start
+//! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
 //!
 //! One program plays every part, each in a process of its own: the upstream, the bare reverse
@@ -19,6 +20,7 @@ mod answer;
 mod child;
 mod client;
 mod compare;
+mod focus;
 mod load;
 mod process;
 mod proxy;
@@ -43,6 +45,7 @@ struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Part {
     Soak(soak::Args),
+    Focus(focus::Args),
     Upstream(upstream::Args),
     Proxy(proxy::Args),
     /// Run the in-house server over standard input and output
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
     match args.part {
         None => runtime.block_on(compare::run(args.compare)),
         Some(Part::Soak(args)) => return runtime.block_on(soak::run(args)),
+        Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),
         Some(Part::Child) => child::run().expect("whoever started this reads and writes"),

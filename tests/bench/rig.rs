@@ -14,7 +14,7 @@ use crate::{
 const READY_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Who is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Contestant {
     /// The upstream itself, with no hop.
     Direct,
