@@ -1,4 +1,4 @@
-//! What was measured, as Markdown.
+//! What was measured, as Markdown that the README takes as it is.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -97,7 +97,7 @@ impl Report {
     pub(crate) fn render(&self, n_repetitions: usize) -> String {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut text = format!(
-            "\nMedians of {n_repetitions} interleaved repetitions (lowest–highest) on {n_cores} cores; \
+            "Medians of {n_repetitions} interleaved repetitions (lowest–highest) on {n_cores} cores; \
              ratios are medians of the ratios within a repetition.\n\n\
              | | direct | bare proxy | metamcp | metamcp ÷ proxy | target | metamcp, stdio child |\n\
              |---|---:|---:|---:|---:|---:|---:|\n"
