@@ -1,7 +1,7 @@
 //! How fast metamcp is, and whether it holds: measured here, not claimed.
 //!
 //! ```console
-//! $ cargo bench --bench gateway                      # all measurements, about three minutes
+//! $ cargo bench --bench gateway                      # all measurements, about four minutes
 //! $ cargo bench --bench gateway -- --quick           # fewer and shorter ones
 //! $ cargo bench --bench gateway -- soak              # ten waves of calls, one on a cold start
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
