@@ -85,6 +85,9 @@ pub const STREAM_STABLE_AFTER: Duration = Duration::from_secs(5);
 /// how often to open a stream of notices that never was there. Ours: three seconds of pauses.
 pub const STREAM_ATTEMPTS_MAX: u32 = 5;
 
+/// How many idle TCP connections to one upstream are kept. Ours.
+pub const UPSTREAM_IDLE_MAX: usize = 64;
+
 /// How long an upstream may take to acknowledge the end of a session. Ours: stop must not hang.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -1,23 +1,30 @@
 //! One request that was sent to a server, until its answer.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
-use super::{Aside, Connection, Failure, Inbox, Limits, Link};
+use super::{Aside, Connection, Failure, Inbox, Limits, Link, http};
 use crate::protocol::Message;
 
 /// A request in flight. Dropping it cancels the request at the server.
-#[derive(Debug)]
 pub struct Call {
     connection: Arc<Connection>,
     id: u64,
     inbox: Arc<Inbox>,
+    /// The POST that carries it and brings its answer, where the link has one for each request.
+    posting: Option<BoxFuture<'static, ()>>,
     limits: Limits,
     silent_until: Instant,
     ends: Instant,
-    /// It was handed to the link, and the protocol lets it be cancelled.
+    /// It is on its way to the server.
+    is_sent: bool,
+    /// The protocol lets it be cancelled.
     is_cancellable: bool,
     /// Its answer is of no use to anybody, so that the server's stream can be let go.
     is_cancelled: bool,
@@ -45,9 +52,11 @@ impl Call {
             connection,
             id: 0,
             inbox: Arc::default(),
+            posting: None,
             limits,
             silent_until: now + limits.silence,
             ends: now + limits.total,
+            is_sent: false,
             is_cancellable: false,
             is_cancelled: false,
         }
@@ -69,9 +78,11 @@ impl Call {
                 time::timeout_at(self.silent_until, link.send(frame, Some(self.id)))
                     .await
                     .map_err(|_| Failure::Timeout { after: self.limits.silence })??;
+                self.is_sent = true;
             }
-            Link::Http(link) => {
-                link.post(Arc::clone(&self.connection), self.id, frame, self.inbox(), self.limits);
+            Link::Http(_) => {
+                let posting = http::Link::post(Arc::clone(&self.connection), self.id, frame);
+                self.posting = Some(posting);
             }
         }
         self.is_cancellable = is_cancellable;
@@ -89,11 +100,10 @@ impl Call {
     /// Safe: nothing is lost, and the next call goes on.
     pub async fn next(&mut self) -> Result<Event, Failure> {
         let deadline = self.silent_until.min(self.ends);
-        let inbox = &self.inbox;
         tokio::select! {
             // What has come goes out, whatever the clock says.
             biased;
-            event = std::future::poll_fn(|context| inbox.poll_next(context)) => {
+            event = std::future::poll_fn(|context| self.poll_next(context)) => {
                 self.silent_until = Instant::now() + self.limits.silence;
                 event
             }
@@ -103,6 +113,20 @@ impl Call {
                 Err(Failure::Timeout { after })
             }
         }
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, Failure>> {
+        if let Some(posting) = &mut self.posting {
+            // What has come before is picked up before more is read.
+            if let Some(event) = self.inbox.take() {
+                return Poll::Ready(event);
+            }
+            self.is_sent = true;
+            if posting.as_mut().poll(context).is_ready() {
+                self.posting = None;
+            }
+        }
+        self.inbox.poll_next(context)
     }
 
     /// Waits for the answer. Notifications go by, questions are refused.
@@ -133,6 +157,14 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.connection.give_up(self.id, self.is_cancelled, self.is_cancellable);
+        let was_sent = self.is_sent && self.is_cancellable;
+        self.connection.give_up(self.id, self.is_cancelled, was_sent);
+        if self.is_sent
+            && let Some(posting) = self.posting.take()
+            && let Link::Http(link) = &self.connection.link
+        {
+            let (connection, inbox) = (Arc::clone(&self.connection), Arc::clone(&self.inbox));
+            link.drain(connection, self.id, posting, inbox, self.ends);
+        }
     }
 }

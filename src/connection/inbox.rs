@@ -35,6 +35,16 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Overrun;
 
+impl State {
+    fn take(&mut self) -> Option<Result<Event, Failure>> {
+        if let Some(aside) = self.asides.pop_front() {
+            self.n_bytes -= aside.message().bytes().len();
+            return Some(Ok(aside.into()));
+        }
+        self.outcome.take().map(|outcome| outcome.map(Event::Answer))
+    }
+}
+
 impl Inbox {
     /// Puts down something that comes before the answer; after a close it is dropped.
     pub(super) fn push(&self, aside: Aside) -> Result<(), Overrun> {
@@ -69,15 +79,19 @@ impl Inbox {
         wake(reader);
     }
 
-    /// Picks up what came first.
+    /// Picks up what came first, if there is anything. Whoever waited is not woken any more: it is
+    /// here.
+    pub(super) fn take(&self) -> Option<Result<Event, Failure>> {
+        let mut state = self.state();
+        let _here = state.reader.take();
+        state.take()
+    }
+
+    /// Picks up what came first, and is woken when there is something.
     pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Result<Event, Failure>> {
         let mut state = self.state();
-        if let Some(aside) = state.asides.pop_front() {
-            state.n_bytes -= aside.message().bytes().len();
-            return Poll::Ready(Ok(aside.into()));
-        }
-        match state.outcome.take() {
-            Some(outcome) => Poll::Ready(outcome.map(Event::Answer)),
+        match state.take() {
+            Some(event) => Poll::Ready(event),
             None => {
                 match &mut state.reader {
                     Some(reader) => reader.clone_from(context.waker()),

@@ -7,7 +7,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Edge, route, stall::Stall};
+use super::{Edge, quiet::Quiet, route, stall::Stall};
 use crate::{acceptor, config::defaults, telemetry::liveness::Pulse};
 
 /// Serves clients on `listener` until `stop`; connections that are open then finish their current
@@ -24,7 +24,7 @@ pub async fn serve(
     tasks: TaskTracker,
 ) {
     let stopped = stop.clone();
-    let serve = |stream| connection(stream, Arc::clone(&edge), stopped.clone());
+    let serve = |stream| Quiet::new(connection(stream, Arc::clone(&edge), stopped.clone()));
     acceptor::accept(listener, defaults::CLIENT_CONNECTIONS_MAX, pulse, stop, tasks, serve).await;
 }
 

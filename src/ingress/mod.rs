@@ -14,6 +14,7 @@ mod accept;
 mod beat;
 mod mcp;
 mod origin;
+mod quiet;
 mod reply;
 mod respond;
 mod route;

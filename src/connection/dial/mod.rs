@@ -34,7 +34,6 @@ pub use error::DialError;
 pub struct Dialer {
     credentials: Option<PathBuf>,
     tasks: TaskTracker,
-    client: http::HttpClient,
     announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
 }
@@ -47,8 +46,7 @@ impl Dialer {
         tasks: TaskTracker,
         announcements: mpsc::Sender<Announcement>,
     ) -> Self {
-        let (client, n_connected) = (http::client(), Arc::default());
-        Self { credentials, tasks, client, announcements, n_connected }
+        Self { credentials, tasks, announcements, n_connected: Arc::default() }
     }
 
     /// Returns the tracker that owns the tasks of every connection.
@@ -150,10 +148,8 @@ impl Place<'_> {
             }
             Transport::Http { url, headers, health } => {
                 let values = self.dialer.resolve(self.server, headers)?;
-                let upstream =
-                    http::Upstream::new(self.dialer.client.clone(), url.clone(), &values).map_err(
-                        |header| DialError::Header { server: self.server.clone(), header },
-                    )?;
+                let upstream = http::Upstream::new(url.clone(), &values)
+                    .map_err(|header| DialError::Header { server: self.server.clone(), header })?;
                 let tasks = &self.dialer.tasks;
                 let over = |(link, ends): (http::Link, http::Ends)| {
                     let link = Link::Http(Box::new(link));

@@ -4,14 +4,13 @@
 //! The stream is the connection: when it ends, so does the session.
 //! Source: MCP 2024-11-05, "HTTP with SSE"; 2025-03-26, "Backwards compatibility".
 
+use hyper::Uri;
 use std::sync::Arc;
-
-use http_body_util::BodyExt;
-use hyper::{Uri, body::Incoming};
 use tokio::time;
 
 use super::{
     Connection, Failure,
+    lane::Flow,
     stream::read_shared,
     upstream::{Upstream, is_event_stream},
 };
@@ -29,7 +28,7 @@ pub(in super::super) struct Opened {
 
 /// The stream that brings every answer.
 pub(super) struct Stream {
-    body: Incoming,
+    body: Flow,
     events: Events,
 }
 

@@ -11,22 +11,27 @@
 use std::{convert::Infallible, future::pending, sync::Arc};
 
 use bytes::Bytes;
-use tokio::{sync::mpsc, time};
+use futures_util::future::BoxFuture;
+use tokio::{
+    sync::mpsc,
+    time::{self, Instant},
+};
 use tokio_util::task::TaskTracker;
 
-use super::{Connection, Failure, Inbox, Limits, health};
+use super::{Connection, Failure, Inbox, health};
 use crate::{
     config::{Health, defaults},
     protocol::{Message, Shape, jsonrpc::Part, mcp::Profile},
 };
 
+mod lane;
 mod legacy;
 mod listen;
 mod stream;
 mod upstream;
 
 pub(super) use legacy::{Foreign, Opened, open};
-pub(super) use upstream::{HttpClient, Upstream, client};
+pub(super) use upstream::Upstream;
 
 /// The sending end of a link.
 #[derive(Debug)]
@@ -79,35 +84,45 @@ impl Link {
         self.upstream.settled(profile);
     }
 
-    /// Posts a request in a task of its own, which outlives whoever asked: an upstream that is
-    /// left in the middle of an answer may keep the call in its books for ever.
+    /// Returns what posts a request and hands all that comes back to the connection. Whoever asked
+    /// polls it; [`Link::drain`] goes on when they leave.
     pub(super) fn post(
-        &self,
         connection: Arc<Connection>,
         id: u64,
         frame: Bytes,
-        inbox: Arc<Inbox>,
-        limits: Limits,
-    ) {
-        self.tasks.spawn(async move {
+    ) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
             let Some(link) = connection.http() else { return };
-            let gave_up = async {
-                inbox.cancelled().await;
-                // Some upstreams never end the stream of a cancelled request.
-                time::sleep(defaults::GOODBYE_TIMEOUT).await;
-            };
-            let outcome = tokio::select! {
-                outcome = time::timeout(limits.total, link.exchange(&connection, id, frame)) => outcome,
-                () = gave_up => return connection.forget(id),
-                () = connection.down() => return,
-            };
-            // When the time is up, the caller knows by its own clock; if it has gone, nobody does.
-            let Ok(outcome) = outcome else { return connection.forget(id) };
-            if let Err(failure) = outcome {
+            if let Err(failure) = link.exchange(&connection, id, frame).await {
                 if matches!(failure, Failure::SessionLost(_) | Failure::Connect(_)) {
                     connection.forsake(failure.clone());
                 }
                 connection.fail(id, failure);
+            }
+        })
+    }
+
+    /// Reads the answer to a request on that nobody waits for any more, until `ends` at most: an
+    /// upstream that is left in the middle of an answer may keep the call in its books for ever.
+    pub(super) fn drain(
+        &self,
+        connection: Arc<Connection>,
+        id: u64,
+        posting: BoxFuture<'static, ()>,
+        inbox: Arc<Inbox>,
+        ends: Instant,
+    ) {
+        self.tasks.spawn(async move {
+            let cancelled = async {
+                inbox.cancelled().await;
+                // Some upstreams never end the stream of a cancelled request.
+                time::sleep(defaults::GOODBYE_TIMEOUT).await;
+            };
+            tokio::select! {
+                () = posting => {}
+                () = cancelled => connection.forget(id),
+                () = time::sleep_until(ends) => connection.forget(id),
+                () = connection.down() => {}
             }
         });
     }
@@ -134,9 +149,7 @@ impl Link {
         let status = answer.status();
         match self.answers {
             Answers::Elsewhere if status.is_success() => {
-                // Read, so that the TCP connection can be used again.
-                let body = upstream::whole(answer.into_body());
-                let _of_no_use = time::timeout(defaults::STREAM_END, body).await;
+                upstream::finish(answer.into_body()).await;
                 return Ok(());
             }
             Answers::Elsewhere => {}

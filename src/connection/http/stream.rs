@@ -2,12 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use hyper::{StatusCode, body::Incoming};
+use hyper::StatusCode;
 use tokio::time;
 
-use http_body_util::BodyExt;
-
-use super::{Connection, Failure, Link, upstream};
+use super::{Connection, Failure, Link, lane::Flow, upstream};
 use crate::{
     backoff::Backoff,
     config::defaults,
@@ -26,7 +24,7 @@ impl Link {
         &self,
         connection: &Arc<Connection>,
         id: u64,
-        mut body: Incoming,
+        mut body: Flow,
     ) -> Result<(), Failure> {
         let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
         let mut attempts = Attempts::new();
@@ -55,7 +53,7 @@ impl Link {
         events: &Events,
         attempts: &mut Attempts,
         why: Arc<str>,
-    ) -> Result<Incoming, Failure> {
+    ) -> Result<Flow, Failure> {
         if events.last_id().is_empty() {
             return Err(Failure::BrokenOff(why));
         }
@@ -80,7 +78,7 @@ impl Link {
 async fn read_answer(
     connection: &Arc<Connection>,
     id: u64,
-    body: &mut Incoming,
+    body: &mut Flow,
     events: &mut Events,
 ) -> Result<Arc<str>, Failure> {
     loop {
@@ -111,7 +109,7 @@ async fn read_answer(
 /// Reads a stream that belongs to no request until it ends, and returns why it did.
 pub(super) async fn read_shared(
     connection: &Arc<Connection>,
-    body: &mut Incoming,
+    body: &mut Flow,
     events: &mut Events,
 ) -> Arc<str> {
     loop {

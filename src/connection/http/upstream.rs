@@ -6,16 +6,18 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::Full;
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode, Uri,
-    body::Incoming,
     header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue},
 };
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use tokio::time;
 
-use super::super::{Connection, Failure};
+use super::{
+    super::{Connection, Failure},
+    lane::{Flow, Lanes},
+};
 use crate::{
     config::defaults,
     protocol::mcp::{Profile, SESSION_HEADER, VERSION_HEADER},
@@ -33,31 +35,13 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 /// How much of an upstream's error page is looked at, in bytes.
 const ERROR_BODY_BYTES: usize = 4096;
 
-/// The client that all upstreams share; it keeps idle connections open.
-pub(in super::super) type HttpClient = Client<HttpConnector, Full<Bytes>>;
-
-/// Returns the client that all upstreams share.
-///
-/// A peer that is gone without a word is noticed by TCP itself, in the middle of a long answer too.
-pub(in super::super) fn client() -> HttpClient {
-    let mut connector = HttpConnector::new();
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(defaults::CONNECT_TIMEOUT));
-    connector.set_keepalive(Some(defaults::UPSTREAM_TCP_PROBE_AFTER));
-    connector.set_keepalive_interval(Some(defaults::UPSTREAM_TCP_PROBE_INTERVAL));
-    connector.set_keepalive_retries(Some(defaults::UPSTREAM_TCP_PROBES));
-    connector.set_tcp_user_timeout(Some(defaults::UPSTREAM_TCP_TIMEOUT));
-    Client::builder(hyper_util::rt::TokioExecutor::new())
-        .pool_timer(hyper_util::rt::TokioTimer::new())
-        .pool_idle_timeout(defaults::UPSTREAM_IDLE_TIMEOUT)
-        .build(connector)
-}
-
 /// Where an upstream is, and what every request to it carries.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Upstream {
-    client: HttpClient,
+    lanes: Arc<Lanes>,
     url: Uri,
+    /// What of it goes into a request.
+    target: Uri,
     /// The headers of a POST before the handshake.
     bare: HeaderMap,
     /// Those of one after it, with session and version.
@@ -72,7 +56,6 @@ impl Upstream {
     ///
     /// The name of the header whose value cannot be sent.
     pub(in super::super) fn new(
-        client: HttpClient,
         url: Uri,
         configured: &BTreeMap<String, String>,
     ) -> Result<Self, String> {
@@ -89,12 +72,14 @@ impl Upstream {
         if let Some(host) = host(&url) {
             bare.insert(HOST, host);
         }
-        Ok(Self { client, url, bare, stamped: OnceLock::new(), session: OnceLock::new() })
+        let (lanes, target) = (Lanes::new(), target(&url));
+        let (stamped, session) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { lanes, url, target, bare, stamped, session })
     }
 
     /// Returns the same upstream with messages going to another path of it.
     pub(super) fn at(&self, url: Uri) -> Self {
-        Self { url, ..self.clone() }
+        Self { target: target(&url), url, ..self.clone() }
     }
 
     /// Returns its address.
@@ -103,7 +88,7 @@ impl Upstream {
     }
 
     /// Keeps the session that the answer to `initialize` names.
-    pub(super) fn pin(&self, answer: &Response<Incoming>) {
+    pub(super) fn pin(&self, answer: &Response<Flow>) {
         // What comes after the handshake must be the same, or is of no use.
         if self.stamped.get().is_none()
             && answer.status().is_success()
@@ -128,18 +113,20 @@ impl Upstream {
     }
 
     /// Posts a message.
-    pub(super) async fn post(&self, frame: Bytes) -> Result<Response<Incoming>, Failure> {
+    pub(super) async fn post(&self, frame: Bytes) -> Result<Response<Flow>, Failure> {
         self.send(Method::POST, self.headers(), frame).await
     }
 
     /// Posts a message that has no answer, and waits until it was taken.
     pub(super) async fn notify(&self, frame: Bytes) -> Result<(), Failure> {
-        let status = self.post(frame).await?.status();
+        let answer = self.post(frame).await?;
+        let status = answer.status();
+        finish(answer.into_body()).await;
         if status.is_success() { Ok(()) } else { Err(Failure::Status { status, body: "".into() }) }
     }
 
     /// Asks for an event stream, for the one that goes on after the event `last_id` if there is one.
-    pub(super) async fn listen(&self, last_id: &[u8]) -> Result<Response<Incoming>, Failure> {
+    pub(super) async fn listen(&self, last_id: &[u8]) -> Result<Response<Flow>, Failure> {
         let mut headers = self.headers();
         headers.insert(ACCEPT, EVENTS);
         headers.remove(CONTENT_TYPE);
@@ -172,16 +159,21 @@ impl Upstream {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, Failure> {
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = self.url.clone();
-        *request.headers_mut() = headers;
-        self.client.request(request).await.map_err(|error| {
-            let text: Arc<str> = chain(&error).into();
-            if error.is_connect() { Failure::Connect(text) } else { Failure::BrokenOff(text) }
-        })
+    ) -> Result<Response<Flow>, Failure> {
+        let request = || {
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = self.target.clone();
+            *request.headers_mut() = headers.clone();
+            request
+        };
+        self.lanes.send(&self.url, request).await
     }
+}
+
+/// Returns the part of `url` that a request to its host names.
+fn target(url: &Uri) -> Uri {
+    url.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
 /// Returns the `Host` header for `url`.
@@ -195,21 +187,43 @@ fn host(url: &Uri) -> Option<HeaderValue> {
 }
 
 /// Tells whether an answer is an event stream.
-pub(super) fn is_event_stream(answer: &Response<Incoming>) -> bool {
+pub(super) fn is_event_stream(answer: &Response<Flow>) -> bool {
     let kind = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     answer.status().is_success() && kind.trim_ascii().eq_ignore_ascii_case(EVENTS.as_bytes())
 }
 
 /// Reads a body that is no stream.
-pub(super) async fn whole(body: Incoming) -> Result<Bytes, Failure> {
-    let body = Limited::new(body, defaults::MESSAGE_BYTES_MAX).collect().await;
-    body.map(|body| body.to_bytes()).map_err(|error| {
-        match error.downcast::<http_body_util::LengthLimitError>() {
-            Ok(_) => Failure::Oversized { length: defaults::MESSAGE_BYTES_MAX },
-            Err(error) => Failure::BrokenOff(chain(&*error).into()),
+pub(super) async fn whole(mut body: Flow) -> Result<Bytes, Failure> {
+    let oversized = || Failure::Oversized { length: defaults::MESSAGE_BYTES_MAX };
+    let length = body.length();
+    let mut read = Bytes::new();
+    let mut more = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::BrokenOff(chain(&error).into()))?;
+        let Ok(chunk) = frame.into_data() else { continue };
+        if read.len() + more.len() + chunk.len() > defaults::MESSAGE_BYTES_MAX {
+            return Err(oversized());
         }
-    })
+        // Most bodies come in one piece, which is not copied.
+        if read.is_empty() && more.is_empty() {
+            read = chunk;
+            continue;
+        }
+        if more.is_empty() {
+            let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+            more.reserve(length.clamp(2 * read.len(), defaults::MESSAGE_BYTES_MAX));
+            more.extend_from_slice(&std::mem::take(&mut read));
+        }
+        more.extend_from_slice(&chunk);
+    }
+    Ok(if more.is_empty() { read } else { more.freeze() })
+}
+
+/// Reads a body of no use, so that its TCP connection can be used again.
+pub(super) async fn finish(mut body: Flow) {
+    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
+    let _held = time::timeout(defaults::STREAM_END, reading).await;
 }
 
 /// Tells whether an answer says that the upstream does not know the session of the request.

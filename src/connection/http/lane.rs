@@ -1,0 +1,222 @@
+//! TCP connections to one upstream, kept open between requests.
+//!
+//! A request and its TCP connection are polled by one task, that of whoever asked: an answer takes no
+//! detour over a task of the connection, which would cost a wake-up each way. A connection that
+//! nobody uses is polled by nobody; that its peer has closed it is seen when it is taken up again,
+//! before anything is written.
+
+use std::{
+    future::{Future as _, poll_fn},
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    Request, Response, Uri,
+    body::{Body as _, Frame, Incoming},
+    client::conn::http1,
+};
+use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
+use tokio::{net::TcpStream, time::Instant};
+use tower_service::Service as _;
+
+use super::super::Failure;
+use crate::{config::defaults, report::chain};
+
+type Wire = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+
+/// The TCP connections to one upstream.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    connector: HttpConnector,
+    /// The one used last is at the end.
+    idle: Mutex<Vec<(Lane, Instant)>>,
+}
+
+/// One TCP connection: where requests go in, and what moves their bytes.
+struct Lane {
+    sender: http1::SendRequest<Full<Bytes>>,
+    /// Absent once it has ended.
+    wire: Option<Pin<Box<Wire>>>,
+}
+
+/// The body of an answer, with the connection that it comes on.
+pub(super) struct Flow {
+    body: Incoming,
+    /// Absent once the whole body was read.
+    lane: Option<Lane>,
+    lanes: Arc<Lanes>,
+}
+
+impl std::fmt::Debug for Lane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lane").field("is_open", &self.wire.is_some()).finish()
+    }
+}
+
+impl Lane {
+    /// Moves what can be moved.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        if let Some(wire) = &mut self.wire
+            && wire.as_mut().poll(context).is_ready()
+        {
+            // Whoever waits for an answer on it is told why through the answer.
+            self.wire = None;
+        }
+    }
+
+    /// Waits until a request can be sent; `false` when the peer has closed the connection.
+    async fn is_ready(&mut self) -> bool {
+        poll_fn(|context| {
+            self.drive(context);
+            self.sender.poll_ready(context).map(|ready| ready.is_ok())
+        })
+        .await
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, hyper::Error> {
+        let mut answer = pin!(self.sender.send_request(request));
+        let wire = &mut self.wire;
+        poll_fn(|context| {
+            if let Some(moving) = wire
+                && moving.as_mut().poll(context).is_ready()
+            {
+                *wire = None;
+            }
+            answer.as_mut().poll(context)
+        })
+        .await
+    }
+}
+
+impl Lanes {
+    /// Returns no connections yet.
+    ///
+    /// A peer that is gone without a word is noticed by TCP itself, in the middle of a long answer
+    /// too.
+    pub(super) fn new() -> Arc<Self> {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(defaults::CONNECT_TIMEOUT));
+        connector.set_keepalive(Some(defaults::UPSTREAM_TCP_PROBE_AFTER));
+        connector.set_keepalive_interval(Some(defaults::UPSTREAM_TCP_PROBE_INTERVAL));
+        connector.set_keepalive_retries(Some(defaults::UPSTREAM_TCP_PROBES));
+        connector.set_tcp_user_timeout(Some(defaults::UPSTREAM_TCP_TIMEOUT));
+        Arc::new(Self { connector, idle: Mutex::default() })
+    }
+
+    /// Sends what `request` makes to `url` and waits for the head of the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Connect`] when nothing of it was written, else [`Failure::BrokenOff`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it closes the connection that it was sent on.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        url: &Uri,
+        request: impl Fn() -> Request<Full<Bytes>>,
+    ) -> Result<Response<Flow>, Failure> {
+        loop {
+            let (mut lane, was_idle) = match self.take() {
+                Some(lane) => (lane, true),
+                None => (self.connect(url).await?, false),
+            };
+            if !lane.is_ready().await && was_idle {
+                continue;
+            }
+            match lane.send(request()).await {
+                Ok(answer) => {
+                    let lanes = Arc::clone(self);
+                    return Ok(answer.map(|body| Flow { body, lane: Some(lane), lanes }));
+                }
+                // It was closed at the moment when it was taken up, and nothing was written.
+                Err(error) if error.is_canceled() && was_idle => {}
+                Err(error) if error.is_canceled() => {
+                    return Err(Failure::Connect(chain(&error).into()));
+                }
+                Err(error) => return Err(Failure::BrokenOff(chain(&error).into())),
+            }
+        }
+    }
+
+    async fn connect(&self, url: &Uri) -> Result<Lane, Failure> {
+        let mut connector = self.connector.clone();
+        let stream = connector
+            .call(url.clone())
+            .await
+            .map_err(|error| Failure::Connect(chain(&error).into()))?;
+        let (sender, wire) = http1::handshake(stream)
+            .await
+            .map_err(|error| Failure::Connect(chain(&error).into()))?;
+        Ok(Lane { sender, wire: Some(Box::pin(wire)) })
+    }
+
+    /// Takes the connection that was used last, unless it has been idle for too long.
+    fn take(&self) -> Option<Lane> {
+        let mut idle = self.idle();
+        let (lane, since) = idle.pop()?;
+        if since.elapsed() < defaults::UPSTREAM_IDLE_TIMEOUT {
+            return Some(lane);
+        }
+        // The others have been idle for longer still.
+        idle.clear();
+        None
+    }
+
+    fn give_back(&self, lane: Lane) {
+        let now = Instant::now();
+        let mut idle = self.idle();
+        if idle.len() >= defaults::UPSTREAM_IDLE_MAX
+            || idle.first().is_some_and(|(_, since)| {
+                now.duration_since(*since) >= defaults::UPSTREAM_IDLE_TIMEOUT
+            })
+        {
+            idle.remove(0);
+        }
+        idle.push((lane, now));
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(Lane, Instant)>> {
+        // Held for statements on plain data.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Flow {
+    /// Returns the next part of the body; `None` at its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        let next = poll_fn(|context| {
+            if let Poll::Ready(next) = Pin::new(&mut self.body).poll_frame(context) {
+                return Poll::Ready(next);
+            }
+            let Some(lane) = &mut self.lane else { return Poll::Pending };
+            lane.drive(context);
+            Pin::new(&mut self.body).poll_frame(context)
+        })
+        .await;
+        let is_over = next.is_none() || (matches!(next, Some(Ok(_))) && self.body.is_end_stream());
+        if is_over && let Some(lane) = self.lane.take().filter(|lane| lane.wire.is_some()) {
+            self.lanes.give_back(lane);
+        }
+        next
+    }
+
+    /// Returns how long the whole body will be, if that is known.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+}
