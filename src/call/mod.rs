@@ -35,15 +35,16 @@ pub struct Exchange {
 
 enum Stage {
     /// Kept here, so that a wait that is cut off goes on where it was.
-    Sending(BoxFuture<'static, Result<Sent, CallError>>),
-    Sent(Box<Sent>),
+    Connecting(BoxFuture<'static, Result<Lease, CallError>>),
+    /// There is a connection; the request is on its way once there is a call.
+    Connected(Connected),
     /// The client does not want the answer any more.
     Cancelled,
 }
 
-struct Sent {
+struct Connected {
     // Before the lease: what is given back has nothing of ours running on it.
-    call: Call,
+    call: Option<Call>,
     lease: Lease,
 }
 
@@ -54,8 +55,7 @@ impl Exchange {
         // One bound for the dial, the request and its replay together.
         let ends = Instant::now() + limits.total;
         let owner = owner.cloned();
-        let sending = send(Arc::clone(&slot), owner.clone(), request.clone(), limits, ends);
-        let stage = Stage::Sending(Box::pin(sending));
+        let stage = connecting(&slot, owner.as_ref(), limits.silence);
         let replays_left = defaults::REPLAYS;
         Self { slot, owner, request, limits, ends, stage, replays_left, has_begun: false }
     }
@@ -72,9 +72,9 @@ impl Exchange {
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
             let (error, is_replayable) = match &mut self.stage {
-                Stage::Sending(sending) => match sending.await {
-                    Ok(sent) => {
-                        self.stage = Stage::Sent(Box::new(sent));
+                Stage::Connecting(connecting) => match connecting.await {
+                    Ok(lease) => {
+                        self.stage = Stage::Connected(Connected { call: None, lease });
                         continue;
                     }
                     Err(error) => {
@@ -82,20 +82,36 @@ impl Exchange {
                         (error, is_replayable)
                     }
                 },
-                Stage::Sent(sent) => match sent.call.next().await {
-                    Ok(event) => {
-                        self.has_begun = true;
-                        return Ok(event);
+                Stage::Connected(Connected { call, lease }) => {
+                    let came = match call {
+                        Some(call) => call.next().await,
+                        none => {
+                            let total = self.ends.saturating_duration_since(Instant::now());
+                            let limits = Limits { total, ..self.limits };
+                            match lease.connection.call(&self.request, limits).await {
+                                Ok(sent) => {
+                                    *none = Some(sent);
+                                    continue;
+                                }
+                                Err(failure) => Err(failure),
+                            }
+                        }
+                    };
+                    match came {
+                        Ok(event) => {
+                            self.has_begun = true;
+                            return Ok(event);
+                        }
+                        Err(source) => {
+                            let may_be_repeated = source.is_interruption()
+                                && !self.has_begun
+                                && is_repeatable(&self.request, &lease.connection);
+                            let is_replayable = source.is_replayable() || may_be_repeated;
+                            let server = self.slot.name().clone();
+                            (CallError::Failed { server, source }, is_replayable)
+                        }
                     }
-                    Err(source) => {
-                        let may_be_repeated = source.is_interruption()
-                            && !self.has_begun
-                            && is_repeatable(&self.request, &sent.lease.connection);
-                        let is_replayable = source.is_replayable() || may_be_repeated;
-                        let server = self.slot.name().clone();
-                        (CallError::Failed { server, source }, is_replayable)
-                    }
-                },
+                }
                 Stage::Cancelled => return std::future::pending().await,
             };
             if self.replays_left == 0 || !is_replayable {
@@ -103,9 +119,9 @@ impl Exchange {
             }
             self.replays_left -= 1;
             tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
-            let (slot, owner) = (Arc::clone(&self.slot), self.owner.clone());
-            let again = send(slot, owner, self.request.clone(), self.limits, self.ends);
-            self.stage = Stage::Sending(Box::pin(again));
+            let left = self.ends.saturating_duration_since(Instant::now());
+            let patience = self.limits.silence.min(left);
+            self.stage = connecting(&self.slot, self.owner.as_ref(), patience);
         }
     }
 
@@ -129,14 +145,15 @@ impl Exchange {
     /// Gives the request up because the client has said that it does not want the answer; see
     /// [`Call::cancel`]. Nothing comes after it.
     pub fn cancel(&mut self) {
-        if let Stage::Sent(sent) = std::mem::replace(&mut self.stage, Stage::Cancelled) {
-            sent.call.cancel();
+        let stage = std::mem::replace(&mut self.stage, Stage::Cancelled);
+        if let Stage::Connected(Connected { call: Some(call), .. }) = stage {
+            call.cancel();
         }
     }
 
     /// Tells whether the server works on the request.
     pub fn is_running(&self) -> bool {
-        matches!(self.stage, Stage::Sent(_))
+        matches!(self.stage, Stage::Connected(Connected { call: Some(_), .. }))
     }
 
     /// Returns the progress token that the client gave, as JSON text.
@@ -194,20 +211,12 @@ pub async fn connect(
         .map_err(|source| CallError::NotConnected { server: server(), source })
 }
 
-/// Sends a request, connecting first where that is needed. The wait for the connection counts as
-/// silence of the server.
-async fn send(
-    slot: Arc<Slot>,
-    owner: Option<Owner>,
-    request: Message,
-    limits: Limits,
-    ends: Instant,
-) -> Result<Sent, CallError> {
-    let patience = limits.silence.min(ends.saturating_duration_since(Instant::now()));
-    let lease = connect(&slot, owner.as_ref(), patience).await?;
-    let total = ends.saturating_duration_since(Instant::now());
-    let called = lease.connection.call(&request, Limits { total, ..limits }).await;
-    let call =
-        called.map_err(|source| CallError::Failed { server: slot.name().clone(), source })?;
-    Ok(Sent { call, lease })
+/// Returns the first stage of a request, which has a connection where there is one for all. The wait
+/// for another one counts as silence of the server.
+fn connecting(slot: &Arc<Slot>, owner: Option<&Owner>, patience: Duration) -> Stage {
+    if let Some(lease) = slot.ready(owner) {
+        return Stage::Connected(Connected { call: None, lease });
+    }
+    let (slot, owner) = (Arc::clone(slot), owner.cloned());
+    Stage::Connecting(Box::pin(async move { connect(&slot, owner.as_ref(), patience).await }))
 }

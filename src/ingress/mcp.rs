@@ -174,9 +174,10 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), EdgeError> {
 
 fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
     let mut accepts = Accepts::default();
-    let mut all = String::new();
-    for value in headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
-        all.push_str(value);
+    let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut is_empty = true;
+    for value in values() {
+        is_empty &= value.is_empty();
         for range in value.split(',') {
             match range.split(';').next().unwrap_or_default().trim() {
                 "*/*" => accepts = Accepts { json: true, events: true },
@@ -186,10 +187,14 @@ fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
             }
         }
     }
-    if all.is_empty() {
+    if is_empty {
         accepts = Accepts { json: true, events: true };
     }
-    if accepts.json || accepts.events { Ok(accepts) } else { Err(EdgeError::Accept(all)) }
+    if accepts.json || accepts.events {
+        Ok(accepts)
+    } else {
+        Err(EdgeError::Accept(values().collect::<Vec<_>>().join(", ")))
+    }
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {

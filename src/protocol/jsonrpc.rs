@@ -6,7 +6,7 @@
 //! splices new text into the old bytes. Unknown members, key order and the spelling of numbers
 //! survive because nobody touches them.
 
-use std::{fmt, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use bytes::{Bytes, BytesMut};
 use serde::{
@@ -22,7 +22,7 @@ use super::mcp::method;
 pub struct Message {
     bytes: Bytes,
     shape: Shape,
-    method: Option<Box<str>>,
+    method: Option<Cow<'static, str>>,
     spans: Spans,
 }
 
@@ -139,7 +139,11 @@ impl Message {
             mark(Part::Level, params.level);
             mark(Part::Progress, params.progress);
         }
-        let method = envelope.method.map(String::into_boxed_str);
+        // The usual ones are not copied.
+        let method = envelope.method.map(|name| match method::known(&name) {
+            Some(known) => Cow::Borrowed(known),
+            None => Cow::Owned(name.into_owned()),
+        });
         Ok(Self { shape, method, spans, bytes })
     }
 
@@ -282,10 +286,12 @@ impl fmt::Debug for Message {
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    jsonrpc: Option<String>,
+    #[serde(borrow)]
+    jsonrpc: Option<Cow<'a, str>>,
     #[serde(default, borrow, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    method: Option<String>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
     #[serde(borrow)]
     params: Option<Params<'a>>,
     #[serde(default, borrow, deserialize_with = "present")]
@@ -332,6 +338,25 @@ struct Params<'a> {
     progress: Option<&'a RawValue>,
 }
 
+/// A member of parameters, told by its name without a copy of it.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum Key {
+    #[serde(rename = "_meta")]
+    Meta,
+    ProgressToken,
+    RequestId,
+    Name,
+    Uri,
+    Cursor,
+    ProtocolVersion,
+    Capabilities,
+    Level,
+    Progress,
+    #[serde(other)]
+    Other,
+}
+
 impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ParamsVisitor)
@@ -350,9 +375,9 @@ impl<'de> Visitor<'de> for ParamsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut params = Params::default();
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
-                "_meta" => {
+        while let Some(key) = map.next_key()? {
+            match key {
+                Key::Meta => {
                     let token = map.next_value::<Meta<'de>>()?.0;
                     // Which one counts is up to the reader: ours may differ from the server's.
                     if std::mem::replace(&mut params.has_meta, true) {
@@ -360,16 +385,16 @@ impl<'de> Visitor<'de> for ParamsVisitor {
                     }
                     params.meta_token = token;
                 }
-                "progressToken" => params.token = Some(map.next_value()?),
-                "requestId" => params.request_id = Some(map.next_value()?),
-                "name" => params.name = Some(map.next_value()?),
-                "uri" => params.uri = Some(map.next_value()?),
-                "cursor" => params.cursor = Some(map.next_value()?),
-                "protocolVersion" => params.protocol_version = Some(map.next_value()?),
-                "capabilities" => params.capabilities = Some(map.next_value()?),
-                "level" => params.level = Some(map.next_value()?),
-                "progress" => params.progress = Some(map.next_value()?),
-                _ => {
+                Key::ProgressToken => params.token = Some(map.next_value()?),
+                Key::RequestId => params.request_id = Some(map.next_value()?),
+                Key::Name => params.name = Some(map.next_value()?),
+                Key::Uri => params.uri = Some(map.next_value()?),
+                Key::Cursor => params.cursor = Some(map.next_value()?),
+                Key::ProtocolVersion => params.protocol_version = Some(map.next_value()?),
+                Key::Capabilities => params.capabilities = Some(map.next_value()?),
+                Key::Level => params.level = Some(map.next_value()?),
+                Key::Progress => params.progress = Some(map.next_value()?),
+                Key::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }

@@ -50,6 +50,39 @@ pub mod method {
         RESOURCE_TEMPLATES_LIST,
         COMPLETE,
     ];
+
+    /// Returns `name` where it is one of these.
+    pub fn known(name: &str) -> Option<&'static str> {
+        const ALL: [&str; 26] = [
+            TOOLS_CALL,
+            PROGRESS,
+            INITIALIZE,
+            PING,
+            DISCOVER,
+            TOOLS_LIST,
+            PROMPTS_LIST,
+            PROMPTS_GET,
+            RESOURCES_LIST,
+            RESOURCES_READ,
+            RESOURCE_TEMPLATES_LIST,
+            RESOURCES_SUBSCRIBE,
+            RESOURCES_UNSUBSCRIBE,
+            LOGGING_SET_LEVEL,
+            INITIALIZED,
+            CANCELLED,
+            TOOLS_CHANGED,
+            PROMPTS_CHANGED,
+            RESOURCES_CHANGED,
+            RESOURCE_UPDATED,
+            LOG_MESSAGE,
+            ROOTS_CHANGED,
+            SAMPLING,
+            ELICITATION,
+            ROOTS_LIST,
+            COMPLETE,
+        ];
+        ALL.into_iter().find(|known| *known == name)
+    }
 }
 
 /// The header that names a session, ours at an upstream and a client's at ours.
