@@ -38,7 +38,7 @@ pub struct SlotStatus {
     pub name: ServerName,
     /// `idle`, `connecting`, `active`, `failed` or `closed`.
     pub state: State,
-    /// `stdio` or `http`.
+    /// `stdio`, `http`, or `sse` while it is connected over that.
     pub transport: &'static str,
     /// How many times it was connected.
     pub generation: u64,

@@ -9,6 +9,7 @@ pub(crate) mod canned;
 pub(crate) mod client;
 pub(crate) mod daemon;
 pub(crate) mod fake;
+pub(crate) mod scripted;
 
 use std::time::Duration;
 
