@@ -57,6 +57,7 @@
 //! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
 //! | [`pool`] | one slot per server: its connection and the dial that makes it |
 //! | [`call`] | the only way from a request to a server, with the one safe replay |
+//! | [`session`] | what is remembered of a client between its requests |
 //! | [`catalog`] | what all servers offer |
 //! | [`view`] | what a client sees: all servers merged, or one as it is |
 //! | [`status`] | what the service tells about itself |
@@ -100,6 +101,7 @@ pub mod pool;
 pub mod protocol;
 pub mod redact;
 pub mod report;
+pub mod session;
 pub mod single_flight;
 pub mod status;
 pub mod systemd;

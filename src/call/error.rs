@@ -7,7 +7,7 @@ use crate::{
     name::ServerName,
     pool::SlotError,
     protocol::{
-        RpcError,
+        Level, RpcError,
         error::{
             INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, RESOURCE_NOT_FOUND,
         },
@@ -64,6 +64,18 @@ pub enum CallError {
         /// What it said instead.
         answer: String,
     },
+    /// As many resources are watched for the client as may be.
+    #[error("{max} resources are watched for this client already")]
+    TooManyWatched {
+        /// How many may be.
+        max: usize,
+    },
+    /// The level is none.
+    #[error("there is no log level `{level}`")]
+    UnknownLevel {
+        /// What was asked for.
+        level: String,
+    },
     /// The view does not carry the method.
     #[error("the method `{method}` is not available here")]
     UnknownMethod {
@@ -105,8 +117,12 @@ impl CallError {
             Self::UnknownResource { .. } => "RESOURCE_NOT_FOUND",
             Self::UnknownCursor { .. } => "INVALID_CURSOR",
             Self::NoList { .. } => "LIST_UNUSABLE",
+            Self::TooManyWatched { .. } => "TOO_MANY_SUBSCRIPTIONS",
+            Self::UnknownLevel { .. } => "INVALID_LEVEL",
             Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
             Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
+            Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
+            Self::NotConnected { source: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
             Self::NotConnected { source: SlotError::Dial(error), .. } => error.code(),
             Self::Failed { source, .. } => source.code(),
         }
@@ -127,9 +143,21 @@ impl CallError {
                 "Ask for the list without a cursor: it has one page.".to_owned()
             }
             Self::NoList { .. } => "Ask again: the list is read anew.".to_owned(),
+            Self::TooManyWatched { .. } => "Unsubscribe from some first.".to_owned(),
+            Self::UnknownLevel { .. } => {
+                let names = Level::ALL.map(Level::name).join(", ");
+                format!("Use one of {names}.")
+            }
             Self::UnknownMethod { hint, .. } => (*hint).to_owned(),
             Self::NotConnected { source: SlotError::Closing(_), .. } => {
                 "Call again when the service has settled.".to_owned()
+            }
+            Self::NotConnected { source: SlotError::Busy { .. }, .. } => {
+                "Call again when others are done, or raise `max_connections` of this server."
+                    .to_owned()
+            }
+            Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
+                "Send the `Mcp-Session-Id` that `initialize` answers with.".to_owned()
             }
             Self::NotConnected { source: SlotError::Dial(error), .. } => error.hint().to_owned(),
             Self::Failed { source, .. } => source.hint().to_owned(),
@@ -142,6 +170,8 @@ impl CallError {
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }
             | Self::MissingParameter { .. }
+            | Self::TooManyWatched { .. }
+            | Self::UnknownLevel { .. }
             | Self::UnknownCursor { .. } => INVALID_PARAMS,
             Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. } => METHOD_NOT_FOUND,
@@ -165,6 +195,8 @@ impl CallError {
             Self::UnknownResource { uri } => json!({ "uri": uri }),
             Self::UnknownCursor { cursor } => json!({ "cursor": cursor }),
             Self::NoList { server, method, .. } => json!({ "server": server, "method": method }),
+            Self::TooManyWatched { max } => json!({ "max": max }),
+            Self::UnknownLevel { level } => json!({ "level": level }),
             Self::UnknownMethod { method, .. } => json!({ "method": method }),
             Self::NotConnected { server, .. } => json!({ "server": server }),
             Self::Failed { server, .. } => json!({ "server": server }),

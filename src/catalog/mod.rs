@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     call::{CallError, Exchange},
     config::defaults,
-    connection::{Connection, Limits},
+    connection::{Connection, Limits, Owner},
     name::ServerName,
     pool::{Pool, Slot, SlotError},
     protocol::{
@@ -39,7 +39,15 @@ type Outcome = Result<Listing, Arc<CallError>>;
 pub struct Catalog {
     pool: Arc<Pool>,
     tasks: TaskTracker,
-    entries: Mutex<HashMap<(ServerName, List), Arc<Entry>>>,
+    entries: Mutex<HashMap<Key, Arc<Entry>>>,
+}
+
+/// Which list: of a client's own connection, where the server has one for each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    server: ServerName,
+    list: List,
+    owner: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -72,11 +80,16 @@ impl Catalog {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn all(&self, list: List, limits: Limits) -> Vec<(ServerName, Listing)> {
+    pub async fn all(
+        &self,
+        list: List,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Vec<(ServerName, Listing)> {
         let slots = self.pool.slots();
         let reads = slots.values().map(|slot| async move {
-            let read = self.listing(slot, list, limits);
-            let entry = self.entry(slot.name(), list);
+            let read = self.listing(slot, list, owner, limits);
+            let entry = self.entry(slot, list, owner);
             // Who has missed the patience once is not waited for again until the read ends.
             let is_late = entry.is_late.load(Ordering::Relaxed) && entry.reads.is_flying();
             let patience = match is_late {
@@ -85,6 +98,9 @@ impl Catalog {
             };
             let listed = tokio::time::timeout(patience, read).await;
             entry.is_late.store(listed.is_err(), Ordering::Relaxed);
+            if !matches!(listed, Ok(Ok(_))) && slot.live(owner).is_none() {
+                slot.missed();
+            }
             match listed {
                 Ok(Ok(listing)) => Some((slot.name().clone(), listing)),
                 Ok(Err(error)) => {
@@ -115,17 +131,18 @@ impl Catalog {
         &self,
         slot: &Arc<Slot>,
         list: List,
+        owner: Option<&Owner>,
         limits: Limits,
     ) -> Result<Listing, Arc<CallError>> {
-        let entry = self.entry(slot.name(), list);
-        let ready = || entry.current(slot, list).map(Ok);
+        let entry = self.entry(slot, list, owner);
+        let ready = || entry.current(slot, list, owner).map(Ok);
         if let Some(ready) = ready() {
             return ready;
         }
         let (slot, reader) = (Arc::clone(slot), Arc::clone(&entry));
-        let name = slot.name().clone();
+        let (name, reading) = (slot.name().clone(), owner.cloned());
         let flight = entry.reads.join(&self.tasks, ready, || async move {
-            reader.read(slot, list, limits).await.map_err(Arc::new)
+            reader.read(slot, list, reading, limits).await.map_err(Arc::new)
         });
         flight.outcome().await.unwrap_or_else(|| {
             let source = SlotError::Closing(name.clone());
@@ -142,11 +159,16 @@ impl Catalog {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn server_of_resource(&self, uri: &str, limits: Limits) -> Option<ServerName> {
+    pub async fn server_of_resource(
+        &self,
+        uri: &str,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Option<ServerName> {
         let known = |list| {
             let slots = self.pool.slots();
             let kept = slots.values().filter_map(|slot| {
-                let listing = self.entry(slot.name(), list).current(slot, list)?;
+                let listing = self.entry(slot, list, owner).current(slot, list, owner)?;
                 Some((slot.name().clone(), listing))
             });
             kept.collect::<Vec<_>>()
@@ -156,20 +178,20 @@ impl Catalog {
         if found.is_some() {
             return found;
         }
-        if let Some(server) = listed(&self.all(List::Resources, limits).await, uri) {
+        if let Some(server) = listed(&self.all(List::Resources, owner, limits).await, uri) {
             return Some(server);
         }
-        templated(&self.all(List::ResourceTemplates, limits).await, uri)
+        templated(&self.all(List::ResourceTemplates, owner, limits).await, uri)
     }
 
     /// Returns the qualified names of the tools and prompts that were read so far.
     pub fn known_names(&self) -> Vec<String> {
         let entries = self.entries();
-        let named = entries.iter().filter(|((server, list), _)| {
-            list.is_named() && self.pool.slot(server.as_str()).is_some()
+        let named = entries.iter().filter(|(key, _)| {
+            key.list.is_named() && self.pool.slot(key.server.as_str()).is_some()
         });
         named
-            .flat_map(|((server, _), entry)| {
+            .flat_map(|(Key { server, .. }, entry)| {
                 let kept = entry.kept().clone();
                 let items = kept.map(|kept| kept.listing).unwrap_or_default();
                 items.iter().map(|item| server.qualify(&item.key)).collect::<Vec<_>>()
@@ -177,19 +199,25 @@ impl Catalog {
             .collect()
     }
 
-    fn entry(&self, server: &ServerName, list: List) -> Arc<Entry> {
+    fn entry(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> Arc<Entry> {
+        let owner = owner.filter(|_| slot.is_owned()).map(|owner| owner.key);
+        let key = Key { server: slot.name().clone(), list, owner };
         let mut entries = self.entries();
-        let entry = entries.entry((server.clone(), list)).or_insert_with(|| {
-            Arc::new(Entry {
-                reads: SingleFlight::new(),
-                is_late: AtomicBool::new(false),
-                kept: Mutex::default(),
-            })
+        if let Some(entry) = entries.get(&key) {
+            return Arc::clone(entry);
+        }
+        // Clients that have gone have left theirs behind.
+        entries.retain(|key, entry| key.owner.is_none() || entry.is_of_use());
+        let entry = Arc::new(Entry {
+            reads: SingleFlight::new(),
+            is_late: AtomicBool::new(false),
+            kept: Mutex::default(),
         });
-        Arc::clone(entry)
+        entries.insert(key, Arc::clone(&entry));
+        entry
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<(ServerName, List), Arc<Entry>>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Key, Arc<Entry>>> {
         // Held for single statements on plain data.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,8 +226,8 @@ impl Catalog {
 impl Entry {
     /// Returns the list that was kept, if it came from this very connection and no change was
     /// announced since.
-    fn current(&self, slot: &Slot, list: List) -> Option<Listing> {
-        let connection = slot.live()?;
+    fn current(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> Option<Listing> {
+        let connection = slot.live(owner)?;
         let kept = self.kept();
         let kept = kept.as_ref()?;
         let is_current = kept.connection.ptr_eq(&Arc::downgrade(&connection))
@@ -211,22 +239,39 @@ impl Entry {
         &self,
         slot: Arc<Slot>,
         list: List,
+        owner: Option<Owner>,
         limits: Limits,
     ) -> Result<Listing, CallError> {
-        let connected = slot.connection().await;
-        let connection = connected
+        let leased = slot.lease(owner.as_ref(), limits.silence).await;
+        // Given back before the list is read, which takes one of its own.
+        let connection = leased
+            .map(|lease| Arc::clone(&lease.connection))
             .map_err(|source| CallError::NotConnected { server: slot.name().clone(), source })?;
         // Noted before the list is read: a change announced meanwhile has it read again.
         let revision = connection.revision(list);
         let has_list = connection.profile().is_some_and(|profile| profile.has(list.capability()));
-        let items = if has_list { pages(&slot, list, limits).await? } else { Vec::new() };
+        let items = if has_list {
+            pages(&slot, list, owner.as_ref(), &connection, limits).await?
+        } else {
+            Vec::new()
+        };
         let listing: Listing = Arc::new(items);
         *self.kept() = Some(Kept {
             connection: Arc::downgrade(&connection),
             revision,
             listing: Arc::clone(&listing),
         });
+        // Who did not wait for it has another list.
+        if self.is_late.swap(false, Ordering::Relaxed) {
+            connection.tell_changed();
+        }
         Ok(listing)
+    }
+
+    /// Tells whether the connection is there that the list was read from, or one is being made.
+    fn is_of_use(&self) -> bool {
+        self.reads.is_flying()
+            || self.kept().as_ref().is_some_and(|kept| kept.connection.strong_count() > 0)
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
@@ -254,14 +299,20 @@ fn templated(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName
 }
 
 /// Reads all pages of a list.
-async fn pages(slot: &Arc<Slot>, list: List, limits: Limits) -> Result<Vec<Item>, CallError> {
+async fn pages(
+    slot: &Arc<Slot>,
+    list: List,
+    owner: Option<&Owner>,
+    connection: &Connection,
+    limits: Limits,
+) -> Result<Vec<Item>, CallError> {
     let mut items = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..defaults::LIST_PAGES_MAX {
         let params =
             cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
         let request = Message::request(list.method(), params.as_deref());
-        let answer = Exchange::new(Arc::clone(slot), request, limits).finish().await?;
+        let answer = Exchange::new(Arc::clone(slot), owner, request, limits).finish().await?;
         let Some(result) = answer.part(Part::Result) else {
             let error = answer.part(Part::Error).unwrap_or_default();
             // Some servers declare `resources` and know no templates. Any other error may be gone
@@ -270,7 +321,7 @@ async fn pages(slot: &Arc<Slot>, list: List, limits: Limits) -> Result<Vec<Item>
                 break;
             }
             let (server, method) = (slot.name().clone(), list.method());
-            let answer = slot.live().map(|connection| connection.quote(error)).unwrap_or_default();
+            let answer = connection.quote(error);
             return Err(CallError::NoList { server, method, answer });
         };
         let page = Page::read(list, result).map_err(|error| CallError::NoList {

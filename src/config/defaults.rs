@@ -111,6 +111,14 @@ pub const STREAM_AFTER: Duration = Duration::from_secs(2);
 /// How often a silent stream gets a comment. Ours: below the 30 s after which proxies cut idle streams.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// How long a client may take nothing of what is written to it before its connection is cut. Ours:
+/// what waits for it is memory.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a tool may be silent before its client is sent progress of ours. Below the 300 s after
+/// which Claude Code gives a silent call up, and the 60 s of the SDKs.
+pub const PROGRESS_BEAT: Duration = Duration::from_secs(30);
+
 /// How long a client may take to send the head of a request, and so how long its connection may
 /// be idle. Longer than clients keep idle connections: one that we closed at the moment of a call
 /// would cost that call. Source: nginx's 75 s, where seed 002 has 10 s.
@@ -141,11 +149,59 @@ pub const STDERR_LINES_PER_SECOND: u32 = 20;
 /// How many requests may be in flight on one connection. Ours.
 pub const IN_FLIGHT_MAX: usize = 4096;
 
+/// How many connections an `exclusive` server has at most. Ours: each may be a process.
+pub const EXCLUSIVE_CONNECTIONS: usize = 4;
+
+/// How many connections a `session` server has at most. Ours: each may be a browser.
+pub const SESSION_CONNECTIONS: usize = 16;
+
+/// What `max_connections` is held to: beyond it, a host runs out of processes. Ours.
+pub const MAX_CONNECTIONS_MAX: usize = 1024;
+
+/// How long a server may take to set a log level or to have a resource watched. Ours.
+pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often what clients want of a session is compared with what it has, before it is left to the
+/// next change. Ours: one round is enough unless others change it meanwhile.
+pub const SETTLE_ROUNDS: usize = 8;
+
 /// How many messages may wait to be written to one child. Ours.
 pub const WRITE_QUEUE: usize = 256;
 
-/// How many notifications may wait for one client's request; more are dropped and counted. Ours.
+/// How many notifications may wait for the client of one request; with more, it is given up. Ours.
 pub const NOTIFICATION_QUEUE: usize = 256;
+
+/// How much they may take together, in bytes; one alone may take more. Ours.
+pub const NOTIFICATION_BYTES_MAX: usize = 1 << 20;
+
+/// How many sessions of clients are known; with one more, the one that was used longest ago is
+/// ended. Ours: some clients open a session per call and never end it.
+pub const SESSIONS_MAX: usize = 4096;
+
+/// How long a session is known that has no stream and no request. Ours: a client that comes back
+/// later is served all the same, and loses its own connections, log level and subscriptions.
+pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// How often sessions that nobody uses are looked for. Ours.
+pub const SESSION_SWEEP: Duration = Duration::from_secs(60);
+
+/// How long a session id of a client may be, in bytes. Ours: those of SDKs have 36.
+pub const SESSION_ID_BYTES_MAX: usize = 256;
+
+/// How many events are kept for a client whose GET stream broke. Ours.
+pub const OUTBOX_EVENTS: usize = 256;
+
+/// How much they may take together, in bytes. Ours.
+pub const OUTBOX_BYTES: usize = 1 << 20;
+
+/// How many questions of servers may wait for one client. Ours.
+pub const QUESTIONS_MAX: usize = 64;
+
+/// How many resources one client may watch. Ours.
+pub const WATCHED_MAX: usize = 1024;
+
+/// How many messages that belong to no request may wait to be handed on; more are dropped. Ours.
+pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
 /// How many client connections are served at a time; more wait in the backlog. Ours.
 pub const CLIENT_CONNECTIONS_MAX: usize = 1024;

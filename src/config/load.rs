@@ -75,6 +75,8 @@ struct ServiceTable {
     request_timeout: Option<Spanned<Span>>,
     max_total_timeout: Option<Span>,
     shutdown_timeout: Option<Span>,
+    #[serde(deserialize_with = "duration::deserialize_or_off")]
+    progress_beat: Option<Option<Duration>>,
     log_level: Option<LogLevel>,
 }
 
@@ -96,6 +98,8 @@ struct ListenTable {
     root: Option<Spanned<RootView>>,
     allowed_hosts: Vec<Spanned<String>>,
     allowed_origins: Vec<Spanned<String>>,
+    keep_alive: Option<Span>,
+    write_timeout: Option<Span>,
 }
 
 /// Reads and checks the text of a configuration file.
@@ -126,7 +130,10 @@ fn parse(text: &str) -> Result<Config, Problem> {
     let allowed_hosts = words(file.listen.allowed_hosts, is_host, "a host name without port")?;
     let allowed_origins =
         words(file.listen.allowed_origins, is_origin, "an origin such as `https://name`")?;
-    let listen = Listen { http, control, root, allowed_hosts, allowed_origins };
+    let keep_alive = file.listen.keep_alive.map_or(defaults::KEEP_ALIVE, |found| found.0);
+    let write_timeout = file.listen.write_timeout.map_or(defaults::WRITE_TIMEOUT, |found| found.0);
+    let listen =
+        Listen { http, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout };
     Ok(Config { service, listen, servers })
 }
 
@@ -156,6 +163,7 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
         request_timeout: silent,
         max_total_timeout: in_all,
         shutdown_timeout: table.shutdown_timeout.map_or(defaults.shutdown_timeout, |found| found.0),
+        progress_beat: table.progress_beat.unwrap_or(defaults.progress_beat),
         log_level: table.log_level.unwrap_or(defaults.log_level),
     })
 }

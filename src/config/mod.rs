@@ -19,7 +19,7 @@ mod wording;
 
 pub use diagnostic::Diagnostic;
 pub use secret::Secret;
-pub use server::{Health, Server, Start, Transport};
+pub use server::{Health, Server, Sharing, Start, Transport};
 
 use crate::name::ServerName;
 
@@ -43,6 +43,8 @@ pub struct Service {
     pub max_total_timeout: Duration,
     /// How long running requests may go on after a stop was asked for.
     pub shutdown_timeout: Duration,
+    /// How long a tool may be silent before its client is sent progress of ours; `None` is never.
+    pub progress_beat: Option<Duration>,
     /// What is logged.
     pub log_level: LogLevel,
 }
@@ -76,6 +78,10 @@ pub struct Listen {
     pub allowed_hosts: Vec<String>,
     /// Values of the `Origin` header that are served besides loopback origins.
     pub allowed_origins: Vec<String>,
+    /// How long a stream may be silent before a comment keeps it alive.
+    pub keep_alive: Duration,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
 }
 
 /// The view at `/` and `/mcp`.
@@ -108,6 +114,7 @@ impl Default for Service {
             request_timeout: defaults::REQUEST_TIMEOUT,
             max_total_timeout: defaults::MAX_TOTAL_TIMEOUT,
             shutdown_timeout: defaults::SHUTDOWN_TIMEOUT,
+            progress_beat: Some(defaults::PROGRESS_BEAT),
             log_level: LogLevel::Info,
         }
     }
@@ -121,6 +128,8 @@ impl Default for Listen {
             root: RootView::Direct,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            keep_alive: defaults::KEEP_ALIVE,
+            write_timeout: defaults::WRITE_TIMEOUT,
         }
     }
 }

@@ -15,6 +15,37 @@ pub struct Server {
     pub transport: Transport,
     /// When to connect to it.
     pub start: Start,
+    /// Who shares a connection to it.
+    pub sharing: Sharing,
+}
+
+/// Who shares a connection to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Everybody: one connection, as many requests at a time as come.
+    #[default]
+    Shared,
+    /// Nobody at the same time: a connection serves one request at a time, whoever asks.
+    Exclusive {
+        /// How many connections there may be; more requests wait.
+        max_connections: usize,
+    },
+    /// Nobody: each client session has a connection of its own.
+    Session {
+        /// How many connections there may be; more clients are refused.
+        max_connections: usize,
+    },
+}
+
+impl Sharing {
+    /// Returns the name of the sharing, as it is declared.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Exclusive { .. } => "exclusive",
+            Self::Session { .. } => "session",
+        }
+    }
 }
 
 /// How to reach a server.
@@ -91,8 +122,18 @@ pub(super) struct Table {
     url: Option<Spanned<String>>,
     headers: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
     health: Option<Spanned<HealthTable>>,
-    #[serde(default)]
-    start: Start,
+    start: Option<Spanned<Start>>,
+    sharing: Option<Spanned<SharingName>>,
+    max_connections: Option<Spanned<usize>>,
+}
+
+/// [`Sharing`] as it stands in the file.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum SharingName {
+    Shared,
+    Exclusive,
+    Session,
 }
 
 /// The table `health` as it stands in the file.
@@ -118,6 +159,16 @@ impl HealthTable {
 impl Table {
     /// Checks the table; `place` is where its name stands.
     pub(super) fn into_server(self, place: std::ops::Range<usize>) -> Result<Arc<Server>, Problem> {
+        let sharing = sharing(self.sharing, self.max_connections)?;
+        let start = self.start.as_ref().map(|start| *start.get_ref()).unwrap_or_default();
+        if let Some(declared) = &self.start
+            && start != Start::Lazy
+            && sharing != Sharing::Shared
+        {
+            let message = format!("`start` together with `sharing = \"{}\"`", sharing.name());
+            return Err(Problem::at(declared.span(), message)
+                .help("such a connection is made when a client needs it: remove `start`"));
+        }
         let transport = match (self.command, self.url) {
             (Some(command), None) => {
                 refuse(self.headers.map(|found| found.span()), "headers", "command")?;
@@ -163,7 +214,33 @@ impl Table {
                     .help("add `command = \"PROGRAM\"` or `url = \"http://HOST:PORT/mcp\"`"));
             }
         };
-        Ok(Arc::new(Server { transport, start: self.start }))
+        Ok(Arc::new(Server { transport, start, sharing }))
+    }
+}
+
+fn sharing(
+    name: Option<Spanned<SharingName>>,
+    max_connections: Option<Spanned<usize>>,
+) -> Result<Sharing, Problem> {
+    let max = |default: usize| match &max_connections {
+        Some(max) if *max.get_ref() == 0 => Err(Problem::at(max.span(), "`max_connections` is 0")
+            .help("no request could be served: use 1 or more")),
+        Some(max) => Ok((*max.get_ref()).min(defaults::MAX_CONNECTIONS_MAX)),
+        None => Ok(default),
+    };
+    match name.map(Spanned::into_inner).unwrap_or(SharingName::Shared) {
+        SharingName::Exclusive => {
+            Ok(Sharing::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS)? })
+        }
+        SharingName::Session => {
+            Ok(Sharing::Session { max_connections: max(defaults::SESSION_CONNECTIONS)? })
+        }
+        SharingName::Shared => match max_connections {
+            None => Ok(Sharing::Shared),
+            Some(max) => Err(Problem::at(max.span(), "`max_connections` of a shared server").help(
+                "it has one connection: add `sharing = \"exclusive\"` or `sharing = \"session\"`, or remove it",
+            )),
+        },
     }
 }
 

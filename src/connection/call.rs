@@ -3,68 +3,66 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{self, Instant},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{self, Instant};
 
-use super::{Connection, Failure, Limits, Link};
-use crate::protocol::{Message, mcp::method};
+use super::{Aside, Connection, Failure, Inbox, Limits, Link};
+use crate::protocol::Message;
 
 /// A request in flight. Dropping it cancels the request at the server.
 #[derive(Debug)]
 pub struct Call {
     connection: Arc<Connection>,
     id: u64,
-    notifications: Option<mpsc::Receiver<Message>>,
-    answer: oneshot::Receiver<Result<Message, Failure>>,
-    /// The answer, while notifications that came before it are handed out.
-    early: Option<Message>,
+    inbox: Arc<Inbox>,
     limits: Limits,
     silent_until: Instant,
     ends: Instant,
     /// It was handed to the link, and the protocol lets it be cancelled.
     is_cancellable: bool,
+    /// Its answer is of no use to anybody, so that the server's stream can be let go.
+    is_cancelled: bool,
 }
 
 /// What comes back for a request.
 #[derive(Debug)]
 pub enum Event {
-    /// A notification that belongs to the request; the answer is still to come.
-    Notification(Message),
+    /// Something that belongs to the request; the answer is still to come.
+    Aside(Aside),
     /// The answer, a result or an error. Nothing comes after it.
     Answer(Message),
 }
 
+impl From<Aside> for Event {
+    fn from(aside: Aside) -> Self {
+        Self::Aside(aside)
+    }
+}
+
 impl Call {
-    pub(super) fn new(
-        connection: Arc<Connection>,
-        id: u64,
-        notifications: Option<mpsc::Receiver<Message>>,
-        answer: oneshot::Receiver<Result<Message, Failure>>,
-        limits: Limits,
-    ) -> Self {
+    pub(super) fn new(connection: Arc<Connection>, limits: Limits) -> Self {
         let now = Instant::now();
         Self {
             connection,
-            id,
-            notifications,
-            answer,
-            early: None,
+            id: 0,
+            inbox: Arc::default(),
             limits,
             silent_until: now + limits.silence,
             ends: now + limits.total,
             is_cancellable: false,
+            is_cancelled: false,
         }
     }
 
-    pub(super) async fn send(
-        &mut self,
-        frame: Bytes,
-        abandoned: CancellationToken,
-        is_cancellable: bool,
-    ) -> Result<(), Failure> {
+    pub(super) fn inbox(&self) -> Arc<Inbox> {
+        Arc::clone(&self.inbox)
+    }
+
+    /// Takes the id that the request was given; until then there is none with the id 0.
+    pub(super) fn admitted(&mut self, id: u64) {
+        self.id = id;
+    }
+
+    pub(super) async fn send(&mut self, frame: Bytes, is_cancellable: bool) -> Result<(), Failure> {
         match &self.connection.link {
             Link::Stdio(link) => {
                 // A child that does not read fills its queue: the wait for it is bounded too.
@@ -73,7 +71,7 @@ impl Call {
                     .map_err(|_| Failure::Timeout { after: self.limits.silence })??;
             }
             Link::Http(link) => {
-                link.post(Arc::clone(&self.connection), self.id, frame, abandoned, self.limits);
+                link.post(Arc::clone(&self.connection), self.id, frame, self.inbox(), self.limits);
             }
         }
         self.is_cancellable = is_cancellable;
@@ -90,21 +88,14 @@ impl Call {
     ///
     /// Safe: nothing is lost, and the next call goes on.
     pub async fn next(&mut self) -> Result<Event, Failure> {
-        if let Some(answer) = self.early.take() {
-            return Ok(self.answered(answer));
-        }
         let deadline = self.silent_until.min(self.ends);
+        let inbox = &self.inbox;
         tokio::select! {
-            // Notifications go first, as the server sent them before the answer.
+            // What has come goes out, whatever the clock says.
             biased;
-            Some(notification) = notified(&mut self.notifications) => {
+            event = std::future::poll_fn(|context| inbox.poll_next(context)) => {
                 self.silent_until = Instant::now() + self.limits.silence;
-                Ok(Event::Notification(notification))
-            }
-            answer = &mut self.answer => {
-                // The sender is dropped unsent only together with the connection.
-                let answer = answer.unwrap_or(Err(Failure::Closed))?;
-                Ok(self.answered(answer))
+                event
             }
             () = time::sleep_until(deadline) => {
                 let after =
@@ -114,18 +105,7 @@ impl Call {
         }
     }
 
-    /// Hands out the answer, or what came just before it.
-    fn answered(&mut self, answer: Message) -> Event {
-        match self.notifications.as_mut().and_then(|queue| queue.try_recv().ok()) {
-            Some(notification) => {
-                self.early = Some(answer);
-                Event::Notification(notification)
-            }
-            None => Event::Answer(answer),
-        }
-    }
-
-    /// Waits for the answer and lets notifications go by.
+    /// Waits for the answer. Notifications go by, questions are refused.
     ///
     /// # Errors
     ///
@@ -141,24 +121,18 @@ impl Call {
             }
         }
     }
-}
 
-/// Returns the next notification, if any can come.
-async fn notified(queue: &mut Option<mpsc::Receiver<Message>>) -> Option<Message> {
-    queue.as_mut()?.recv().await
+    /// Gives the request up: the client has said that it does not want the answer.
+    ///
+    /// Dropping a call tells the server as well, but its answer is read to the end: some servers
+    /// keep a request whose reader went away in their books for ever.
+    pub fn cancel(mut self) {
+        self.is_cancelled = true;
+    }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // A settled request is forgotten already.
-        if !self.connection.forget(self.id) || !self.is_cancellable {
-            return;
-        }
-        let params = format!(r#"{{"requestId":{}}}"#, self.id);
-        let cancelled = Message::notification(method::CANCELLED, Some(&params));
-        match &self.connection.link {
-            Link::Stdio(link) => link.try_send(cancelled.bytes().clone()),
-            Link::Http(link) => link.try_notify(cancelled.bytes().clone()),
-        }
+        self.connection.give_up(self.id, self.is_cancelled, self.is_cancellable);
     }
 }

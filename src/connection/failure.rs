@@ -66,6 +66,9 @@ pub enum Failure {
         /// How long it was waited for.
         after: Duration,
     },
+    /// The client does not read what comes before the answer.
+    #[error("the client does not read: more came for it than may wait")]
+    Overrun,
     /// As many requests are in flight as one connection takes.
     #[error("{} requests are in flight already", crate::config::defaults::IN_FLIGHT_MAX)]
     Saturated,
@@ -96,6 +99,7 @@ impl Failure {
             | Self::Status { .. }
             | Self::BrokenOff(_)
             | Self::Oversized { .. }
+            | Self::Overrun
             | Self::Timeout { .. } => false,
         }
     }
@@ -103,6 +107,12 @@ impl Failure {
     /// Tells whether sending the request again on a new connection is safe and of use.
     pub fn is_replayable(&self) -> bool {
         self.is_unexecuted() && !matches!(self, Self::Saturated | Self::NotInTime { .. })
+    }
+
+    /// Tells whether the server was lost in the middle of the request, so that it may have been
+    /// executed or not.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, Self::Exited { .. } | Self::BrokenOff(_))
     }
 
     /// Returns the stable name of the failure.
@@ -118,6 +128,7 @@ impl Failure {
             Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
             Self::Oversized { .. } => "ANSWER_TOO_LARGE",
             Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
+            Self::Overrun => "CLIENT_TOO_SLOW",
             Self::Saturated => "SERVER_SATURATED",
         }
     }
@@ -144,6 +155,7 @@ impl Failure {
             Self::NotInTime { .. } => {
                 "Call again: the server is still starting. `start = \"eager\"` has it start with the service."
             }
+            Self::Overrun => "Read the stream of a request while it runs, or ask for no progress.",
             Self::Saturated => "Wait for running calls to finish.",
         }
     }

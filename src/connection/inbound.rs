@@ -1,8 +1,17 @@
 //! What comes from the server, and to whom it goes.
+//!
+//! | from the server | goes to |
+//! |---|---|
+//! | an answer | who waits for its id |
+//! | progress | who waits for the request of its token |
+//! | a message on the stream of a request | who waits for that request |
+//! | a log message on a pipe | the only one who waits; else it is announced |
+//! | a request | where the connection has an owner: somebody who waits; else it is announced |
+//! | anything else | is announced |
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::{Connection, Failure, Link};
+use super::{Announcement, Aside, Connection, Failure, Party, Question, Waiter, mux::Settled};
 use crate::protocol::{
     Message, RpcError, Shape,
     error::METHOD_NOT_FOUND,
@@ -16,71 +25,177 @@ impl Connection {
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
         self.counters.heard.now();
         match message.shape() {
-            Shape::Response => {
-                let id = message.integer(Part::Id);
-                let waiter = id.and_then(|id| self.mux().remove(id));
-                match waiter {
-                    Some(waiter) => {
-                        self.told_idle();
-                        // Fails when the caller has just gone: nobody else wants the answer.
-                        let _gone = waiter.answer.send(Ok(message));
-                    }
-                    None => {
-                        self.counters.late.fetch_add(1, Ordering::Relaxed);
-                        tracing::debug!(mcp_server = %self.server, ?id, "late answer dropped");
-                    }
-                }
-            }
+            Shape::Response => self.answered(message),
             Shape::Notification => self.notified(message, via),
-            Shape::Request => self.asked(&message),
+            Shape::Request => self.asked(message, via),
         }
+    }
+
+    fn answered(&self, message: Message) {
+        let id = message.integer(Part::Id);
+        match self.settle(id) {
+            Settled::Wanted(waiter) => waiter.inbox.settle(Ok(message)),
+            // A client that has gone left its request behind, to be drained.
+            Settled::Drained(_) => {
+                self.counters.late.fetch_add(1, Ordering::Relaxed);
+            }
+            Settled::Unknown => {
+                self.counters.late.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(mcp_server = %self.server, ?id, "late answer dropped");
+            }
+        }
+    }
+
+    /// Ends the wait for the request `id`, and tells those who wait for the last one.
+    fn settle(&self, id: Option<u64>) -> Settled<Waiter> {
+        let Some(id) = id else { return Settled::Unknown };
+        let (settled, is_idle) = {
+            let mut mux = self.mux();
+            (mux.settle(id), mux.in_flight() == 0)
+        };
+        if is_idle {
+            self.idle.notify_waiters();
+        }
+        settled
     }
 
     fn notified(&self, message: Message, via: Option<u64>) {
-        let owner = match message.method() {
-            Some(method::PROGRESS) => message.integer(Part::ProgressToken),
-            Some(method::TOOLS_CHANGED) => return self.lists.bump(List::Tools),
-            Some(method::PROMPTS_CHANGED) => return self.lists.bump(List::Prompts),
-            Some(method::RESOURCES_CHANGED) => return self.lists.bump(List::Resources),
-            _ => via,
-        };
-        let mux = self.mux();
-        let is_progress = message.method() == Some(method::PROGRESS);
-        let waiter = owner.and_then(|id| mux.waiter(id));
-        // Progress that nobody asked for has no token to be told under.
-        let waiter = waiter.filter(|waiter| waiter.has_token || !is_progress);
-        let Some(notifications) = waiter.and_then(|waiter| waiter.notifications.as_ref()) else {
-            tracing::debug!(
-                mcp_server = %self.server, mcp_method = message.method(), "notification without owner"
-            );
-            return;
-        };
-        // A client that does not read must not hold up the others on this connection.
-        if notifications.try_send(message).is_err() {
-            self.counters.overflow.fetch_add(1, Ordering::Relaxed);
+        match message.method() {
+            Some(method::PROGRESS) => {
+                let token = message.integer(Part::ProgressToken);
+                // Progress that nobody asked for has no token to be told under.
+                return self.hand(Aside::Notification(message), token, |waiter| waiter.has_token);
+            }
+            Some(method::TOOLS_CHANGED) => self.lists.bump(List::Tools),
+            Some(method::PROMPTS_CHANGED) => self.lists.bump(List::Prompts),
+            Some(method::RESOURCES_CHANGED) => self.lists.bump(List::Resources),
+            Some(method::RESOURCE_UPDATED) => {}
+            // The server takes back what it asked: the news goes where the question went.
+            Some(method::CANCELLED) => {
+                if !matches!(self.party, Party::Shared) {
+                    self.put(Aside::Notification(message), via);
+                }
+                return;
+            }
+            Some(method::LOG_MESSAGE) if via.is_none() => {
+                let sole = self.mux().sole();
+                if sole.is_some() {
+                    return self.hand(Aside::Notification(message), sole, |_| true);
+                }
+            }
+            _ if via.is_some() => return self.hand(Aside::Notification(message), via, |_| true),
+            _ => {}
+        }
+        self.announce(Aside::Notification(message));
+    }
+
+    /// Passes a server's request on to whom it concerns, or answers it.
+    fn asked(self: &Arc<Self>, request: Message, via: Option<u64>) {
+        let id = request.part(Part::Id).unwrap_or("null");
+        match request.method() {
+            Some(method::PING) => self.deliver_soon(Message::response(id, "{}")),
+            other if matches!(self.party, Party::Shared) => {
+                let name = other.unwrap_or_default();
+                tracing::debug!(mcp_server = %self.server, mcp_method = name, "server request refused");
+                let error = RpcError::new(
+                    METHOD_NOT_FOUND,
+                    "METHOD_NOT_FOUND",
+                    format!(
+                        "`{name}`: this connection is shared and was opened without client capabilities"
+                    ),
+                );
+                self.deliver_soon(error.render(Some(id)));
+            }
+            _ => self.put(Aside::Question(Question::new(request, Arc::downgrade(self))), via),
         }
     }
 
-    /// Answers a server's request. We offered no capability, so only a ping is in order.
-    fn asked(self: &Arc<Self>, request: &Message) {
-        let id = request.part(Part::Id).unwrap_or("null");
-        let answer = match request.method() {
-            Some(method::PING) => Message::response(id, "{}"),
-            other => {
-                let name = other.unwrap_or_default();
-                tracing::debug!(mcp_server = %self.server, mcp_method = name, "server request refused");
-                RpcError::new(
-                    METHOD_NOT_FOUND,
-                    "METHOD_NOT_FOUND",
-                    format!("`{name}`: this connection is shared and was opened without client capabilities"),
-                )
-                .render(Some(id))
-            }
+    /// Hands something to the client that has this connection: on the stream of the request that
+    /// caused it where that is known, else of another one, else of none.
+    fn put(&self, aside: Aside, via: Option<u64>) {
+        let id = {
+            let mux = self.mux();
+            via.filter(|id| mux.waiter(*id).is_some()).or_else(|| mux.any())
         };
-        match &self.link {
-            // A server that asks faster than it reads loses our answers, nothing else.
-            Link::Stdio(link) => link.try_send(answer),
-            Link::Http(link) => link.try_notify(answer),
+        match id {
+            Some(_) => self.hand(aside, id, |_| true),
+            None => self.announce(aside),
+        }
+    }
+
+    /// Hands something to who waits for the request `id`, if it is for them.
+    ///
+    /// A client that does not pick up what is there loses its request: it must not hold up the
+    /// others on this connection.
+    fn hand(&self, aside: Aside, id: Option<u64>, is_for: impl FnOnce(&Waiter) -> bool) {
+        let found = id.and_then(|id| {
+            let mux = self.mux();
+            let waiter = mux.waiter(id).filter(|waiter| is_for(waiter))?;
+            Some((id, Arc::clone(&waiter.inbox)))
+        });
+        let Some((id, inbox)) = found else {
+            tracing::debug!(
+                mcp_server = %self.server, mcp_method = aside.message().method(),
+                "notification without owner"
+            );
+            return;
+        };
+        if inbox.push(aside).is_err() {
+            self.counters.cut_off.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(mcp_server = %self.server, "a client does not read: its request is given up");
+            inbox.settle(Err(Failure::Overrun));
+            self.give_up(id, true, true);
+        }
+    }
+
+    /// Nobody waits for the request `id` any more. One that was sent drains, and the server is told.
+    pub(super) fn give_up(&self, id: u64, is_cancelled: bool, was_sent: bool) {
+        let (inbox, is_idle) = {
+            let mut mux = self.mux();
+            let Some(waiter) = mux.waiter(id) else { return };
+            let (inbox, ends) = (Arc::clone(&waiter.inbox), waiter.ends);
+            if was_sent {
+                mux.abandon(id, ends);
+            } else {
+                mux.settle(id);
+            }
+            (inbox, mux.in_flight() == 0)
+        };
+        inbox.close(is_cancelled || !was_sent);
+        if is_idle {
+            self.idle.notify_waiters();
+        }
+        if was_sent {
+            let params = format!(r#"{{"requestId":{id}}}"#);
+            let cancelled = Message::notification(method::CANCELLED, Some(&params));
+            self.deliver_soon(cancelled.bytes().clone());
+        }
+    }
+
+    /// Tells the clients that the lists of this server may be others than they know.
+    pub fn tell_changed(&self) {
+        for (list, notice) in [
+            (List::Tools, method::TOOLS_CHANGED),
+            (List::Prompts, method::PROMPTS_CHANGED),
+            (List::Resources, method::RESOURCES_CHANGED),
+        ] {
+            if self.profile().is_some_and(|profile| profile.has(list.capability())) {
+                self.announce(Aside::Notification(Message::notification(notice, None)));
+            }
+        }
+    }
+
+    /// Hands something on that belongs to no request.
+    fn announce(&self, aside: Aside) {
+        let owner = match &self.party {
+            Party::Owned(owner) => Some(owner.clone()),
+            // Between two clients, it is for nobody.
+            Party::Exclusive => return,
+            Party::Shared => None,
+        };
+        let announcement = Announcement { server: self.server.clone(), owner, aside };
+        if self.announcements.try_send(announcement).is_err() {
+            self.counters.overflow.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -96,10 +211,8 @@ impl Connection {
 
     /// Fails the request `id` alone, if somebody still waits for it.
     pub(super) fn fail(&self, id: u64, failure: Failure) {
-        let waiter = self.mux().remove(id);
-        if let Some(waiter) = waiter {
-            self.told_idle();
-            let _gone = waiter.answer.send(Err(failure));
+        if let Settled::Wanted(waiter) = self.settle(Some(id)) {
+            waiter.inbox.settle(Err(failure));
         }
     }
 
@@ -108,12 +221,13 @@ impl Connection {
         self.mux().waiter(id).is_some()
     }
 
-    pub(super) fn forget(&self, id: u64) -> bool {
-        let waiter = self.mux().remove(id);
-        if let Some(waiter) = &waiter {
-            waiter.abandoned.cancel();
-            self.told_idle();
-        }
-        waiter.is_some()
+    /// Forgets a request that was never sent.
+    pub(super) fn forget(&self, id: u64) {
+        let _nobody_waits = self.settle(Some(id));
+    }
+
+    /// Tells whether the answer to request `id` is still to come, wanted or not.
+    pub(super) fn is_open(&self, id: u64) -> bool {
+        self.mux().is_open(id)
     }
 }

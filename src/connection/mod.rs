@@ -23,7 +23,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use bytes::Bytes;
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -32,27 +36,35 @@ use crate::{
     protocol::{
         Message, Shape,
         jsonrpc::Part,
-        mcp::{List, Profile, method},
+        mcp::{CLIENT_CAPABILITIES, List, Profile, method},
     },
     redact::Redactor,
 };
 
+mod announcement;
 mod call;
 mod dial;
 mod failure;
 mod health;
 mod http;
 mod inbound;
+mod inbox;
 mod keepalive;
 mod mux;
+mod owner;
+mod question;
 mod stdio;
 mod traffic;
 mod warm_up;
 
+pub use announcement::{Announcement, Aside};
 pub use call::{Call, Event};
 pub use dial::{DialError, Dialer};
 pub use failure::Failure;
+use inbox::Inbox;
 use mux::Mux;
+pub use owner::Owner;
+pub use question::Question;
 pub use traffic::Traffic;
 use traffic::{Counters, ListRevisions};
 use warm_up::WarmUp;
@@ -71,6 +83,9 @@ pub struct Limits {
 pub struct Connection {
     server: ServerName,
     generation: u64,
+    since: Instant,
+    party: Party,
+    announcements: mpsc::Sender<Announcement>,
     link: Link,
     redactor: Redactor,
     mux: Mutex<Mux<Waiter>>,
@@ -97,22 +112,45 @@ enum Link {
     Http(Box<http::Link>),
 }
 
+/// For whom a connection is.
+#[derive(Clone, Debug)]
+pub enum Party {
+    /// Everybody, many at a time. Nothing can be asked of nobody, so the server is offered no
+    /// capability of a client (ruling 3).
+    Shared,
+    /// Everybody, one at a time: what the server asks is for whoever has the connection.
+    Exclusive,
+    /// One client.
+    Owned(Owner),
+}
+
+impl Party {
+    /// Returns the client capabilities that the server is offered, as JSON text.
+    fn capabilities(&self) -> &str {
+        match self {
+            Self::Shared => "{}",
+            Self::Exclusive => CLIENT_CAPABILITIES,
+            Self::Owned(owner) => &owner.capabilities,
+        }
+    }
+}
+
 /// Who waits for an answer.
 #[derive(Debug)]
 struct Waiter {
-    /// Absent where no notification can belong to the request.
-    notifications: Option<mpsc::Sender<Message>>,
+    inbox: Arc<Inbox>,
     /// It asked for progress.
     has_token: bool,
-    answer: oneshot::Sender<Result<Message, Failure>>,
-    /// Cancelled when nobody waits any more, so that an upstream's stream can be let go.
-    abandoned: CancellationToken,
+    /// How old the connection is when the request has had all its time.
+    ends: Duration,
 }
 
 impl Connection {
     fn new(
         server: ServerName,
         generation: u64,
+        party: Party,
+        announcements: mpsc::Sender<Announcement>,
         link: Link,
         redactor: Redactor,
         closing: CancellationToken,
@@ -120,6 +158,9 @@ impl Connection {
         Self {
             server,
             generation,
+            since: Instant::now(),
+            party,
+            announcements,
             link,
             redactor,
             mux: Mutex::new(Mux::new(defaults::IN_FLIGHT_MAX)),
@@ -202,9 +243,11 @@ impl Connection {
         let mux = self.mux();
         Traffic {
             in_flight: mux.in_flight(),
+            draining: mux.draining(),
             requests: mux.admitted(),
             late_answers: self.counters.late.load(Ordering::Relaxed),
             noise_lines: self.counters.noise.load(Ordering::Relaxed),
+            cut_off: self.counters.cut_off.load(Ordering::Relaxed),
             dropped_notifications: self.counters.overflow.load(Ordering::Relaxed),
         }
     }
@@ -226,16 +269,20 @@ impl Connection {
         debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
         let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
-        // On a pipe only a progress token tells whose a notification is.
         let has_token = request.part(Part::ProgressToken).is_some();
-        let may_be_notified = has_token || matches!(self.link, Link::Http(_));
-        let (notifications, notified) =
-            may_be_notified.then(|| mpsc::channel(defaults::NOTIFICATION_QUEUE)).unzip();
-        let (answer, answered) = oneshot::channel();
-        let abandoned = CancellationToken::new();
-        let waiter = Waiter { notifications, has_token, answer, abandoned: abandoned.clone() };
-        let id = self.mux().admit(waiter).map_err(|_| Failure::Saturated)?;
-        let mut call = Call::new(Arc::clone(self), id, notified, answered, limits);
+        let mut call = Call::new(Arc::clone(self), limits);
+        let age = self.since.elapsed();
+        let waiter = Waiter { inbox: call.inbox(), has_token, ends: age + limits.total };
+        let admitted = {
+            let mut mux = self.mux();
+            let expired = mux.expire(age);
+            let admitted = mux.admit(waiter);
+            drop(mux);
+            expired.iter().for_each(|waiter| waiter.inbox.close(true));
+            admitted
+        };
+        let id = admitted.map_err(|_| Failure::Saturated)?;
+        call.admitted(id);
         // Looked at after the admission: whoever takes the link down either sees the waiter or is
         // seen here.
         if !self.is_live() {
@@ -244,7 +291,7 @@ impl Connection {
         let number = id.to_string();
         let frame = request.edit([(Part::Id, &number), (Part::ProgressToken, &number)]);
         let is_cancellable = request.method() != Some(method::INITIALIZE);
-        call.send(frame, abandoned, is_cancellable).await?;
+        call.send(frame, is_cancellable).await?;
         Ok(call)
     }
 
@@ -255,7 +302,11 @@ impl Connection {
     ///
     /// Safe: it is sent or not.
     pub async fn notify(self: &Arc<Self>, notification: &Message) {
-        let frame = notification.bytes().clone();
+        self.deliver(notification.bytes().clone()).await;
+    }
+
+    /// Sends what has no answer, as [`Connection::notify`] does.
+    async fn deliver(&self, frame: Bytes) {
         let sending = async {
             match &self.link {
                 Link::Stdio(link) => link.send(frame, None).await,
@@ -265,9 +316,17 @@ impl Connection {
         match tokio::time::timeout(defaults::GOODBYE_TIMEOUT, sending).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::debug!(mcp_server = %self.server, %error, "notification lost");
+                tracing::debug!(mcp_server = %self.server, %error, "message without answer lost");
             }
-            Err(_) => tracing::debug!(mcp_server = %self.server, "notification lost: too slow"),
+            Err(_) => tracing::debug!(mcp_server = %self.server, "message lost: too slow"),
+        }
+    }
+
+    /// Sends what has no answer in the background, if there is room: for what may be lost.
+    fn deliver_soon(&self, frame: Bytes) {
+        match &self.link {
+            Link::Stdio(link) => link.try_send(frame),
+            Link::Http(link) => link.try_notify(frame),
         }
     }
 
@@ -283,17 +342,32 @@ impl Connection {
     /// Dropping it leaves the connection open for requests that run, and for no new ones.
     pub async fn drain_and_close(&self, patience: Duration) {
         self.gone.cancel();
-        let drained = async {
-            loop {
-                let idle = self.idle.notified();
-                if self.mux().in_flight() == 0 {
-                    break;
-                }
-                idle.await;
-            }
-        };
-        let _late = tokio::time::timeout(patience, drained).await;
+        let _late = tokio::time::timeout(patience, self.idle(|mux| mux.in_flight() == 0)).await;
         self.closing.cancel();
+    }
+
+    /// Waits until the server works on nothing, abandoned requests included.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn quiet(&self) {
+        self.idle(|mux| mux.in_flight() + mux.draining() == 0).await;
+    }
+
+    /// Closes the connection; what runs on it fails.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    async fn idle(&self, is_idle: impl Fn(&Mux<Waiter>) -> bool) {
+        loop {
+            let told = self.idle.notified();
+            if is_idle(&self.mux()) {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// Takes no new requests, for `reason`; those that run may still finish.
@@ -308,15 +382,9 @@ impl Connection {
         self.gone.cancel();
         let waiters = self.mux().drain();
         for waiter in waiters {
-            let _gone = waiter.answer.send(Err(failure.clone()));
+            waiter.inbox.settle(Err(failure.clone()));
         }
         self.idle.notify_waiters();
-    }
-
-    fn told_idle(&self) {
-        if self.mux().in_flight() == 0 {
-            self.idle.notify_waiters();
-        }
     }
 
     fn mux(&self) -> MutexGuard<'_, Mux<Waiter>> {

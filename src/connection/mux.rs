@@ -1,57 +1,163 @@
 //! Which request on the shared connection belongs to whom.
 //!
-//! Pure: a map and a counter. An id is never used twice on one connection, so an answer that
-//! comes after its request was given up cannot reach anybody else.
+//! Pure: a map, a counter, and the age of the connection as an argument. An id is never used twice on one connection,
+//! so an answer that comes after its request was given up cannot reach anybody else.
+//!
+//! ```text
+//!            admit                 settle
+//!  request ────────▶ waiting ─────────────────▶ forgotten
+//!                       │ abandon                  ▲
+//!                       ▼        settle or expire  │
+//!                    draining ─────────────────────┘
+//! ```
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
 
-/// The requests that wait for an answer, by the id that the server knows.
+/// The requests that a server works on, by the id that it knows.
 #[derive(Debug)]
 pub(super) struct Mux<W> {
     next: u64,
-    waiters: HashMap<u64, W>,
+    entries: HashMap<u64, Entry<W>>,
+    /// Entries that drain, in the order in which they were abandoned; some may be settled by now.
+    draining: VecDeque<(Duration, u64)>,
+    n_draining: usize,
     in_flight_max: usize,
+}
+
+#[derive(Debug)]
+struct Entry<W> {
+    waiter: W,
+    is_draining: bool,
 }
 
 /// As many requests are in flight as the bound allows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Saturated;
 
+/// Whose answer has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Settled<W> {
+    /// Somebody waits for it.
+    Wanted(W),
+    /// Whoever asked has gone.
+    Drained(W),
+    /// No such request: it was answered before, or given up long ago.
+    Unknown,
+}
+
 impl<W> Mux<W> {
-    /// Returns an empty map with a bound on requests in flight.
+    /// Returns an empty map with a bound on requests in flight, abandoned ones included.
     pub(super) fn new(in_flight_max: usize) -> Self {
-        Self { next: 1, waiters: HashMap::new(), in_flight_max }
+        Self {
+            next: 1,
+            entries: HashMap::new(),
+            draining: VecDeque::new(),
+            n_draining: 0,
+            in_flight_max,
+        }
     }
 
-    /// Gives a request its id.
+    /// Gives a request its id. A full map forgets the request that drains the longest.
     pub(super) fn admit(&mut self, waiter: W) -> Result<u64, Saturated> {
-        if self.waiters.len() >= self.in_flight_max {
-            return Err(Saturated);
+        if self.entries.len() >= self.in_flight_max {
+            self.forget_oldest().ok_or(Saturated)?;
         }
         let id = self.next;
         self.next += 1;
-        self.waiters.insert(id, waiter);
+        self.entries.insert(id, Entry { waiter, is_draining: false });
         Ok(id)
     }
 
     /// Returns who waits for `id`, which also is the progress token.
     pub(super) fn waiter(&self, id: u64) -> Option<&W> {
-        self.waiters.get(&id)
+        self.entries.get(&id).filter(|entry| !entry.is_draining).map(|entry| &entry.waiter)
     }
 
-    /// Ends the wait for `id`; `None` when nobody waits: a late answer, or one given up.
-    pub(super) fn remove(&mut self, id: u64) -> Option<W> {
-        self.waiters.remove(&id)
+    /// Returns the request that somebody waits for, if it is only one.
+    pub(super) fn sole(&self) -> Option<u64> {
+        if self.in_flight() == 1 { self.any() } else { None }
     }
 
-    /// Ends every wait.
+    /// Returns a request that somebody waits for.
+    pub(super) fn any(&self) -> Option<u64> {
+        self.entries.iter().find(|(_, entry)| !entry.is_draining).map(|(id, _)| *id)
+    }
+
+    /// Tells whether the answer to `id` is still to come, wanted or not.
+    pub(super) fn is_open(&self, id: u64) -> bool {
+        self.entries.contains_key(&id)
+    }
+
+    /// Ends the wait for `id`: its answer has come, or never will.
+    pub(super) fn settle(&mut self, id: u64) -> Settled<W> {
+        match self.entries.remove(&id) {
+            Some(Entry { waiter, is_draining: false }) => Settled::Wanted(waiter),
+            Some(Entry { waiter, is_draining: true }) => {
+                self.n_draining -= 1;
+                Settled::Drained(waiter)
+            }
+            None => Settled::Unknown,
+        }
+    }
+
+    /// Nobody waits for `id` any more, but the server still works on it, until `ends` at most.
+    /// Returns who waited.
+    pub(super) fn abandon(&mut self, id: u64, ends: Duration) -> Option<&W> {
+        let entry = self.entries.get_mut(&id).filter(|entry| !entry.is_draining)?;
+        entry.is_draining = true;
+        self.n_draining += 1;
+        // Answers come in any order: what is settled by now is let go from time to time.
+        if self.draining.len() > 2 * self.n_draining + 16 {
+            let entries = &self.entries;
+            self.draining.retain(|(_, id)| entries.contains_key(id));
+        }
+        self.draining.push_back((ends, id));
+        self.entries.get(&id).map(|entry| &entry.waiter)
+    }
+
+    /// Forgets what has drained for too long, and returns who had waited for it.
+    pub(super) fn expire(&mut self, now: Duration) -> Vec<W> {
+        let mut expired = Vec::new();
+        while let Some((ends, id)) = self.draining.front().copied() {
+            // Limits differ from request to request: who is behind a longer one goes with it.
+            if ends > now && self.entries.contains_key(&id) {
+                break;
+            }
+            self.draining.pop_front();
+            if let Settled::Drained(waiter) = self.settle(id) {
+                expired.push(waiter);
+            }
+        }
+        expired
+    }
+
+    fn forget_oldest(&mut self) -> Option<()> {
+        while let Some((_, id)) = self.draining.pop_front() {
+            if let Settled::Drained(_) = self.settle(id) {
+                return Some(());
+            }
+        }
+        None
+    }
+
+    /// Ends everything.
     pub(super) fn drain(&mut self) -> Vec<W> {
-        self.waiters.drain().map(|(_, waiter)| waiter).collect()
+        self.draining.clear();
+        self.n_draining = 0;
+        self.entries.drain().map(|(_, entry)| entry.waiter).collect()
     }
 
-    /// Returns how many requests wait.
+    /// Returns how many requests somebody waits for.
     pub(super) fn in_flight(&self) -> usize {
-        self.waiters.len()
+        self.entries.len() - self.n_draining
+    }
+
+    /// Returns how many requests the server works on for nobody.
+    pub(super) fn draining(&self) -> usize {
+        self.n_draining
     }
 
     /// Returns how many requests were given an id so far.
@@ -61,71 +167,4 @@ impl<W> Mux<W> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_full_connection_takes_no_more_until_an_answer_comes() {
-        let mut mux = Mux::new(2);
-        let first = mux.admit("a").expect("room");
-        mux.admit("b").expect("room");
-        assert_eq!(mux.admit("c"), Err(Saturated));
-
-        assert_eq!(mux.remove(first), Some("a"));
-        assert!(mux.admit("c").is_ok());
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Admit,
-        Answer(usize),
-        GiveUp(usize),
-    }
-
-    proptest! {
-        /// Every client owns one number; an answer must carry the number of the one who asked.
-        #[test]
-        fn no_interleaving_brings_an_answer_to_another_client(
-            steps in prop::collection::vec(
-                prop_oneof![
-                    3 => Just(Step::Admit),
-                    3 => any::<usize>().prop_map(Step::Answer),
-                    1 => any::<usize>().prop_map(Step::GiveUp),
-                ],
-                0..200,
-            ),
-        ) {
-            let mut mux = Mux::new(64);
-            let mut asked: Vec<(u64, usize)> = Vec::new();
-            let mut waiting: HashMap<u64, usize> = HashMap::new();
-            for (client, step) in steps.into_iter().enumerate() {
-                match step {
-                    Step::Admit => {
-                        if let Ok(id) = mux.admit(client) {
-                            prop_assert!(asked.iter().all(|(known, _)| *known != id));
-                            asked.push((id, client));
-                            waiting.insert(id, client);
-                        }
-                    }
-                    // Any id that was ever used may be answered, more than once too.
-                    Step::Answer(at) if !asked.is_empty() => {
-                        let (id, owner) = asked[at % asked.len()];
-                        let expected = waiting.remove(&id);
-                        prop_assert_eq!(mux.remove(id), expected);
-                        prop_assert!(expected.is_none_or(|client| client == owner));
-                    }
-                    Step::GiveUp(at) if !asked.is_empty() => {
-                        let (id, _) = asked[at % asked.len()];
-                        prop_assert_eq!(mux.remove(id), waiting.remove(&id));
-                    }
-                    Step::Answer(_) | Step::GiveUp(_) => {}
-                }
-                prop_assert_eq!(mux.in_flight(), waiting.len());
-            }
-        }
-    }
-}
+mod tests;

@@ -202,6 +202,7 @@ impl Batch {
         if let Some(request) = frame.request {
             // Nobody waits any more: better not to begin.
             if !connection.is_waiting(request) {
+                connection.forget(request);
                 return;
             }
             self.requests.push((self.bytes.len(), request));

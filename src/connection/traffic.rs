@@ -22,6 +22,7 @@ pub(super) struct ListRevisions {
 pub(super) struct Counters {
     pub(super) late: AtomicU64,
     pub(super) noise: AtomicU64,
+    pub(super) cut_off: AtomicU64,
     pub(super) overflow: AtomicU64,
     pub(super) heard: Heard,
 }
@@ -39,13 +40,17 @@ pub(super) struct Heard {
 pub struct Traffic {
     /// Requests that wait for an answer now.
     pub in_flight: usize,
+    /// Requests whose client has gone and whose answer is still to come.
+    pub draining: usize,
     /// Requests sent so far, our own handshake included.
     pub requests: u64,
     /// Answers that nobody waited for any more.
     pub late_answers: u64,
     /// Lines that were no JSON-RPC message.
     pub noise_lines: u64,
-    /// Notifications that a client was too slow to take.
+    /// Requests that were given up because their client did not read what came for them.
+    pub cut_off: u64,
+    /// Messages without an owner that came faster than they could be handed on.
     pub dropped_notifications: u64,
 }
 
@@ -60,6 +65,20 @@ impl ListRevisions {
 
     pub(super) fn bump(&self, list: List) {
         self.of(list).fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl std::iter::Sum for Traffic {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            in_flight: sum.in_flight + one.in_flight,
+            draining: sum.draining + one.draining,
+            requests: sum.requests + one.requests,
+            late_answers: sum.late_answers + one.late_answers,
+            noise_lines: sum.noise_lines + one.noise_lines,
+            cut_off: sum.cut_off + one.cut_off,
+            dropped_notifications: sum.dropped_notifications + one.dropped_notifications,
+        })
     }
 }
 

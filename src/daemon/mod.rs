@@ -9,16 +9,20 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use tokio::time::{self, Instant, MissedTickBehavior};
+use tokio::{
+    sync::mpsc,
+    time::{self, Instant, MissedTickBehavior},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     catalog::Catalog,
     config::{Config, defaults},
-    connection::Dialer,
+    connection::{Announcement, Dialer},
     control,
     ingress::{self, Edge},
     pool::Pool,
+    session::Sessions,
     status::Board,
     systemd::notify,
     telemetry::{liveness::Liveness, log::LogControl},
@@ -39,6 +43,8 @@ pub struct Daemon {
     log: LogControl,
     pool: Arc<Pool>,
     views: Arc<Views>,
+    /// What servers say to nobody in particular, until the sessions take it.
+    announced: Option<mpsc::Receiver<Announcement>>,
     board: Arc<Board>,
     liveness: Arc<Liveness>,
     listeners: Listeners,
@@ -66,13 +72,26 @@ impl Daemon {
         let config = Arc::new(config);
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         let tasks = TaskTracker::new();
-        let dialer = Dialer::new(credentials, tasks.clone());
+        let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
+        let sessions = Sessions::new(Arc::clone(&pool));
         let catalog = Catalog::new(Arc::clone(&pool), tasks);
-        let views = Arc::new(Views::new(Arc::clone(&pool), catalog, config));
+        let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
         let liveness = Liveness::new();
         let board = Board::new(Arc::clone(&pool), Arc::clone(&liveness));
-        Ok(Self { source, log, pool, views, board, liveness, listeners, signals, notice: None })
+        Ok(Self {
+            source,
+            log,
+            pool,
+            views,
+            announced: Some(announced),
+            board,
+            liveness,
+            listeners,
+            signals,
+            notice: None,
+        })
     }
 
     /// Serves until a signal asks to stop, and leaves nothing behind.
@@ -107,7 +126,11 @@ impl Daemon {
     fn accept(&mut self, stop: &CancellationToken, hurry: &CancellationToken) -> TaskTracker {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
-        let edge = Edge::new(views, board, hurry.clone());
+        let edge = Edge::new(views, board, stop.clone(), hurry.clone());
+        if let Some(announced) = self.announced.take() {
+            let sessions = Arc::clone(self.views.sessions());
+            clients.spawn(sessions.run(announced, stop.clone()));
+        }
         for listener in std::mem::take(&mut self.listeners.http) {
             let pulse = self.liveness.pulse("http accept loop");
             let (edge, stop) = (Arc::clone(&edge), stop.clone());

@@ -7,7 +7,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Edge, route};
+use super::{Edge, route, stall::Stall};
 use crate::{acceptor, config::defaults, telemetry::liveness::Pulse};
 
 /// Serves clients on `listener` until `stop`; connections that are open then finish their current
@@ -34,6 +34,8 @@ async fn connection(stream: TcpStream, edge: Arc<Edge>, stop: CancellationToken)
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "client went away");
     }
+    let write_timeout = edge.views.config().listen.write_timeout;
+    let stream = Stall::new(stream, write_timeout);
     let service = service_fn(move |request| {
         let edge = Arc::clone(&edge);
         async move { Ok::<_, std::convert::Infallible>(route::respond(edge, request).await) }

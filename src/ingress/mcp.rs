@@ -1,5 +1,5 @@
-//! MCP over streamable HTTP, legacy era: POST carries one message, GET and DELETE are about the
-//! session.
+//! MCP over streamable HTTP, legacy era: POST carries one message, GET opens the stream of the
+//! session, DELETE ends it.
 //!
 //! Sessions are lenient (ruling 6): a client may bring our id, none, or one from before a
 //! restart; all of them are served from the same pool.
@@ -16,9 +16,9 @@ use tokio::time;
 
 use super::{
     Edge, Response,
-    in_flight::Registration,
     reply::{Accepts, Reply},
     respond::{self, EdgeError},
+    stream,
 };
 use crate::{
     config::defaults,
@@ -28,11 +28,14 @@ use crate::{
         mcp::{SESSION_HEADER, VERSION_HEADER, method},
         version,
     },
+    session::Session,
     view::View,
 };
 
 const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
 const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const EVENTS: &[u8] = b"text/event-stream";
 
 /// Answers a request at the path of `view`.
 pub(super) async fn respond(
@@ -42,11 +45,37 @@ pub(super) async fn respond(
 ) -> Result<Response, EdgeError> {
     match *request.method() {
         Method::POST => post(edge, view, request).await,
-        // Ours has no other effect than the client's: the connections are everybody's.
-        Method::DELETE => Ok(respond::empty(StatusCode::NO_CONTENT)),
-        // There is no stream for messages of the server's own accord yet.
-        _ => Err(EdgeError::Method("POST, DELETE")),
+        Method::GET => listen(edge, view, request.headers()),
+        // The connections that clients share are everybody's and stay.
+        Method::DELETE => {
+            let ended = text(request.headers(), &SESSION).map(|id| edge.views.sessions().end(id));
+            tracing::debug!(is_known = ended, "session ended by its client");
+            Ok(respond::empty(StatusCode::NO_CONTENT))
+        }
+        _ => Err(EdgeError::Method("GET, POST, DELETE")),
     }
+}
+
+/// Opens the stream for what servers say of their own accord.
+fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response, EdgeError> {
+    // Named, not just allowed: who follows a link would wait for ever.
+    let is_named = |value: &HeaderValue| {
+        value.as_bytes().windows(EVENTS.len()).any(|part| part.eq_ignore_ascii_case(EVENTS))
+    };
+    if !headers.get_all(ACCEPT).iter().any(is_named) {
+        let accepted = text(headers, &ACCEPT).unwrap_or_default();
+        return Err(EdgeError::NoStream(accepted.to_owned()));
+    }
+    let version = version(headers)?;
+    let session = match text(headers, &SESSION) {
+        Some(id) => edge.views.sessions().resume(id, || view.scope()),
+        // Nobody can tell whose stream it is: it carries what everybody is told.
+        None => edge.views.sessions().open(view.scope(), "{}"),
+    };
+    let last = text(headers, &LAST_EVENT).and_then(|id| id.parse().ok());
+    // Older clients take an event without data for a broken message.
+    let takes_priming = version.is_some_and(version::has_priming);
+    Ok(stream::open(edge, &session, last, takes_priming))
 }
 
 async fn post(
@@ -57,21 +86,28 @@ async fn post(
     let (head, body) = request.into_parts();
     check_content_type(&head.headers)?;
     let accepts = accepts(&head.headers)?;
-    if let Some(asked) = text(&head.headers, &VERSION)
-        && !version::is_legacy(asked)
-    {
-        return Err(EdgeError::Version(asked.to_owned()));
-    }
+    version(&head.headers)?;
     let message = Message::parse(read(body).await?)?;
-    let session = text(&head.headers, &SESSION);
+    let sessions = edge.views.sessions();
+    let session = match text(&head.headers, &SESSION) {
+        _ if message.method() == Some(method::INITIALIZE) => {
+            sessions.open(view.scope(), message.part(Part::Capabilities).unwrap_or("{}"))
+        }
+        Some(id) => sessions.resume(id, || view.scope()),
+        None => Session::anonymous(view.scope()),
+    };
     match message.shape() {
-        Shape::Request => Ok(answer(edge, view, message, session, accepts).await),
+        Shape::Request => Ok(answer(edge, view, message, &session, accepts).await),
         Shape::Notification => {
-            notified(&edge, view, &message, session).await;
+            notified(&edge, view, &message, &session).await;
             Ok(respond::empty(StatusCode::ACCEPTED))
         }
-        // We ask clients nothing, so nothing waits for their answers.
-        Shape::Response => Ok(respond::empty(StatusCode::ACCEPTED)),
+        Shape::Response => {
+            if !session.answer(&message).await {
+                tracing::debug!("answer to a question that nobody has asked, or not any more");
+            }
+            Ok(respond::empty(StatusCode::ACCEPTED))
+        }
     }
 }
 
@@ -79,32 +115,39 @@ async fn answer(
     edge: Arc<Edge>,
     view: &View,
     message: Message,
-    session: Option<&str>,
+    session: &Arc<Session>,
     accepts: Accepts,
 ) -> Response {
     let is_initialize = message.method() == Some(method::INITIALIZE);
-    let id = message.part(Part::Id).unwrap_or("null");
-    let registration = Registration::new(Arc::clone(&edge), session, id);
-    let hurry = edge.hurry.clone();
-    let (views, view) = (Arc::clone(&edge.views), view.clone());
-    let id = id.to_owned();
-    let outcome = Box::pin(async move { views.handle(&view, message).await });
-    let mut response = Reply::new(outcome, id, registration, hurry).into_response(accepts).await;
-    if is_initialize {
-        let minted = uuid::Uuid::new_v4().simple().to_string();
-        let minted = HeaderValue::try_from(minted).expect("hexadecimal digits are visible ASCII");
-        response.headers_mut().insert(SESSION, minted);
+    let id = message.part(Part::Id).unwrap_or("null").to_owned();
+    let token = message.part(Part::ProgressToken).map(str::to_owned);
+    let running = session.begin(&id);
+    let (views, view, asking) = (Arc::clone(&edge.views), view.clone(), Arc::clone(session));
+    let outcome = Box::pin(async move { views.handle(&view, &asking, message).await });
+    let reply = Reply::new(edge, outcome, (id, token.as_deref()), accepts, running);
+    let mut response = reply.into_response().await;
+    if is_initialize && let Some(id) = session.id() {
+        let id = HeaderValue::try_from(id).expect("hexadecimal digits are visible ASCII");
+        response.headers_mut().insert(SESSION, id);
     }
     response
 }
 
-async fn notified(edge: &Edge, view: &View, message: &Message, session: Option<&str>) {
+async fn notified(edge: &Edge, view: &View, message: &Message, session: &Session) {
     if message.method() != Some(method::CANCELLED) {
-        edge.views.notify(view, message).await;
+        edge.views.notify(view, session, message).await;
     } else if let Some(id) = message.part(Part::CancelledId)
-        && !edge.in_flight.cancel(session, id)
+        && !session.cancel(id)
     {
         tracing::debug!("cancellation of a request that does not run, or is not the only one");
+    }
+}
+
+/// Returns the protocol version that a client names, which must be one that we serve.
+fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
+    match text(headers, &VERSION) {
+        Some(asked) if !version::is_legacy(asked) => Err(EdgeError::Version(asked.to_owned())),
+        asked => Ok(asked),
     }
 }
 

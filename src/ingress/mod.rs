@@ -11,15 +11,16 @@ use tokio_util::sync::CancellationToken;
 use crate::{status::Board, view::Views};
 
 mod accept;
-mod in_flight;
+mod beat;
 mod mcp;
 mod origin;
 mod reply;
 mod respond;
 mod route;
+mod stall;
+mod stream;
 
 pub use accept::serve;
-use in_flight::InFlight;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 type Response = hyper::Response<Body>;
@@ -29,14 +30,21 @@ type Response = hyper::Response<Body>;
 pub struct Edge {
     views: Arc<Views>,
     board: Arc<Board>,
-    in_flight: InFlight,
+    /// Cancelled when streams that would never end are to end.
+    stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
     hurry: CancellationToken,
 }
 
 impl Edge {
-    /// Returns the edge of the service. Requests that run when `hurry` is cancelled end at once.
-    pub fn new(views: Arc<Views>, board: Arc<Board>, hurry: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { views, board, in_flight: InFlight::default(), hurry })
+    /// Returns the edge of the service. Streams end with `stop`, and requests that run when `hurry`
+    /// is cancelled end at once.
+    pub fn new(
+        views: Arc<Views>,
+        board: Arc<Board>,
+        stop: CancellationToken,
+        hurry: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self { views, board, stop, hurry })
     }
 }

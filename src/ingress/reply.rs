@@ -4,21 +4,21 @@
 //! when it takes long: then comments keep the connection alive.
 //! Dropping a reply, as happens when the client goes away, cancels the request at the server.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{StatusCode, body::Frame};
-use tokio::time;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{self, Instant};
 
-use super::{Response, in_flight::Registration, respond};
+use super::{Edge, Response, beat::Beat, respond};
 use crate::{
     call::Exchange,
     config::defaults,
-    connection::Event,
-    protocol::{RpcError, error::INTERNAL_ERROR, sse},
+    connection::{Aside, Event, Question},
+    protocol::{Message, RpcError, error::INTERNAL_ERROR, mcp::method, sse},
+    session::Running,
     view::Outcome,
 };
 
@@ -31,10 +31,14 @@ pub(super) struct Accepts {
 
 /// The answer to one request.
 pub(super) struct Reply {
+    edge: Arc<Edge>,
     stage: Stage,
     id: String,
-    registration: Registration,
-    hurry: CancellationToken,
+    accepts: Accepts,
+    running: Running,
+    beat: Beat,
+    /// Since when nothing has come that says something.
+    silent_since: Instant,
 }
 
 enum Stage {
@@ -45,7 +49,8 @@ enum Stage {
 
 /// What goes to the client next.
 enum Part {
-    Notification(Bytes),
+    /// Something that comes before the answer.
+    Aside(Bytes),
     Answer(Bytes),
     /// The client has cancelled: there is no answer.
     Nothing,
@@ -53,29 +58,31 @@ enum Part {
 
 impl Reply {
     pub(super) fn new(
+        edge: Arc<Edge>,
         outcome: BoxFuture<'static, Outcome>,
-        id: String,
-        registration: Registration,
-        hurry: CancellationToken,
+        (id, token): (String, Option<&str>),
+        accepts: Accepts,
+        running: Running,
     ) -> Self {
-        Self { stage: Stage::Handling(outcome), id, registration, hurry }
+        let (stage, beat) = (Stage::Handling(outcome), Beat::new(token));
+        Self { edge, stage, id, accepts, running, beat, silent_since: Instant::now() }
     }
 
     /// Waits for what comes first and chooses the form of the answer by it.
-    pub(super) async fn into_response(mut self, accepts: Accepts) -> Response {
-        let first = if accepts.events {
+    pub(super) async fn into_response(mut self) -> Response {
+        let first = if self.accepts.events {
             time::timeout(defaults::STREAM_AFTER, self.next()).await.ok()
         } else {
             // A client that takes no stream gets the answer alone.
             loop {
                 match self.next().await {
-                    Part::Notification(_) => {}
+                    Part::Aside(_) => {}
                     part => break Some(part),
                 }
             }
         };
         match first {
-            Some(Part::Answer(answer)) if accepts.json => {
+            Some(Part::Answer(answer)) if self.accepts.json => {
                 respond::json_bytes(StatusCode::OK, answer)
             }
             first => self.into_stream(first),
@@ -87,12 +94,12 @@ impl Reply {
             let part = match first {
                 Some(part) => part,
                 None => match reply.next_or_silence().await {
-                    Some(part) => part,
-                    None => return Some((sse::KEEP_ALIVE, (reply, None))),
+                    Ok(part) => part,
+                    Err(sign) => return Some((sign, (reply, None))),
                 },
             };
             match part {
-                Part::Notification(message) => Some((sse::encode(&message), (reply, None))),
+                Part::Aside(message) => Some((sse::encode(&message), (reply, None))),
                 // The stream ends right after the answer.
                 Part::Answer(message) => {
                     Some((sse::encode(&message), (reply, Some(Part::Nothing))))
@@ -105,9 +112,24 @@ impl Reply {
         respond::event_stream(StreamBody::new(frames).boxed_unsync())
     }
 
-    /// Returns what comes next, or `None` when it is time for a sign of life.
-    async fn next_or_silence(&mut self) -> Option<Part> {
-        time::timeout(defaults::KEEP_ALIVE, self.next()).await.ok()
+    /// Returns what comes next, or a sign of life when it is time for one.
+    async fn next_or_silence(&mut self) -> Result<Part, Bytes> {
+        let config = self.edge.views.config();
+        let (keep_alive, beat) = (config.listen.keep_alive, config.service.progress_beat);
+        drop(config);
+        let beats_at = beat.map(|silence| self.silent_since + silence);
+        let silent_until = Instant::now() + keep_alive;
+        let until = beats_at.map_or(silent_until, |beats_at| beats_at.min(silent_until));
+        match time::timeout_at(until, self.next()).await {
+            Ok(part) => Ok(part),
+            Err(_) if beats_at.is_some_and(|beats_at| beats_at <= until) => {
+                self.silent_since = Instant::now();
+                let is_running = matches!(&self.stage, Stage::Running(found) if found.is_running());
+                let beat = if is_running { self.beat.next() } else { None };
+                Err(beat.map_or(sse::KEEP_ALIVE, |message| sse::encode(&message)))
+            }
+            Err(_) => Err(sse::KEEP_ALIVE),
+        }
     }
 
     /// Returns what comes next.
@@ -119,39 +141,89 @@ impl Reply {
         let part = tokio::select! {
             // An answer that is there goes out, whatever else has happened.
             biased;
-            part = advance(&mut self.stage) => part,
-            () = self.registration.cancelled.cancelled() => Part::Nothing,
-            () = self.hurry.cancelled() => {
+            part = advance(&mut self.stage, &mut self.beat, &self.edge, &self.running, self.accepts) => part,
+            () = self.running.cancelled() => {
+                if let Stage::Running(exchange) = &mut self.stage {
+                    exchange.cancel();
+                }
+                Part::Nothing
+            }
+            () = self.edge.hurry.cancelled() => {
                 let error = RpcError::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping")
                     .suggest("Call again in a moment: the service may come back.");
                 Part::Answer(error.render(Some(&self.id)))
             }
         };
-        if !matches!(part, Part::Notification(_)) {
+        match part {
+            Part::Aside(_) => self.silent_since = Instant::now(),
             // Lets go of the request at once, not when the client has read the last byte.
-            self.stage = Stage::Done;
+            Part::Answer(_) | Part::Nothing => self.stage = Stage::Done,
         }
         part
     }
 }
 
-async fn advance(stage: &mut Stage) -> Part {
+/// Goes on to what comes next for the client.
+async fn advance(
+    stage: &mut Stage,
+    beat: &mut Beat,
+    edge: &Edge,
+    running: &Running,
+    accepts: Accepts,
+) -> Part {
     loop {
-        match stage {
+        let exchange = match stage {
             Stage::Handling(outcome) => match outcome.await {
                 Outcome::Answer(answer) => return Part::Answer(answer),
-                Outcome::Exchange(exchange) => *stage = Stage::Running(exchange),
+                Outcome::Exchange(exchange) => {
+                    *stage = Stage::Running(exchange);
+                    continue;
+                }
             },
-            Stage::Running(exchange) => {
-                return match exchange.next().await {
-                    Ok(Event::Notification(message)) => {
-                        Part::Notification(exchange.restore(&message))
-                    }
-                    Ok(Event::Answer(message)) => Part::Answer(exchange.restore(&message)),
-                    Err(error) => Part::Answer(error.to_rpc().render(Some(exchange.client_id()))),
-                };
-            }
+            Stage::Running(exchange) => exchange,
             Stage::Done => return Part::Nothing,
+        };
+        let aside = match exchange.next().await {
+            Ok(Event::Answer(message)) => return Part::Answer(exchange.restore(&message)),
+            Ok(Event::Aside(Aside::Notification(message))) => {
+                notification(&message, exchange, beat, edge, running)
+            }
+            Ok(Event::Aside(Aside::Question(question))) => ask(question, running, accepts),
+            Err(error) => {
+                return Part::Answer(error.to_rpc().render(Some(exchange.client_id())));
+            }
+        };
+        if let Some(aside) = aside {
+            return Part::Aside(aside);
         }
     }
+}
+
+/// Returns a notification as the client is to see it, if it is.
+fn notification(
+    message: &Message,
+    exchange: &Exchange,
+    beat: &mut Beat,
+    edge: &Edge,
+    running: &Running,
+) -> Option<Bytes> {
+    let session = running.session();
+    match message.method().unwrap_or_default() {
+        method::LOG_MESSAGE if !session.wants_log(message, edge.views.sessions().has_levels()) => {
+            return None;
+        }
+        method::CANCELLED => return session.recall(message),
+        method::PROGRESS => beat.note(message),
+        _ => {}
+    }
+    Some(exchange.restore(message))
+}
+
+fn ask(question: Question, running: &Running, accepts: Accepts) -> Option<Bytes> {
+    if accepts.events {
+        return running.session().ask(question, Some(running.number()));
+    }
+    // One that takes no stream cannot be asked.
+    question.refuse();
+    None
 }

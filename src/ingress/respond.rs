@@ -42,6 +42,9 @@ pub(super) enum EdgeError {
     /// The client takes no answer that we could give.
     #[error("the client accepts `{0}`")]
     Accept(String),
+    /// GET is for event streams.
+    #[error("GET is answered with an event stream, and the client accepts `{0}`")]
+    NoStream(String),
     /// The body is too large.
     #[error("the body is larger than {} bytes", defaults::BODY_BYTES_MAX)]
     TooLarge,
@@ -66,7 +69,7 @@ impl EdgeError {
             Self::NotFound(_) | Self::NoServer(_) => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Accept(_) => StatusCode::NOT_ACCEPTABLE,
+            Self::Accept(_) | Self::NoStream(_) => StatusCode::NOT_ACCEPTABLE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BrokenOff | Self::Message(_) | Self::Version(_) => StatusCode::BAD_REQUEST,
@@ -96,6 +99,11 @@ impl EdgeError {
             Self::Accept(_) => {
                 (INVALID_REQUEST, "ACCEPT", "Send `Accept: application/json, text/event-stream`.")
             }
+            Self::NoStream(_) => (
+                INVALID_REQUEST,
+                "ACCEPT",
+                "Send messages with POST. For the stream, send `Accept: text/event-stream`.",
+            ),
             Self::TooLarge => (INVALID_REQUEST, "BODY_TOO_LARGE", "Send less at a time."),
             Self::TooSlow | Self::BrokenOff => {
                 (INVALID_REQUEST, "BODY_INCOMPLETE", "Send the whole body at once.")

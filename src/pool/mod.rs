@@ -1,4 +1,5 @@
-//! All declared servers and their connections: one per server, whoever asks.
+//! All declared servers and their connections: one per server, whoever asks, unless the server is
+//! declared to be used by one at a time.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +13,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{Config, Server, Start, defaults, diff::ServerDiff},
-    connection::{Dialer, Traffic},
+    connection::{Dialer, Owner, Traffic},
     name::ServerName,
 };
 
+mod exclusive;
+mod keeper;
+mod owned;
 mod slot;
+mod wants;
 
-pub use slot::{Slot, SlotError};
+pub use slot::{Lease, Slot, SlotError};
+pub use wants::Wants;
 
 /// The slots of all declared servers.
 #[derive(Debug)]
@@ -40,9 +46,13 @@ pub struct SlotStatus {
     pub state: State,
     /// `stdio`, `http`, or `sse` while it is connected over that.
     pub transport: &'static str,
+    /// `shared`, `exclusive` or `session`.
+    pub sharing: &'static str,
+    /// How many connections there are.
+    pub connections: usize,
     /// How many times it was connected.
     pub generation: u64,
-    /// The process id of a spawned child.
+    /// The process id of a spawned child, of the first where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The protocol version that was negotiated.
@@ -51,7 +61,7 @@ pub struct SlotStatus {
     /// Why the last attempt to connect failed, or the last connection ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// Numbers of the current connection.
+    /// Numbers of the connections, all together.
     #[serde(flatten)]
     pub traffic: Traffic,
     /// When it is to be connected.
@@ -107,7 +117,7 @@ impl Pool {
             match slot.declared().start {
                 Start::Lazy => {}
                 Start::Eager => slot.dial_soon(),
-                Start::Prewarm => prewarmed.push(slot.connection()),
+                Start::Prewarm => prewarmed.push(slot.connect()),
             }
         }
         let all = futures_util::future::join_all(prewarmed);
@@ -160,6 +170,13 @@ impl Pool {
         self.closing.cancel();
         self.dialer.tasks().close();
         self.dialer.tasks().wait().await;
+    }
+
+    /// Closes the connections of a client that has gone.
+    pub fn release(&self, owner: &Owner) {
+        for slot in self.slots().values() {
+            slot.release(owner);
+        }
     }
 
     /// Returns how many connections were made so far, all servers together.

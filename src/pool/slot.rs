@@ -1,65 +1,52 @@
-//! One server's place in the pool: its connection, and the single dial that makes it.
-//!
-//! ```text
-//!  ten requests ──▶ connection() ──▶ live? ───────────▶ the connection
-//!                                     │ no
-//!                                     ▼
-//!                         dial under way? ──no──▶ start one
-//!                                     │ yes         │
-//!                                     ▼             ▼
-//!                              wait for its outcome, all ten
-//! ```
-//!
-//! A client that leaves does not take the dial down for the others.
+//! One declared server's place in the pool: its connections, however many its sharing takes.
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{SlotStatus, State};
+use super::{
+    SlotStatus, State,
+    exclusive::{Checkout, Exclusive},
+    keeper::{Keeper, Origin},
+    owned::Owned,
+    wants::Wants,
+};
 use crate::{
-    backoff::Backoff,
-    config::{Server, Start, defaults},
-    connection::{Connection, DialError, Dialer},
+    config::{Server, Sharing},
+    connection::{Connection, DialError, Dialer, Owner, Party, Traffic},
     name::ServerName,
-    report::chain,
-    single_flight::{Flight, SingleFlight},
 };
 
-type Outcome = Result<Arc<Connection>, Arc<DialError>>;
-
-/// One server's place in the pool.
+/// One declared server's place in the pool.
 #[derive(Debug)]
 pub struct Slot {
-    name: ServerName,
-    declared: Arc<Server>,
-    dialer: Dialer,
-    live: ArcSwapOption<Connection>,
-    dials: Arc<SingleFlight<Outcome>>,
-    state: Mutex<SlotState>,
-    generation: AtomicU64,
-    /// Ends every connection of this slot, and every dial.
-    closing: CancellationToken,
+    origin: Origin,
+    connections: Connections,
 }
 
-#[derive(Debug, Default)]
-struct SlotState {
-    last_error: Option<String>,
-    has_failed: bool,
-    is_redialling: bool,
-    is_closing: bool,
-    /// How long to wait before the next dial that nobody asked for.
-    backoff: Option<Backoff>,
-    /// Since when there has been no connection although one was wanted, or had been there.
-    down_since: Option<Instant>,
+#[derive(Debug)]
+enum Connections {
+    /// One for everybody.
+    Shared(Arc<Keeper>),
+    /// One for each request.
+    Exclusive(Arc<Exclusive>),
+    /// One for each client.
+    Owned(Arc<Owned>),
+}
+
+/// A connection for one request; it may be another one the next time.
+#[derive(Debug)]
+pub struct Lease {
+    /// The connection.
+    pub connection: Arc<Connection>,
+    /// Gives it back when the request is over, where it was for nobody else.
+    _checkout: Option<Checkout>,
 }
 
 /// Why a slot has no connection to offer.
@@ -71,6 +58,17 @@ pub enum SlotError {
     /// The server is being closed: stop, or a reload that removed it.
     #[error("server `{0}` is being closed")]
     Closing(ServerName),
+    /// As many connections are in use as the server may have.
+    #[error("all {max} connections of server `{server}` are in use")]
+    Busy {
+        /// The server.
+        server: ServerName,
+        /// Its `max_connections`.
+        max: usize,
+    },
+    /// The server keeps state for each client, and this client cannot be told from others.
+    #[error("server `{0}` keeps a connection for each client session, and the request names none")]
+    SessionRequired(ServerName),
 }
 
 impl Slot {
@@ -81,235 +79,206 @@ impl Slot {
         generation: u64,
         closing: CancellationToken,
     ) -> Arc<Self> {
-        Arc::new(Self {
-            name,
-            declared,
-            dialer,
-            live: ArcSwapOption::empty(),
-            dials: SingleFlight::new(),
-            state: Mutex::default(),
-            generation: AtomicU64::new(generation),
-            closing,
-        })
+        let sharing = declared.sharing;
+        let generation = Arc::new(AtomicU64::new(generation));
+        let origin = Origin { name, declared, dialer, generation, closing };
+        let connections = match sharing {
+            Sharing::Shared => Connections::Shared(Keeper::new(origin.clone(), Party::Shared)),
+            Sharing::Exclusive { max_connections } => {
+                Connections::Exclusive(Exclusive::new(origin.clone(), max_connections))
+            }
+            Sharing::Session { max_connections } => {
+                Connections::Owned(Arc::new(Owned::new(origin.clone(), max_connections)))
+            }
+        };
+        Arc::new(Self { origin, connections })
     }
 
     /// Returns the server's name.
     pub fn name(&self) -> &ServerName {
-        &self.name
+        &self.origin.name
     }
 
     /// Returns how many times the server was connected.
     pub(super) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
+        self.origin.generation.load(Ordering::Relaxed)
     }
 
     /// Returns what the configuration says about the server.
     pub fn declared(&self) -> &Server {
-        &self.declared
+        &self.origin.declared
     }
 
-    /// Returns the connection if there is one that takes requests.
-    pub fn live(&self) -> Option<Arc<Connection>> {
-        self.live.load_full().filter(|connection| connection.is_live())
+    /// Tells whether a client always has the same connection, so that there is something that can
+    /// notify it.
+    pub fn is_standing(&self) -> bool {
+        !matches!(self.connections, Connections::Exclusive(_))
     }
 
-    /// Returns the connection, dialling first where there is none. However many ask at a time,
-    /// the server is dialled once.
+    /// Tells whether each client has a connection of its own.
+    pub fn is_owned(&self) -> bool {
+        matches!(self.connections, Connections::Owned(_))
+    }
+
+    /// Returns a connection for a request of `owner`, dialling first where there is none. However
+    /// many ask at a time for one that they share, the server is dialled once. Where connections
+    /// are checked out, one that is given back is waited for, for at most `patience`.
     ///
     /// # Errors
     ///
-    /// [`SlotError`] when that dial fails, for everybody who waited for it.
+    /// [`SlotError`] when there is none; a dial fails for everybody who waited for it.
     ///
     /// # Cancel safety
     ///
     /// Safe: the dial goes on for the others.
-    pub async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, SlotError> {
-        if let Some(connection) = self.live() {
-            return Ok(connection);
+    pub async fn lease(
+        &self,
+        owner: Option<&Owner>,
+        patience: Duration,
+    ) -> Result<Lease, SlotError> {
+        let (connection, checkout) = match &self.connections {
+            Connections::Shared(keeper) => (keeper.connection().await?, None),
+            Connections::Owned(owned) => (owned.of(owner)?.connection().await?, None),
+            Connections::Exclusive(exclusive) => {
+                let (connection, checkout) = exclusive.check_out(patience).await?;
+                (connection, Some(checkout))
+            }
+        };
+        Ok(Lease { connection, _checkout: checkout })
+    }
+
+    /// Returns the connection that a request of `owner` would most likely get, if there is one.
+    pub fn live(&self, owner: Option<&Owner>) -> Option<Arc<Connection>> {
+        match &self.connections {
+            Connections::Shared(keeper) => keeper.live(),
+            Connections::Owned(owned) => owned.known(owner)?.live(),
+            Connections::Exclusive(exclusive) => {
+                exclusive.keepers().iter().find_map(|keeper| keeper.live())
+            }
         }
-        let closing = || SlotError::Closing(self.name.clone());
-        if self.state().is_closing {
-            return Err(closing());
+    }
+
+    /// Tells what is wanted of the state that the connection of `owner` has only once, and brings
+    /// it about where there is a connection; the next one is told otherwise.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is brought about by the next change or connection.
+    pub async fn want(&self, owner: Option<&Owner>, wants: impl FnOnce() -> Wants) {
+        if let Some(keeper) = self.standing(owner) {
+            keeper.want(wants);
+            keeper.settle().await;
         }
-        // A flight without an outcome was taken down by a stop.
-        self.join_dial().outcome().await.ok_or_else(closing)?.map_err(SlotError::Dial)
+    }
+
+    /// As [`Slot::want`] for a connection that clients share, in the background.
+    pub fn want_soon(&self, wants: impl FnOnce() -> Wants) {
+        if let Connections::Shared(keeper) = &self.connections {
+            keeper.want(wants);
+            let keeper = Arc::clone(keeper);
+            self.origin.dialer.tasks().spawn(async move { keeper.settle().await });
+        }
+    }
+
+    /// Returns the error object, as JSON text, with which the server refused to have the resource
+    /// `uri` watched.
+    pub fn refusal(&self, owner: Option<&Owner>, uri: &str) -> Option<String> {
+        self.standing(owner)?.refusal(uri)
+    }
+
+    /// Notes that clients were told something without the server, which was not there, so that they
+    /// are told to ask again once it is.
+    pub fn missed(&self) {
+        if let Connections::Shared(keeper) = &self.connections {
+            keeper.missed();
+        }
+    }
+
+    fn standing(&self, owner: Option<&Owner>) -> Option<Arc<Keeper>> {
+        match &self.connections {
+            Connections::Shared(keeper) => Some(Arc::clone(keeper)),
+            Connections::Owned(owned) => owned.known(owner),
+            Connections::Exclusive(_) => None,
+        }
+    }
+
+    /// Closes the connection of a client that has gone.
+    pub(super) fn release(&self, owner: &Owner) {
+        if let Connections::Owned(owned) = &self.connections
+            && let Some(keeper) = owned.remove(owner)
+        {
+            self.origin.dialer.tasks().spawn(async move { keeper.close(Duration::ZERO).await });
+        }
+    }
+
+    /// Connects a shared server.
+    pub(super) async fn connect(&self) {
+        if let Connections::Shared(keeper) = &self.connections {
+            let _reported_by_the_dial = keeper.connection().await;
+        }
     }
 
     /// Starts a dial unless there is a connection or a dial already.
-    pub(super) fn dial_soon(self: &Arc<Self>) {
-        let _not_waited_for = self.join_dial();
-    }
-
-    fn join_dial(self: &Arc<Self>) -> Flight<Outcome> {
-        let slot = Arc::clone(self);
-        let ready = || self.live().map(Ok);
-        self.dials.join(self.dialer.tasks(), ready, || async move { slot.dial().await })
-    }
-
-    async fn dial(self: &Arc<Self>) -> Outcome {
-        // A server has one process at a time: the last one is seen off first.
-        if let Some(last) = self.live.load_full()
-            && last.pid().is_some()
-        {
-            last.down().await;
+    pub(super) fn dial_soon(&self) {
+        if let Connections::Shared(keeper) = &self.connections {
+            keeper.dial_soon();
         }
-        let generation = self.generation() + 1;
-        tracing::debug!(mcp_server = %self.name, generation, "dialling");
-        let closing = self.closing.child_token();
-        let down_since = *self.state().down_since.get_or_insert_with(Instant::now);
-        let patience_ends = down_since + defaults::CONNECT_PATIENCE;
-        let dialled =
-            self.dialer.dial(&self.name, &self.declared, generation, closing, patience_ends).await;
-        let mut state = self.state();
-        match dialled {
-            Ok(connection) => {
-                self.generation.store(generation, Ordering::Relaxed);
-                state.has_failed = false;
-                state.down_since = None;
-                self.live.store(Some(Arc::clone(&connection)));
-                let version = connection.profile().map(|profile| profile.protocol_version.as_str());
-                tracing::info!(
-                    mcp_server = %self.name, generation, child_pid = connection.pid(),
-                    protocol_version = version, "server connected"
-                );
-                let watcher = Arc::clone(self).watch(Arc::clone(&connection));
-                self.dialer.tasks().spawn(watcher);
-                Ok(connection)
-            }
-            Err(error) => {
-                let text = chain(&error);
-                if !state.is_closing {
-                    tracing::warn!(
-                        mcp_server = %self.name, error = text, hint = error.hint(), "server not connected"
-                    );
-                }
-                state.has_failed = true;
-                state.last_error = Some(text);
-                self.redial_later(&mut state);
-                Err(Arc::new(error))
-            }
-        }
-    }
-
-    /// Waits for the end of `connection` and takes note of it.
-    async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
-        let since = Instant::now();
-        connection.gone().await;
-        if since.elapsed() >= defaults::STABLE_AFTER {
-            self.state().backoff = None;
-        }
-        // A child must be gone before there is another one; an upstream's last session may drain
-        // while there is a new one.
-        let is_child = connection.pid().is_some();
-        if !is_child {
-            self.lost(&connection);
-        }
-        // What still runs may finish, for as long as a request may take; then the link goes.
-        connection.drain_and_close(connection.longest()).await;
-        connection.down().await;
-        if is_child {
-            self.lost(&connection);
-        }
-        let _unchanged_meanwhile = self.state();
-        if self.is_current(&connection) {
-            self.live.store(None);
-        }
-    }
-
-    /// Takes note that `connection` takes no more requests, unless there is another one already.
-    fn lost(self: &Arc<Self>, connection: &Connection) {
-        let mut state = self.state();
-        if let Some(reason) = connection.reason() {
-            state.last_error = Some(reason.to_string());
-        }
-        if self.is_current(connection) {
-            state.has_failed = true;
-            state.down_since.get_or_insert_with(Instant::now);
-            self.redial_later(&mut state);
-        }
-    }
-
-    fn is_current(&self, connection: &Connection) -> bool {
-        let live = self.live.load();
-        live.as_ref().is_some_and(|live| live.generation() == connection.generation())
-    }
-
-    /// Has a server that is to be there always dialled again in the background.
-    fn redial_later(self: &Arc<Self>, state: &mut SlotState) {
-        if self.declared.start != Start::Lazy && !state.is_redialling && !state.is_closing {
-            state.is_redialling = true;
-            self.dialer.tasks().spawn(Arc::clone(self).redial());
-        }
-    }
-
-    /// Dials again until it succeeds, with growing pauses.
-    async fn redial(self: Arc<Self>) {
-        loop {
-            let pause = self.pause();
-            tokio::select! {
-                () = self.closing.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
-            }
-            let outcome = self.connection().await;
-            // Decided under the lock, so that an end which comes at this moment is not missed.
-            let mut state = self.state();
-            if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
-                state.is_redialling = false;
-                return;
-            }
-        }
-    }
-
-    /// Returns how long to wait before the next dial that nobody asked for.
-    fn pause(&self) -> Duration {
-        let mut state = self.state();
-        state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE)).pause()
     }
 
     /// Lets running requests finish for at most `patience` and closes the slot for good.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the slot takes no requests but keeps its connection until the runtime ends.
+    /// Dropped halfway, the slot takes no requests but keeps its connections until the runtime ends.
     pub(super) async fn close(&self, patience: Duration) {
-        self.state().is_closing = true;
-        if let Some(connection) = self.live.load_full() {
-            connection.drain_and_close(patience).await;
+        if let Connections::Exclusive(exclusive) = &self.connections {
+            exclusive.close();
         }
-        self.closing.cancel();
+        let keepers = self.keepers();
+        futures_util::future::join_all(keepers.iter().map(|keeper| keeper.close(patience))).await;
+        self.origin.closing.cancel();
+    }
+
+    fn keepers(&self) -> Vec<Arc<Keeper>> {
+        match &self.connections {
+            Connections::Shared(keeper) => vec![Arc::clone(keeper)],
+            Connections::Exclusive(exclusive) => exclusive.keepers(),
+            Connections::Owned(owned) => owned.keepers_now(),
+        }
     }
 
     /// Returns the state for status output.
     pub fn status(&self) -> SlotStatus {
-        let connection = self.live.load_full();
-        let state = self.state();
-        let live = connection.as_ref().filter(|connection| connection.is_live());
-        let traffic = connection.as_ref().map(|found| found.traffic()).unwrap_or_default();
+        let keepers = self.keepers();
+        let connections: Vec<_> = keepers.iter().filter_map(|keeper| keeper.last()).collect();
+        let live: Vec<_> = connections.iter().filter(|connection| connection.is_live()).collect();
+        let traffic: Traffic = connections.iter().map(|connection| connection.traffic()).sum();
+        let troubles: Vec<_> = keepers.iter().map(|keeper| keeper.trouble()).collect();
         SlotStatus {
-            name: self.name.clone(),
-            state: match live {
-                _ if state.is_closing => State::Closed,
-                Some(_) if traffic.in_flight > 0 => State::Active,
-                Some(_) => State::Idle,
-                None if self.dials.is_flying() => State::Connecting,
-                None if state.has_failed => State::Failed,
-                None => State::Idle,
+            name: self.origin.name.clone(),
+            state: match () {
+                () if self.origin.closing.is_cancelled() => State::Closed,
+                () if !live.is_empty() && traffic.in_flight > 0 => State::Active,
+                () if !live.is_empty() => State::Idle,
+                () if keepers.iter().any(|keeper| keeper.is_dialling()) => State::Connecting,
+                () if troubles.iter().any(|(has_failed, _)| *has_failed) => State::Failed,
+                () => State::Idle,
             },
-            transport: live
-                .map_or_else(|| self.declared.transport.name(), |found| found.transport()),
+            transport: live.first().map_or_else(
+                || self.origin.declared.transport.name(),
+                |connection| connection.transport(),
+            ),
+            sharing: self.origin.declared.sharing.name(),
+            connections: live.len(),
             generation: self.generation(),
-            pid: live.and_then(|connection| connection.pid()),
+            pid: live.first().and_then(|connection| connection.pid()),
             protocol_version: live
+                .first()
                 .and_then(|connection| connection.profile())
                 .map(|profile| profile.protocol_version.clone()),
-            last_error: state.last_error.clone(),
+            last_error: troubles.into_iter().find_map(|(_, error)| error),
             traffic,
-            start: self.declared.start,
+            start: self.origin.declared.start,
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, SlotState> {
-        // Held for statements on plain data, never across an await.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -54,6 +54,12 @@ pub enum Part {
     Cursor,
     /// `params.protocolVersion` of `initialize`.
     ProtocolVersion,
+    /// `params.capabilities` of `initialize`.
+    Capabilities,
+    /// `params.level` of a log message or of the request that sets one.
+    Level,
+    /// `params.progress` of a progress notification.
+    Progress,
     /// The whole `result`.
     Result,
     /// The whole `error`.
@@ -129,6 +135,9 @@ impl Message {
             mark(Part::Uri, params.uri);
             mark(Part::Cursor, params.cursor);
             mark(Part::ProtocolVersion, params.protocol_version);
+            mark(Part::Capabilities, params.capabilities);
+            mark(Part::Level, params.level);
+            mark(Part::Progress, params.progress);
         }
         let method = envelope.method.map(String::into_boxed_str);
         Ok(Self { shape, method, spans, bytes })
@@ -164,6 +173,11 @@ impl Message {
     /// Returns a response to the request whose id is the JSON text `id`.
     pub fn response(id: &str, result: &str) -> Bytes {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into()
+    }
+
+    /// Returns an error response to the request whose id is the JSON text `id`.
+    pub fn error(id: &str, error: &str) -> Bytes {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into()
     }
 
     /// Returns what kind of message it is.
@@ -313,6 +327,9 @@ struct Params<'a> {
     uri: Option<&'a RawValue>,
     cursor: Option<&'a RawValue>,
     protocol_version: Option<&'a RawValue>,
+    capabilities: Option<&'a RawValue>,
+    level: Option<&'a RawValue>,
+    progress: Option<&'a RawValue>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
@@ -349,6 +366,9 @@ impl<'de> Visitor<'de> for ParamsVisitor {
                 "uri" => params.uri = Some(map.next_value()?),
                 "cursor" => params.cursor = Some(map.next_value()?),
                 "protocolVersion" => params.protocol_version = Some(map.next_value()?),
+                "capabilities" => params.capabilities = Some(map.next_value()?),
+                "level" => params.level = Some(map.next_value()?),
+                "progress" => params.progress = Some(map.next_value()?),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }

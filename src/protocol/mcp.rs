@@ -31,6 +31,25 @@ pub mod method {
     pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
     pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
     pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
+    pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
+    pub const LOG_MESSAGE: &str = "notifications/message";
+    pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+    pub const SAMPLING: &str = "sampling/createMessage";
+    pub const ELICITATION: &str = "elicitation/create";
+    pub const ROOTS_LIST: &str = "roots/list";
+    pub const COMPLETE: &str = "completion/complete";
+
+    /// The requests that only read, so that asking twice does no harm.
+    pub const READING: [&str; 8] = [
+        PING,
+        TOOLS_LIST,
+        PROMPTS_LIST,
+        PROMPTS_GET,
+        RESOURCES_LIST,
+        RESOURCES_READ,
+        RESOURCE_TEMPLATES_LIST,
+        COMPLETE,
+    ];
 }
 
 /// The header that names a session, ours at an upstream and a client's at ours.
@@ -43,16 +62,30 @@ pub fn implementation() -> Value {
     json!({ "name": "metamcp", "title": "metamcp", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// Returns the parameters of the `initialize` that we send to a server.
+/// Every capability of a client that a server can make use of.
 ///
-/// No client capabilities: on a shared connection nothing can be asked of nobody (ruling 3).
-pub fn initialize_params() -> String {
-    json!({
-        "protocolVersion": version::LEGACY_LATEST,
-        "capabilities": {},
-        "clientInfo": implementation(),
-    })
-    .to_string()
+/// Source: MCP 2025-11-25, "Client features".
+pub const CLIENT_CAPABILITIES: &str =
+    r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+
+/// Returns the parameters of the `initialize` that we send to a server, which offers it the client
+/// `capabilities`, JSON text.
+pub fn initialize_params(capabilities: &str) -> String {
+    let (version, client) = (version::LEGACY_LATEST, implementation());
+    format!(
+        r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"clientInfo":{client}}}"#
+    )
+}
+
+/// Returns the capability that a client must have declared for a server to ask it for `method`;
+/// `None` for a method that we do not know.
+pub fn client_capability(method: &str) -> Option<&'static str> {
+    match method {
+        method::SAMPLING => Some("sampling"),
+        method::ELICITATION => Some("elicitation"),
+        method::ROOTS_LIST => Some("roots"),
+        _ => None,
+    }
 }
 
 /// What a server said about itself in its `initialize` result.
@@ -100,12 +133,13 @@ impl Profile {
 
     /// Returns the `initialize` result for a client that asked for version `asked`.
     ///
-    /// What we cannot carry yet is not declared: change notices, subscriptions and log levels.
-    /// Declaring them and staying silent would be worse than leaving them out.
-    pub fn for_client(&self, asked: Option<&str>) -> Value {
+    /// Without a `standing` connection there is nothing that could notify the client, so change
+    /// notices, subscriptions and log levels are not declared: declaring them and staying silent
+    /// would be worse than leaving them out.
+    pub fn for_client(&self, asked: Option<&str>, is_standing: bool) -> Value {
         let mut result = self.result.clone();
         result.insert("protocolVersion".into(), version::negotiate(asked).into());
-        if let Some(Value::Object(capabilities)) = result.get_mut("capabilities") {
+        if !is_standing && let Some(Value::Object(capabilities)) = result.get_mut("capabilities") {
             capabilities.remove("logging");
             for capability in capabilities.values_mut().filter_map(Value::as_object_mut) {
                 capability.remove("listChanged");
@@ -335,9 +369,11 @@ mod tests {
         .expect("a profile");
 
         assert_eq!(
-            profile.for_client(Some("2025-06-18")),
+            profile.for_client(Some("2025-06-18"), false),
             json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
         );
+        let standing = profile.for_client(None, true);
+        assert_eq!(standing["capabilities"], profile.result["capabilities"]);
         assert!(profile.has("tools") && !profile.has("prompts"));
     }
 

@@ -4,6 +4,7 @@
 
 pub mod error;
 pub mod jsonrpc;
+pub mod level;
 pub mod mcp;
 pub mod ndjson;
 pub mod sse;
@@ -11,3 +12,4 @@ pub mod version;
 
 pub use error::RpcError;
 pub use jsonrpc::{Message, ParseError, Shape};
+pub use level::Level;

@@ -11,7 +11,22 @@ pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// Encodes one JSON message as an event.
 pub fn encode(message: &[u8]) -> Bytes {
-    let mut frame = BytesMut::with_capacity(message.len() + 24);
+    encode_with_id(None, message)
+}
+
+/// Encodes an event without data, which tells a client where the stream begins.
+pub fn encode_priming(id: &str) -> Bytes {
+    format!("id: {id}\ndata:\n\n").into()
+}
+
+/// Encodes one JSON message as an event with an id, which has no line break.
+pub fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(message.len() + 64);
+    if let Some(id) = id {
+        frame.extend_from_slice(b"id: ");
+        frame.extend_from_slice(id.as_bytes());
+        frame.extend_from_slice(b"\n");
+    }
     frame.extend_from_slice(b"event: message\n");
     frame.extend_from_slice(b"data: ");
     let start = frame.len();

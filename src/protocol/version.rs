@@ -13,6 +13,13 @@ pub fn is_legacy(version: &str) -> bool {
     LEGACY.contains(&version)
 }
 
+/// Tells whether clients of this version understand an event without data at the beginning of a
+/// stream. Source: MCP 2025-11-25, "Sending messages to the server".
+pub fn has_priming(version: &str) -> bool {
+    // Versions are dates, which sort as text.
+    is_legacy(version) && version >= "2025-11-25"
+}
+
 /// Returns the version to answer a client's `initialize` with.
 ///
 /// The client's own when we know it, else our newest; never an unknown one.

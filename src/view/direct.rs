@@ -1,40 +1,55 @@
 //! The merged view: every server's tools and prompts as `server__item`, resources by URI.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
-use super::{Outcome, Views, answer, nearest, own_profile, shown};
+use super::{Outcome, Views, answer, missing, nearest, own_profile, shown};
 use crate::{
-    call::{CallError, Exchange},
+    call::CallError,
     name::{self, QUALIFIER},
+    pool::Slot,
     protocol::{
         Message,
         jsonrpc::Part,
         mcp::{List, method},
     },
+    session::Session,
 };
 
 /// What clients are told about the names. Clients cut instructions at 2 KB.
 const INSTRUCTIONS: &str = "Tools and prompts of several MCP servers, each called SERVER__NAME.";
 
 impl Views {
-    pub(super) async fn direct(&self, request: &Message) -> Result<Outcome, CallError> {
+    pub(super) async fn direct(
+        &self,
+        session: &Session,
+        request: &Message,
+    ) -> Result<Outcome, CallError> {
         let asked = request.method().unwrap_or_default();
         if let Some(list) = List::of_method(asked) {
-            return self.merged(request, list).await;
+            return self.merged(session, request, list).await;
         }
         match asked {
             method::INITIALIZE => {
-                let capabilities = json!({ "tools": {}, "prompts": {}, "resources": {} });
+                let capabilities = json!({
+                    "logging": {},
+                    "tools": { "listChanged": true },
+                    "prompts": { "listChanged": true },
+                    "resources": { "listChanged": true, "subscribe": true },
+                });
                 Ok(answer(request, &own_profile(request, &capabilities, INSTRUCTIONS)))
             }
-            method::TOOLS_CALL | method::PROMPTS_GET => self.call(request),
+            method::TOOLS_CALL | method::PROMPTS_GET => self.call(session, request),
             method::RESOURCES_READ => {
-                let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
-                let server = self.catalog.server_of_resource(&uri, self.limits()).await;
-                let slot = server.and_then(|server| self.pool.slot(server.as_str()));
-                let slot = slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;
-                Ok(Outcome::exchange(Exchange::new(slot, request.clone(), self.limits())))
+                let slot = self.slot_of_resource(session, request).await?;
+                Ok(self.exchange(slot, session, request.clone()))
             }
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
+                let slot = self.slot_of_resource(session, request).await?;
+                self.watch(session, &slot, request).await
+            }
+            method::LOGGING_SET_LEVEL => self.set_level(session, request).await,
             other => Err(CallError::UnknownMethod {
                 method: shown(other),
                 hint: "Only tools, prompts and resources are merged: use `/servers/NAME` for the rest.",
@@ -42,7 +57,18 @@ impl Views {
         }
     }
 
-    fn call(&self, request: &Message) -> Result<Outcome, CallError> {
+    async fn slot_of_resource(
+        &self,
+        session: &Session,
+        request: &Message,
+    ) -> Result<Arc<Slot>, CallError> {
+        let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
+        let found = self.catalog.server_of_resource(&uri, session.owner(), self.limits()).await;
+        let slot = found.and_then(|server| self.pool.slot(server.as_str()));
+        slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })
+    }
+
+    fn call(&self, session: &Session, request: &Message) -> Result<Outcome, CallError> {
         let qualified = request.string(Part::Name).ok_or_else(|| missing(request, "name"))?;
         let Some((server, item)) = name::split_qualified(&qualified) else {
             return Err(self.unqualified(qualified));
@@ -52,7 +78,7 @@ impl Views {
         };
         let item = serde_json::Value::from(item).to_string();
         let renamed = request.with(Part::Name, &item);
-        Ok(Outcome::exchange(Exchange::new(slot, renamed, self.limits())))
+        Ok(self.exchange(slot, session, renamed))
     }
 
     fn unqualified(&self, name: String) -> CallError {
@@ -67,11 +93,16 @@ impl Views {
     }
 
     /// Answers a list request with the items of all servers on one page.
-    async fn merged(&self, request: &Message, list: List) -> Result<Outcome, CallError> {
+    async fn merged(
+        &self,
+        session: &Session,
+        request: &Message,
+        list: List,
+    ) -> Result<Outcome, CallError> {
         if let Some(cursor) = request.string(Part::Cursor) {
             return Err(CallError::UnknownCursor { cursor: shown(&cursor) });
         }
-        let listings = self.catalog.all(list, self.limits()).await;
+        let listings = self.catalog.all(list, session.owner(), self.limits()).await;
         let mut result = Vec::new();
         result.extend_from_slice(format!("{{\"{}\":[", list.member()).as_bytes());
         let mut is_first = true;
@@ -92,9 +123,4 @@ impl Views {
         let result = String::from_utf8(result).expect("items are JSON text, which is UTF-8");
         Ok(Outcome::Answer(Message::response(id, &result)))
     }
-}
-
-fn missing(request: &Message, parameter: &'static str) -> CallError {
-    let method = request.method().unwrap_or_default().to_owned();
-    CallError::MissingParameter { method, parameter }
 }

@@ -15,14 +15,15 @@ use crate::{
     config::{Config, RootView, defaults},
     connection::Limits,
     name::ServerName,
-    pool::Pool,
+    pool::{Pool, Slot},
     protocol::{
-        Message,
+        Level, Message,
         jsonrpc::Part,
         mcp::{self, method},
         version,
     },
     redact,
+    session::{Refused, Scope, Session, Sessions},
 };
 
 mod direct;
@@ -46,6 +47,7 @@ pub enum View {
 #[derive(Debug)]
 pub struct Views {
     pool: Arc<Pool>,
+    sessions: Arc<Sessions>,
     catalog: Catalog,
     config: ArcSwap<Config>,
 }
@@ -58,16 +60,30 @@ pub enum Outcome {
     Exchange(Box<Exchange>),
 }
 
-impl Outcome {
-    fn exchange(exchange: Exchange) -> Self {
-        Self::Exchange(Box::new(exchange))
+impl View {
+    /// Returns which servers a client's session at this view is about.
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::Direct => Scope::Every,
+            Self::Passthrough { server, .. } => Scope::One(server.clone()),
+        }
     }
 }
 
 impl Views {
     /// Returns the views over `pool`.
-    pub fn new(pool: Arc<Pool>, catalog: Catalog, config: Arc<Config>) -> Self {
-        Self { pool, catalog, config: ArcSwap::new(config) }
+    pub fn new(
+        pool: Arc<Pool>,
+        sessions: Arc<Sessions>,
+        catalog: Catalog,
+        config: Arc<Config>,
+    ) -> Self {
+        Self { pool, sessions, catalog, config: ArcSwap::new(config) }
+    }
+
+    /// Returns the sessions of the clients.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
     }
 
     /// Applies another configuration to requests from now on.
@@ -102,17 +118,17 @@ impl Views {
         }
     }
 
-    /// Answers a request, or finds who does.
+    /// Answers a client's request, or finds who does.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing was sent to a server yet.
-    pub async fn handle(&self, view: &View, request: Message) -> Outcome {
+    /// Safe: nothing was sent to a server yet that could not be sent again.
+    pub async fn handle(&self, view: &View, session: &Session, request: Message) -> Outcome {
         let handled = match (view, request.method().unwrap_or_default()) {
             (_, method::PING) => Ok(answer(&request, &json!({}))),
-            (View::Direct, _) => self.direct(&request).await,
+            (View::Direct, _) => self.direct(session, &request).await,
             (View::Passthrough { server, is_root }, _) => {
-                self.passthrough(server, *is_root, &request).await
+                self.passthrough(session, server, *is_root, &request).await
             }
         };
         handled
@@ -124,17 +140,62 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe: it is sent or not.
-    pub async fn notify(&self, view: &View, notification: &Message) {
-        let is_ours = matches!(
-            notification.method(),
-            // The handshake and the roots of one client mean nothing on a shared connection.
-            Some(method::INITIALIZED | method::PROGRESS | "notifications/roots/list_changed")
-        );
-        if let View::Passthrough { server, .. } = view
-            && !is_ours
-            && let Some(connection) = self.pool.slot(server.as_str()).and_then(|slot| slot.live())
-        {
-            connection.notify(notification).await;
+    pub async fn notify(&self, view: &View, session: &Session, notification: &Message) {
+        let is_personal =
+            matches!(notification.method(), Some(method::PROGRESS | method::ROOTS_CHANGED));
+        if notification.method() == Some(method::INITIALIZED) {
+            return;
+        }
+        for slot in self.pool.slots().values() {
+            let is_meant = match view {
+                View::Direct => is_personal,
+                View::Passthrough { server, .. } => slot.name() == server,
+            };
+            // The roots of one client mean nothing on a shared connection.
+            if is_meant
+                && slot.is_standing()
+                && (slot.is_owned() || !is_personal)
+                && let Some(connection) = slot.live(session.owner())
+            {
+                connection.notify(notification).await;
+            }
+        }
+    }
+
+    /// Returns what a client's request to a server becomes.
+    fn exchange(&self, slot: Arc<Slot>, session: &Session, request: Message) -> Outcome {
+        let exchange = Exchange::new(slot, session.owner(), request, self.limits());
+        Outcome::Exchange(Box::new(exchange))
+    }
+
+    /// Sets the log level that a client wants to see.
+    async fn set_level(&self, session: &Session, request: &Message) -> Result<Outcome, CallError> {
+        let name = request.string(Part::Level).ok_or_else(|| missing(request, "level"))?;
+        let level =
+            Level::named(&name).ok_or_else(|| CallError::UnknownLevel { level: shown(&name) })?;
+        self.sessions.set_level(session, level).await;
+        Ok(answer(request, &json!({})))
+    }
+
+    /// Has a resource watched for a client, or not any more.
+    async fn watch(
+        &self,
+        session: &Session,
+        slot: &Slot,
+        request: &Message,
+    ) -> Result<Outcome, CallError> {
+        let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
+        if request.method() == Some(method::RESOURCES_UNSUBSCRIBE) {
+            self.sessions.unwatch(session, slot, &uri).await;
+            return Ok(answer(request, &json!({})));
+        }
+        match self.sessions.watch(session, slot, &uri).await {
+            Ok(()) => Ok(answer(request, &json!({}))),
+            Err(Refused::ByServer(error)) => {
+                let id = request.part(Part::Id).unwrap_or("null");
+                Ok(Outcome::Answer(Message::error(id, &error)))
+            }
+            Err(Refused::Full) => Err(CallError::TooManyWatched { max: defaults::WATCHED_MAX }),
         }
     }
 
@@ -165,6 +226,12 @@ fn own_profile(request: &Message, capabilities: &Value, instructions: &str) -> V
         "serverInfo": mcp::implementation(),
         "instructions": instructions,
     })
+}
+
+/// A request lacks what it cannot be routed without.
+fn missing(request: &Message, parameter: &'static str) -> CallError {
+    let method = request.method().unwrap_or_default().to_owned();
+    CallError::MissingParameter { method, parameter }
 }
 
 /// Returns a client's own word as far as an error repeats it.

@@ -6,15 +6,17 @@ use serde_json::json;
 
 use super::{Outcome, Views, answer, own_profile};
 use crate::{
-    call::{CallError, Exchange},
+    call::{self, CallError},
     config::defaults,
     name::ServerName,
     protocol::{Message, jsonrpc::Part, mcp::method},
+    session::Session,
 };
 
 impl Views {
     pub(super) async fn passthrough(
         &self,
+        session: &Session,
         server: &ServerName,
         is_root: bool,
         request: &Message,
@@ -26,35 +28,62 @@ impl Views {
             method::INITIALIZE => {
                 // The server has shaken hands once, with us. Its clients are answered from that.
                 let patience = if is_root { Duration::ZERO } else { defaults::INITIALIZE_PATIENCE };
-                let connected = tokio::time::timeout(patience, slot.connection()).await;
-                let connection = connected.ok().and_then(Result::ok);
-                let profile = connection.as_ref().and_then(|connection| connection.profile());
+                let lease = call::connect(&slot, session.owner(), patience).await.ok();
+                let profile = lease.as_ref().and_then(|lease| lease.connection.profile());
                 let asked = request.string(Part::ProtocolVersion);
                 Ok(match profile {
-                    Some(profile) => answer(request, &profile.for_client(asked.as_deref())),
+                    Some(profile) => {
+                        let result = profile.for_client(asked.as_deref(), slot.is_standing());
+                        answer(request, &result)
+                    }
                     // A client that fails to connect may never try again, and a server that is
                     // late or down now may be there for its first call.
-                    None => answer(request, &stand_in(request, server)),
+                    None => {
+                        slot.missed();
+                        answer(request, &stand_in(request, server))
+                    }
                 })
             }
             asked @ (method::LOGGING_SET_LEVEL
             | method::RESOURCES_SUBSCRIBE
-            | method::RESOURCES_UNSUBSCRIBE) => Err(CallError::UnknownMethod {
-                method: asked.to_owned(),
-                hint: "It would change the one connection that all clients share.",
-            }),
+            | method::RESOURCES_UNSUBSCRIBE) => {
+                if !slot.is_standing() {
+                    return Err(CallError::UnknownMethod {
+                        method: asked.to_owned(),
+                        hint: "Each request to this server has another connection: nothing is kept between them.",
+                    });
+                }
+                let patience = self.limits().silence;
+                let lease = call::connect(&slot, session.owner(), patience).await?;
+                let capability =
+                    if asked == method::LOGGING_SET_LEVEL { "logging" } else { "resources" };
+                match lease.connection.profile() {
+                    // The server has its own words for what it does not do.
+                    Some(profile) if !profile.has(capability) => {
+                        Ok(self.exchange(slot, session, request.clone()))
+                    }
+                    _ if asked == method::LOGGING_SET_LEVEL => {
+                        self.set_level(session, request).await
+                    }
+                    _ => self.watch(session, &slot, request).await,
+                }
+            }
             asked @ method::DISCOVER => Err(CallError::UnknownMethod {
                 method: asked.to_owned(),
                 hint: "Use `initialize`: versions up to 2025-11-25 are served.",
             }),
-            _ => Ok(Outcome::exchange(Exchange::new(slot, request.clone(), self.limits()))),
+            _ => Ok(self.exchange(slot, session, request.clone())),
         }
     }
 }
 
 /// What a server that cannot be asked most likely offers.
 fn stand_in(request: &Message, server: &ServerName) -> serde_json::Value {
-    let capabilities = json!({ "tools": {}, "prompts": {}, "resources": {} });
+    let capabilities = json!({
+        "tools": { "listChanged": true },
+        "prompts": { "listChanged": true },
+        "resources": { "listChanged": true },
+    });
     let instructions = format!("The server `{server}` is not connected yet.");
     own_profile(request, &capabilities, &instructions)
 }

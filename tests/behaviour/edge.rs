@@ -63,12 +63,8 @@ async fn a_servers_own_path_tells_what_the_server_is() {
 
     assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
     assert_ne!(answer["result"]["serverInfo"]["name"], "metamcp");
-    // What is not carried yet is not promised.
-    let capabilities = answer["result"]["capabilities"].to_string();
-    assert!(
-        !capabilities.contains("listChanged") && !capabilities.contains("subscribe"),
-        "{capabilities}"
-    );
+    assert_eq!(answer["result"]["capabilities"]["tools"]["listChanged"], true);
+    // What the server does not declare it refuses in its own words.
     assert!(answer["result"]["capabilities"]["logging"].is_null());
     let level = daemon.client("/servers/fake");
     let refused = level.request(json!(1), "logging/setLevel", json!({ "level": "debug" })).await;
@@ -137,9 +133,11 @@ async fn a_request_that_cannot_be_served_is_refused_with_the_remedy() {
     let well_known = daemon.client("/.well-known/oauth-protected-resource").get().await;
     assert_eq!(well_known.status, 404);
     assert!(well_known.answer()["error"].is_object());
-    let get = root.get().await;
-    assert_eq!(get.status, 405);
-    assert_eq!(get.headers["allow"], "POST, DELETE");
+    let put = root.send(Method::PUT, &[], String::new()).await;
+    assert_eq!(put.status, 405);
+    assert_eq!(put.headers["allow"], "GET, POST, DELETE");
+    let followed = root.get().await;
+    assert_eq!(followed.status, 406, "who follows a link does not wait for ever");
     assert_eq!(daemon.client("/healthz").post(ping).await.status, 405);
     let unknown = daemon.client("/servers/fak").post(ping).await;
     assert_eq!(unknown.status, 404);

@@ -9,6 +9,7 @@ mod harness;
 mod children;
 mod command_line;
 mod edge;
+mod fake;
 mod features;
 mod pinned;
 mod service;

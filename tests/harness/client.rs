@@ -34,6 +34,17 @@ impl Client {
         Self { http, url, headers: Vec::new() }
     }
 
+    /// Returns a client of another path of the same host, with the same headers.
+    pub(crate) fn at(&self, path: &str) -> Self {
+        let host_end = self.url.match_indices('/').nth(2).map_or(self.url.len(), |(at, _)| at);
+        Self { url: format!("{}{path}", &self.url[..host_end]), ..self.clone() }
+    }
+
+    /// Returns the address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Adds a header to every request from now on.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -42,8 +53,13 @@ impl Client {
 
     /// Shakes hands and keeps the session id.
     pub(crate) async fn initialized(self) -> Self {
+        self.initialized_with(json!({})).await
+    }
+
+    /// Shakes hands with these client capabilities and keeps the session id.
+    pub(crate) async fn initialized_with(self, capabilities: Value) -> Self {
         let params = json!({
-            "protocolVersion": "2025-06-18", "capabilities": {},
+            "protocolVersion": "2025-06-18", "capabilities": capabilities,
             "clientInfo": { "name": "test", "version": "1" },
         });
         let reply = self.request(json!(0), "initialize", params).await;
@@ -109,6 +125,17 @@ impl Client {
     pub(crate) async fn notify(&self, method: &str, params: Value) -> Reply {
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         self.post(message.to_string()).await
+    }
+
+    /// Answers a request of the server; `id` as the server wrote it.
+    pub(crate) async fn respond(&self, id: &Value, result: Value) -> Reply {
+        self.post(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()).await
+    }
+
+    /// Refuses a request of the server.
+    pub(crate) async fn respond_error(&self, id: &Value, code: i64, message: &str) -> Reply {
+        let error = json!({ "code": code, "message": message });
+        self.post(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()).await
     }
 
     /// Calls a tool under id 1, as every client does, and returns the whole answer.

@@ -1,17 +1,24 @@
 //! The fake server, as a line of configuration or as an upstream of its own.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
 };
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
-use super::client::{Client, Reply};
+use super::{
+    DEADLINE,
+    client::{Client, Reply},
+    daemon,
+};
 
 /// Returns the path of the fake, which cargo builds beside the tests.
 pub(crate) fn program() -> PathBuf {
@@ -70,16 +77,36 @@ pub(crate) fn is_alive(pid: u64) -> bool {
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
+/// Returns how often each key was executed, from the file of `--state`.
+pub(crate) fn executions(state: &Path) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for key in events(state).iter().filter_map(|line| line["key"].as_str()) {
+        *counts.entry(key.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
 /// A fake upstream over HTTP; ended and reaped on drop.
 pub(crate) struct Upstream {
     process: Child,
     pub(crate) url: String,
+    control: Client,
 }
 
 impl Upstream {
+    /// Starts one that speaks Streamable HTTP.
     pub(crate) fn start(options: &[&str]) -> Self {
+        Self::spawn("http", options)
+    }
+
+    /// Starts one that speaks HTTP+SSE of protocol 2024-11-05.
+    pub(crate) fn sse(options: &[&str]) -> Self {
+        Self::spawn("sse", options)
+    }
+
+    fn spawn(mode: &str, options: &[&str]) -> Self {
         let mut process = Command::new(program())
-            .arg("http")
+            .arg(mode)
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -90,8 +117,18 @@ impl Upstream {
         let stdout = process.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut line).expect("it tells its address");
         let told: Value = serde_json::from_str(&line).expect(&line);
-        let url = told["listening"].as_str().expect("an address").to_owned();
-        Self { process, url }
+        let address = |name: &str| told[name].as_str().expect("an address").to_owned();
+        Self { process, url: address("listening"), control: Client::new(address("control")) }
+    }
+
+    /// Returns a client of the upstream itself.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.url.clone())
+    }
+
+    /// Returns the port, for another one to come back on: `--port`.
+    pub(crate) fn port(&self) -> String {
+        self.url.rsplit([':', '/']).nth(1).expect("a port").to_owned()
     }
 
     /// Returns the table of a server that is this upstream.
@@ -99,18 +136,45 @@ impl Upstream {
         format!("[servers.{name}]\nurl = {:?}\n{more}\n", self.url)
     }
 
-    /// Uses a control route.
+    /// Uses a control route, which is there even while the upstream does not listen.
     pub(crate) async fn control(&self, route: &str) -> Reply {
-        let client = Client::new(self.url.replace("/mcp", &format!("/control/{route}")));
+        self.control_with(route, "").await
+    }
+
+    /// Writes a message to all GET streams, verbatim.
+    pub(crate) async fn push(&self, message: &Value) -> Reply {
+        self.control_with("push", &message.to_string()).await
+    }
+
+    async fn control_with(&self, route: &str, body: &str) -> Reply {
         let is_read = route.starts_with("log");
         let method = if is_read { hyper::Method::GET } else { hyper::Method::POST };
-        client.send(method, &[], "").await
+        let client = self.control.at(&format!("/control/{route}"));
+        client.send(method, &[], body.to_owned()).await
     }
 
     /// Returns what happened, once the named counts are reached: `initializes=2`.
     pub(crate) async fn log(&self, counts: &str) -> Value {
         let reply = self.control(&format!("log?{counts}")).await;
         serde_json::from_str(&reply.body).expect(&reply.body)
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        daemon::signal(self.process.id(), signal);
+    }
+
+    /// Waits for the end of the process.
+    #[track_caller]
+    pub(crate) fn wait_exit(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            if let Some(status) = self.process.try_wait().expect("it can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the fake does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

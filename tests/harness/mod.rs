@@ -10,6 +10,8 @@ pub(crate) mod client;
 pub(crate) mod daemon;
 pub(crate) mod fake;
 pub(crate) mod scripted;
+pub(crate) mod slow;
+pub(crate) mod stream;
 
 use std::time::Duration;
 

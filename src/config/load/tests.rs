@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::{Health, LogLevel, Start};
+use crate::config::{Health, LogLevel, Sharing, Start};
 
 #[track_caller]
 fn good(text: &str) -> Config {
@@ -43,6 +43,7 @@ fn every_key_is_read() {
         request_timeout = "1s"
         max_total_timeout = "2m"
         shutdown_timeout = "250ms"
+        progress_beat = "0s"
         log_level = "debug"
         [listen]
         http = "127.0.0.1:0"
@@ -50,6 +51,8 @@ fn every_key_is_read() {
         root = "passthrough:up"
         allowed_hosts = ["mcp.example"]
         allowed_origins = ["https://mcp.example"]
+        keep_alive = "5s"
+        write_timeout = "20s"
         [servers.git]
         command = "git-mcp"
         args = ["--repo", "."]
@@ -61,6 +64,13 @@ fn every_key_is_read() {
         headers = { X-API-Key = "credential:key" }
         health = { interval = "5s", timeout = "250ms" }
         start = "prewarm"
+        [servers.browser]
+        command = "browser-mcp"
+        sharing = "session"
+        max_connections = 3
+        [servers.fragile]
+        command = "fragile-mcp"
+        sharing = "exclusive"
         "#,
     );
 
@@ -85,6 +95,13 @@ fn every_key_is_read() {
     assert_eq!(health.interval, Some(Duration::from_secs(5)));
     assert_eq!(health.timeout, Duration::from_millis(250));
     assert_eq!(config.servers["up"].start, Start::Prewarm);
+    assert_eq!(config.servers["up"].sharing, Sharing::Shared);
+    assert_eq!(config.servers["browser"].sharing, Sharing::Session { max_connections: 3 });
+    let max_connections = defaults::EXCLUSIVE_CONNECTIONS;
+    assert_eq!(config.servers["fragile"].sharing, Sharing::Exclusive { max_connections });
+    assert_eq!(config.service.progress_beat, None);
+    assert_eq!(config.listen.keep_alive, Duration::from_secs(5));
+    assert_eq!(config.listen.write_timeout, Duration::from_secs(20));
     assert_eq!(config.listen.root, RootView::Passthrough(ServerName::new("up").expect("a name")));
 }
 
@@ -171,7 +188,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
       |
     2 | zzz = 1
       | ^^^
-      = help: known here: http, control, root, allowed_hosts, allowed_origins
+      = help: known here: http, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout
     ");
 }
 
@@ -419,4 +436,40 @@ proptest::proptest! {
             let _text = problem.locate(Path::new("c.toml"), &text).to_string();
         }
     }
+}
+
+#[test]
+fn sharing_is_held_to_what_makes_sense() {
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nmax_connections = 2\n"), @r#"
+    `max_connections` of a shared server
+     --> c.toml:3:19
+      |
+    3 | max_connections = 2
+      |                   ^
+      = help: it has one connection: add `sharing = "exclusive"` or `sharing = "session"`, or remove it
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nsharing = \"exclusive\"\nmax_connections = 0\n"), @"
+    `max_connections` is 0
+     --> c.toml:4:19
+      |
+    4 | max_connections = 0
+      |                   ^
+      = help: no request could be served: use 1 or more
+    ");
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nsharing = \"session\"\nstart = \"eager\"\n"), @r#"
+    `start` together with `sharing = "session"`
+     --> c.toml:4:9
+      |
+    4 | start = "eager"
+      |         ^^^^^^^
+      = help: such a connection is made when a client needs it: remove `start`
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nsharing = \"alone\"\n"), @r#"
+    unknown value `alone`
+     --> c.toml:3:11
+      |
+    3 | sharing = "alone"
+      |           ^^^^^^^
+      = help: known here: shared, exclusive, session
+    "#);
 }

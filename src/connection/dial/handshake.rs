@@ -19,7 +19,10 @@ pub(super) async fn shake_hands(
 ) -> Result<(), DialError> {
     let server = connection.server();
     let failed = |source| DialError::Handshake { server: server.clone(), source };
-    let request = Message::request(method::INITIALIZE, Some(&mcp::initialize_params()));
+    let request = Message::request(
+        method::INITIALIZE,
+        Some(&mcp::initialize_params(connection.party.capabilities())),
+    );
     let limits = Limits { silence: patience, total: patience };
     let answered = match connection.call(&request, limits).await {
         Ok(call) => call.finish().await,

@@ -9,10 +9,13 @@ use std::{
     },
 };
 
-use tokio::time::{self, Instant};
+use tokio::{
+    sync::mpsc,
+    time::{self, Instant},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Connection, Link, http, stdio};
+use super::{Announcement, Connection, Link, Party, http, stdio};
 use crate::{
     backoff::Backoff,
     child::Program,
@@ -32,13 +35,20 @@ pub struct Dialer {
     credentials: Option<PathBuf>,
     tasks: TaskTracker,
     client: http::HttpClient,
+    announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
 }
 
 impl Dialer {
     /// Returns a dialer that reads credentials from `credentials` and owns its tasks in `tasks`.
-    pub fn new(credentials: Option<PathBuf>, tasks: TaskTracker) -> Self {
-        Self { credentials, tasks, client: http::client(), n_connected: Arc::default() }
+    /// What servers say to nobody in particular goes to `announcements`.
+    pub fn new(
+        credentials: Option<PathBuf>,
+        tasks: TaskTracker,
+        announcements: mpsc::Sender<Announcement>,
+    ) -> Self {
+        let (client, n_connected) = (http::client(), Arc::default());
+        Self { credentials, tasks, client, announcements, n_connected }
     }
 
     /// Returns the tracker that owns the tasks of every connection.
@@ -46,7 +56,7 @@ impl Dialer {
         &self.tasks
     }
 
-    /// Connects to `server` and shakes hands. `closing` closes the connection, in the middle of the
+    /// Connects to `server` for `party` and shakes hands. `closing` closes the connection, in the middle of the
     /// handshake too. An upstream that is not there yet is tried again until `patience_ends`.
     ///
     /// # Errors
@@ -61,10 +71,11 @@ impl Dialer {
         server: &ServerName,
         declared: &Server,
         generation: u64,
+        party: Party,
         closing: CancellationToken,
         patience_ends: Instant,
     ) -> Result<Arc<Connection>, DialError> {
-        let place = Place { dialer: self, server, declared, generation, closing: &closing };
+        let place = Place { dialer: self, server, declared, generation, party, closing: &closing };
         let mut backoff = Backoff::new(defaults::CONNECT_PAUSE);
         loop {
             let error = match place.attempt().await {
@@ -116,6 +127,7 @@ struct Place<'a> {
     server: &'a ServerName,
     declared: &'a Server,
     generation: u64,
+    party: Party,
     closing: &'a CancellationToken,
 }
 
@@ -179,7 +191,12 @@ impl Place<'_> {
     fn connection(&self, link: Link, secrets: Redactor) -> Arc<Connection> {
         // A token of its own: an attempt that failed must not take the next one along.
         let closing = self.closing.child_token();
-        Arc::new(Connection::new(self.server.clone(), self.generation, link, secrets, closing))
+        let (server, party) = (self.server.clone(), self.party.clone());
+        let announcements = self.dialer.announcements.clone();
+        let generation = self.generation;
+        let connection =
+            Connection::new(server, generation, party, announcements, link, secrets, closing);
+        Arc::new(connection)
     }
 }
 

@@ -12,9 +12,9 @@ use std::{convert::Infallible, future::pending, sync::Arc};
 
 use bytes::Bytes;
 use tokio::{sync::mpsc, time};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 
-use super::{Connection, Failure, Limits, health};
+use super::{Connection, Failure, Inbox, Limits, health};
 use crate::{
     config::{Health, defaults},
     protocol::{Message, Shape, jsonrpc::Part, mcp::Profile},
@@ -86,23 +86,24 @@ impl Link {
         connection: Arc<Connection>,
         id: u64,
         frame: Bytes,
-        abandoned: CancellationToken,
+        inbox: Arc<Inbox>,
         limits: Limits,
     ) {
         self.tasks.spawn(async move {
             let Some(link) = connection.http() else { return };
             let gave_up = async {
-                abandoned.cancelled().await;
+                inbox.cancelled().await;
                 // Some upstreams never end the stream of a cancelled request.
                 time::sleep(defaults::GOODBYE_TIMEOUT).await;
             };
             let outcome = tokio::select! {
                 outcome = time::timeout(limits.total, link.exchange(&connection, id, frame)) => outcome,
-                () = gave_up => return,
+                () = gave_up => return connection.forget(id),
                 () = connection.down() => return,
             };
-            // When the time is up, the caller knows by its own clock.
-            if let Ok(Err(failure)) = outcome {
+            // When the time is up, the caller knows by its own clock; if it has gone, nobody does.
+            let Ok(outcome) = outcome else { return connection.forget(id) };
+            if let Err(failure) = outcome {
                 if matches!(failure, Failure::SessionLost(_) | Failure::Connect(_)) {
                     connection.forsake(failure.clone());
                 }

@@ -33,7 +33,7 @@ impl Link {
         loop {
             let reached = events.last_id().to_vec();
             let why = read_answer(connection, id, &mut body, &mut events).await?;
-            if !connection.is_waiting(id) {
+            if !connection.is_open(id) {
                 return Ok(());
             }
             if events.last_id() != reached {
@@ -86,7 +86,7 @@ async fn read_answer(
     loop {
         // Nothing that matters comes after the answer: the end is waited for, so that the TCP
         // connection can be used again, but some upstreams never end a stream.
-        let frame = if connection.is_waiting(id) {
+        let frame = if connection.is_open(id) {
             body.frame().await
         } else {
             time::timeout(defaults::STREAM_END, body.frame()).await.unwrap_or_default()

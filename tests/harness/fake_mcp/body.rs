@@ -1,21 +1,20 @@
 //! Response bodies: a stream of messages, as server-sent events or as plain JSON.
 
 use std::{
-    convert::Infallible,
+    io,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use tokio::sync::mpsc;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{
+    carrier::Slot,
     exit,
-    fake::Fake,
-    wire::{Wire, Write},
+    wire::{Wire, Write, Writes},
 };
 
 /// How messages are put on a stream.
@@ -25,54 +24,66 @@ pub(crate) enum Format {
     Plain,
 }
 
-/// A body that writes what is queued, until the queue or the session ends.
+/// A body that writes what comes, until that ends, the session ends or the test cuts it.
 #[derive(Debug)]
 pub(crate) struct Messages {
-    fake: Arc<Fake>,
-    writes: mpsc::Receiver<Write>,
+    slot: Slot,
+    writes: Writes,
     format: Format,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
+    cut: Pin<Box<WaitForCancellationFutureOwned>>,
+    is_flushed: bool,
     exit_code: Option<i32>,
-    _slot: Option<StreamSlot>,
 }
 
 impl Body for Messages {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if let Some(code) = self.exit_code {
             return self.exit_after_flush(code);
         }
-        match self.writes.poll_recv(context) {
-            Poll::Ready(Some(write)) => {
-                let (bytes, exit_code) = self.format.bytes(write);
+        match self.writes.poll_next(context) {
+            Poll::Ready(Some((id, write))) => {
+                let (bytes, exit_code) = self.format.bytes(id, write);
                 self.exit_code = exit_code;
                 match (bytes.is_empty(), exit_code) {
                     (true, Some(code)) => self.exit_after_flush(code),
                     _ => Poll::Ready(Some(Ok(Frame::data(bytes.into())))),
                 }
             }
+            Poll::Ready(None) if self.slot.cut.is_cancelled() => self.break_off(context),
             Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => self.closed.as_mut().poll(context).map(|()| None),
+            Poll::Pending if self.closed.as_mut().poll(context).is_ready() => Poll::Ready(None),
+            Poll::Pending if self.cut.as_mut().poll(context).is_ready() => self.break_off(context),
+            Poll::Pending => Poll::Pending,
         }
     }
 }
 
 impl Messages {
-    /// Returns a body that ends with `writes` or with `closed`.
-    pub(crate) fn new(
-        fake: Arc<Fake>,
-        writes: mpsc::Receiver<Write>,
-        format: Format,
-        closed: CancellationToken,
-        slot: Option<StreamSlot>,
-    ) -> Self {
-        let closed = Box::pin(closed.cancelled_owned());
-        Self { fake, writes, format, closed, exit_code: None, _slot: slot }
+    /// Returns a body that ends with `writes` or with its session.
+    pub(crate) fn new(slot: Slot, writes: Writes, format: Format) -> Self {
+        let closed = Box::pin(slot.closed.clone().cancelled_owned());
+        let cut = Box::pin(slot.cut.clone().cancelled_owned());
+        Self { slot, writes, format, closed, cut, is_flushed: false, exit_code: None }
+    }
+
+    /// Fails, upon which hyper closes the connection without an end of the body.
+    ///
+    /// One poll later: hyper flushes what it was given when a body has nothing more.
+    fn break_off<T>(&mut self, context: &Context<'_>) -> Poll<Option<io::Result<T>>> {
+        if !std::mem::replace(&mut self.is_flushed, true) {
+            // Cancelled is cancelled, but the future that said so must not be polled again.
+            self.cut = Box::pin(self.slot.cut.clone().cancelled_owned());
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(Some(Err(io::Error::other("cut by the test"))))
     }
 
     /// Exits once hyper has written what it was given.
@@ -80,21 +91,28 @@ impl Messages {
     /// hyper flushes after a pending body within the same poll, and there is one thread: the
     /// task runs after that.
     fn exit_after_flush<T>(&self, code: i32) -> Poll<T> {
-        let fake = self.fake.clone();
-        self.fake.tasks.spawn(async move { exit(&fake, code) });
+        let fake = self.slot.fake.clone();
+        self.slot.fake.tasks.spawn(async move { exit(&fake, code) });
         Poll::Pending
     }
 }
 
 impl Format {
     /// Returns the bytes to write, and the code to exit with after them.
-    fn bytes(self, write: Write) -> (Vec<u8>, Option<i32>) {
+    fn bytes(self, id: Option<String>, write: Write) -> (Vec<u8>, Option<i32>) {
+        let id = id.map_or(String::new(), |id| format!("id: {id}\n"));
         let framed = |message: String| match self {
-            Self::Events => format!("event: message\ndata: {message}\n\n").into_bytes(),
+            Self::Events => format!("{id}event: message\ndata: {message}\n\n").into_bytes(),
             Self::Plain => message.into_bytes(),
         };
         match write {
             Write::Answer(message) | Write::Aside(message) => (framed(message), None),
+            Write::Prime { retry_ms } => {
+                (format!("{id}retry: {retry_ms}\ndata: \n\n").into_bytes(), None)
+            }
+            Write::Endpoint(url) => {
+                (format!("event: endpoint\ndata: {url}\n\n").into_bytes(), None)
+            }
             Write::Noise(line) => (format!(": {line}\n").into_bytes(), None),
             Write::Partial { message, n_bytes } => {
                 let mut bytes = framed(message);
@@ -103,22 +121,6 @@ impl Format {
             }
             Write::Exit(code) => (Vec::new(), Some(code)),
         }
-    }
-}
-
-/// The one GET stream of a session, free again when its body is dropped.
-#[derive(Debug)]
-pub(crate) struct StreamSlot {
-    pub(crate) fake: Arc<Fake>,
-    pub(crate) session: String,
-}
-
-impl Drop for StreamSlot {
-    fn drop(&mut self) {
-        if let Some(session) = self.fake.state().sessions.get_mut(&self.session) {
-            session.stream = None;
-        }
-        self.fake.count("streams_ended");
     }
 }
 
@@ -134,7 +136,9 @@ pub(crate) async fn one_body(
     while let Some(write) = writes.recv().await {
         match write {
             Write::Answer(message) => answers.push(message),
-            Write::Aside(_) | Write::Noise(_) => continue,
+            Write::Aside(_) | Write::Noise(_) | Write::Prime { .. } | Write::Endpoint(_) => {
+                continue;
+            }
             Write::Partial { .. } | Write::Exit(_) => {
                 last = Some(write);
                 break;

@@ -1,13 +1,23 @@
-//! The control routes of the HTTP transport, for the test and for nobody else.
+//! The control routes of the HTTP transports, for the test and for nobody else.
 //!
 //! | route | effect |
 //! |---|---|
 //! | `GET /control/log?NAME=N&…` | what happened, once each named count is at least N |
+//! | `POST /control/cut` | breaks all GET streams; they can be opened again once this answers |
+//! | `POST /control/cut_posts` | breaks the answers of all POSTs; the calls go on |
+//! | `POST /control/drain` | as SIGTERM: accepts no more, finishes what is in flight, exits |
+//! | `POST /control/flip` | adds a tool and tells nobody |
 //! | `POST /control/forget` | drops all sessions, as a restart does |
-//! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
 //! | `POST /control/hang?n=1` | the next n POSTs wait for `/control/resume` |
-//! | `POST /control/resume` | lets them go on |
-//! | `POST /control/push` | writes the body to all GET streams, verbatim |
+//! | `POST /control/pings?mode=never` | so is every `ping` answered; or `answer`, `status&code=503` |
+//! | `POST /control/push` | writes the body to all GET streams, or keeps it for them, verbatim |
+//! | `POST /control/release?key=K` | answers the calls that are held under that key |
+//! | `POST /control/resume` | lets POSTs that hang go on |
+//! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
+//!
+//! The names of counts are the members of the log with a number or a list, `requests.METHOD` and
+//! `executions.KEY`. All routes are there on a port of their own too, which neither waits for
+//! `--listen-after` nor ends with a drain.
 
 use std::{
     collections::BTreeMap,
@@ -20,8 +30,10 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::{
+    answer::{self, Answer, not_allowed},
     fake::Fake,
-    http::{Answer, Server, json_answer, not_allowed},
+    server::Server,
+    state::Pings,
 };
 
 /// What the test has ordered for the next POSTs.
@@ -41,7 +53,7 @@ struct Orders {
 
 impl Control {
     /// Remembers the headers of a POST.
-    pub(crate) fn note_post(&self, headers: &HeaderMap) {
+    fn note_post(&self, headers: &HeaderMap) {
         self.orders().last_headers = headers
             .iter()
             .map(|(name, value)| {
@@ -51,14 +63,14 @@ impl Control {
     }
 
     /// Returns the status that was ordered for this POST.
-    pub(crate) fn take_status(&self) -> Option<StatusCode> {
+    fn take_status(&self) -> Option<StatusCode> {
         let mut orders = self.orders();
         orders.n_status = orders.n_status.checked_sub(1)?;
         orders.status
     }
 
     /// Waits if this POST was ordered to hang.
-    pub(crate) async fn hang(&self, fake: &Fake) {
+    async fn hang(&self, fake: &Fake) {
         let resumed = {
             let mut orders = self.orders();
             let Some(n_left) = orders.n_hang.checked_sub(1) else { return };
@@ -82,12 +94,7 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
     let is_post = request.method() == Method::POST;
     let told = match (is_post, route) {
         (false, "log") => {
-            fake.reached(|state| {
-                query.iter().all(|(name, least)| {
-                    state.counts.get(name.as_str()).copied().unwrap_or_default() >= *least
-                })
-            })
-            .await;
+            fake.reached(|state| query.iter().all(|(name, least)| state.n(name) >= *least)).await;
             log(server)
         }
         (true, "forget") => {
@@ -97,6 +104,14 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             }
             json!({ "forgotten": sessions.len() })
         }
+        (true, "cut") => json!({ "cut": fake.cut(true).await }),
+        (true, "cut_posts") => json!({ "cut": fake.cut(false).await }),
+        (true, "drain") => {
+            server.draining.cancel();
+            json!({})
+        }
+        (true, "flip") => json!({ "added": fake.state().flip() }),
+        (true, "pings") => pings(fake, request.uri().query().unwrap_or_default()),
         (true, "status") => {
             let code = number("code", 503);
             let status = u16::try_from(code).ok().and_then(|code| StatusCode::from_u16(code).ok());
@@ -110,6 +125,11 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             control.orders().n_hang = n_posts;
             json!({ "n": n_posts })
         }
+        (true, "release") => {
+            let query = request.uri().query().unwrap_or_default();
+            let key = query.strip_prefix("key=").unwrap_or_default();
+            json!({ "released": fake.release(key).await })
+        }
         (true, "resume") => {
             control.orders().n_hang = 0;
             control.resumed.notify_waiters();
@@ -121,9 +141,34 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             let n_streams = fake.broadcast(&String::from_utf8_lossy(&body), None).await;
             json!({ "streams": n_streams })
         }
-        _ => return not_allowed(),
+        _ => return not_allowed("GET, POST"),
     };
-    json_answer(StatusCode::OK, told)
+    answer::json(StatusCode::OK, &told)
+}
+
+/// Decides what becomes of each `ping` from now on.
+fn pings(fake: &Fake, query: &str) -> Value {
+    let mode = query.split('&').find_map(|pair| pair.strip_prefix("mode=")).unwrap_or("answer");
+    let code = numbers(query).get("code").copied().unwrap_or(503);
+    fake.state().pings = match mode {
+        "never" => Pings::Never,
+        "status" => Pings::Status(code.try_into().unwrap_or(503)),
+        _ => Pings::Answer,
+    };
+    json!({ "mode": mode })
+}
+
+impl Server {
+    /// Counts a POST and does to it what the test has ordered; returns the answer if that is one.
+    pub(crate) async fn spoil_post(&self, headers: &HeaderMap) -> Option<Answer> {
+        self.control.note_post(headers);
+        self.fake.count("posts");
+        if let Some(status) = self.control.take_status() {
+            return Some(answer::json(status, &json!({ "error": "status set by the test" })));
+        }
+        self.control.hang(&self.fake).await;
+        None
+    }
 }
 
 /// Returns everything that happened.
@@ -131,9 +176,9 @@ fn log(server: &Server) -> Value {
     let last_headers = server.control.orders().last_headers.clone();
     let state = server.fake.state();
     let sessions: Vec<&String> = state.sessions.keys().collect();
-    let n_streams = state.sessions.values().filter(|session| session.stream.is_some()).count();
-    let count = |name: &str| state.counts.get(name).copied().unwrap_or_default();
-    json!({
+    let count = |name: &str| state.n(name);
+    let mut told = state.told();
+    let more = json!({
         "pid": std::process::id(),
         "initializes": count("initializes"),
         "sessions": sessions,
@@ -142,13 +187,22 @@ fn log(server: &Server) -> Value {
         "gets": count("gets"),
         "streams": count("streams"),
         "streams_ended": count("streams_ended"),
-        "streams_open": n_streams,
+        "streams_open": count("streams_open"),
+        "posts_open": count("posts_open"),
+        "connections": count("connections"),
+        "resumes": count("resumes"),
         "posts": count("posts"),
         "hung": count("hung"),
         "calls": count("calls"),
         "requests": state.seen.methods,
+        "held": count("held"),
+        "in_flight": count("in_flight"),
         "last_headers": last_headers,
-    })
+    });
+    if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
+        told.extend(more);
+    }
+    told
 }
 
 /// Reads `name=number` pairs; anything else is ignored.

@@ -3,34 +3,25 @@
 //! Source: measured against metatool-ai/metamcp 2.4.22. Its defects are imitated too: 404 tells
 //! every session id, and the answer stream of a cancelled request never ends.
 
-use std::{
-    convert::Infallible,
-    io::{self, Write as _},
-    net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
-};
-
-use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full};
+use http_body_util::BodyExt;
 use hyper::{
-    Method, Request, Response, StatusCode,
+    Method, Request, StatusCode,
     body::Incoming,
-    header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE},
-    server::conn::http1,
-    service::service_fn,
+    header::{CONTENT_TYPE, HeaderMap},
 };
-use hyper_util::rt::TokioIo;
 use serde_json::json;
-use tokio::{net::TcpListener, sync::mpsc};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
-    HttpOptions,
-    body::{Format, Messages, StreamSlot, one_body},
-    control::{self, Control},
-    fake::{Fake, Session},
-    message::{Fault, Message},
-    wire::{Wire, Write},
+    answer::{self, Answer, accepts, fault, header, whole},
+    body::{Format, one_body},
+    carrier::{GET_STREAM, Kind, Slot},
+    message::Message,
+    options::HttpOptions,
+    server::Server,
+    session::Session,
+    state::Pings,
+    stream,
+    wire::{Wire, Write, Writes},
 };
 
 /// How many bytes a request body has at most.
@@ -45,67 +36,36 @@ const VERSION: &str = "mcp-protocol-version";
 /// The protocol versions that a request may name.
 const VERSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
 
-/// A whole body or a stream of messages.
-pub(crate) type Answer = Response<Either<Full<Bytes>, Messages>>;
+/// The media type of answers that nobody thought of.
+const HTML: &str = "text/html; charset=utf-8";
 
-/// What all connections share.
-#[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) fake: Arc<Fake>,
-    pub(crate) control: Control,
-    options: HttpOptions,
-}
+/// The methods of the endpoint besides GET.
+const ALLOWED: &str = "POST, DELETE";
 
-/// Serves until the process is killed.
-pub(crate) async fn serve(fake: Arc<Fake>, options: HttpOptions) -> io::Result<()> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
-    let mut stdout = io::stdout();
-    writeln!(stdout, r#"{{"listening":"http://{address}/mcp"}}"#)?;
-    stdout.flush()?;
-    let server = Arc::new(Server { fake, control: Control::default(), options });
-    loop {
-        let (connection, _) = listener.accept().await?;
-        let served = server.clone();
-        let service = service_fn(move |request| {
-            let server = served.clone();
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
-        });
-        server.fake.tasks.spawn(async move {
-            http1::Builder::new().serve_connection(TokioIo::new(connection), service).await.ok();
-        });
-    }
-}
+/// Header of the last event that a client has.
+const LAST_EVENT: &str = "last-event-id";
 
 impl Server {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
-        let path = request.uri().path();
-        if let Some(route) = path.strip_prefix("/control/") {
-            let route = route.to_owned();
-            return control::answer(self, &route, request).await;
-        }
-        if path != "/mcp" {
-            return json_answer(StatusCode::NOT_FOUND, json!({ "error": "Endpoint not found" }));
-        }
-        if let Some(refusal) = self.missing_header(request.headers()) {
-            return refusal;
+    pub(crate) async fn answer_http(
+        &self,
+        options: &HttpOptions,
+        request: Request<Incoming>,
+    ) -> Answer {
+        if request.uri().path() != "/mcp" {
+            return answer::json(StatusCode::NOT_FOUND, &json!({ "error": "Endpoint not found" }));
         }
         match *request.method() {
-            Method::POST => self.post(request).await,
-            Method::GET => self.get(request.headers()),
+            Method::POST => self.post(options, request).await,
+            Method::GET => self.get(options, request.headers()),
             Method::DELETE => self.delete(request.headers()),
-            _ => not_allowed(),
+            _ => answer::not_allowed(ALLOWED),
         }
     }
 
-    async fn post(&self, request: Request<Incoming>) -> Answer {
-        self.control.note_post(request.headers());
-        self.fake.count("posts");
-        if let Some(status) = self.control.take_status() {
-            return json_answer(status, json!({ "error": "status set by the test" }));
+    async fn post(&self, options: &HttpOptions, request: Request<Incoming>) -> Answer {
+        if let Some(answer) = self.spoil_post(request.headers()).await {
+            return answer;
         }
-        self.control.hang(&self.fake).await;
         let (head, body) = request.into_parts();
         let headers = &head.headers;
         if !header(headers, CONTENT_TYPE.as_str()).starts_with("application/json") {
@@ -127,16 +87,41 @@ impl Server {
         };
         let is_initialize =
             messages.iter().any(|message| message.method.as_deref() == Some("initialize"));
-        let session = match self.session(headers, is_initialize, messages.len()) {
+        let session = match self.session(options, headers, is_initialize, messages.len()) {
             Ok(session) => session,
             Err(refusal) => return *refusal,
         };
-        self.dispatch(&messages, session, body.first() == Some(&b'[')).await
+        if let [Message { method: Some(method), .. }] = &messages[..]
+            && method == "ping"
+            && let Some(refusal) = self.spoil_ping().await
+        {
+            return refusal;
+        }
+        self.dispatch(options, &messages, session, body.first() == Some(&b'[')).await
+    }
+
+    /// Does to a ping what the test has ordered; nothing is to be answered as always.
+    async fn spoil_ping(&self) -> Option<Answer> {
+        let pings = self.fake.state().pings;
+        let status = match pings {
+            Pings::Answer => return None,
+            Pings::Never => None,
+            Pings::Status(code) => StatusCode::from_u16(code).ok(),
+        };
+        self.fake.note("ping");
+        match status {
+            Some(status) => Some(answer::json(status, &json!({ "error": "no pings, please" }))),
+            None => {
+                self.draining.cancelled().await;
+                Some(answer::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": "over" })))
+            }
+        }
     }
 
     /// Finds or mints the session of a POST.
     fn session(
         &self,
+        options: &HttpOptions,
         headers: &HeaderMap,
         is_initialize: bool,
         n_messages: usize,
@@ -147,7 +132,11 @@ impl Server {
         }
         if !headers.contains_key(SESSION) {
             if is_initialize {
-                return Ok(self.mint());
+                let is_resumable = options.event_ids && !options.json;
+                return Ok(self.fake.mint(match is_resumable {
+                    true => Session::resumable(),
+                    false => Session::default(),
+                }));
             }
             let message = "Bad Request: Server not initialized";
             return Err(Box::new(fault(StatusCode::BAD_REQUEST, -32000, message)));
@@ -172,54 +161,101 @@ impl Server {
     }
 
     /// Hands the messages over and returns the stream or the body of their answers.
-    async fn dispatch(&self, messages: &[Message<'_>], session: String, is_batch: bool) -> Answer {
-        let (wire, writes) = Wire::new();
+    async fn dispatch(
+        &self,
+        options: &HttpOptions,
+        messages: &[Message<'_>],
+        session: String,
+        is_batch: bool,
+    ) -> Answer {
+        let is_request = |message: &Message<'_>| message.id.is_some() && message.method.is_some();
+        if !messages.iter().any(is_request) {
+            let (wire, _) = Wire::new();
+            for message in messages {
+                self.fake.receive(message, Some(&session), &wire);
+            }
+            return in_session(whole(StatusCode::ACCEPTED, "", String::new()), &session);
+        }
+        let Some((slot, wire, writes)) = self.open_post(&session) else {
+            return self.unknown_session(&session);
+        };
+        if let Wire::Kept(_) = wire {
+            wire.send(Write::Prime { retry_ms: options.retry }).await;
+        }
         for message in messages {
             self.fake.receive(message, Some(&session), &wire);
         }
         drop(wire); // Each request has a copy: the stream ends with the last answer.
-        let is_request = |message: &Message<'_>| message.id.is_some() && message.method.is_some();
-        if !messages.iter().any(is_request) {
-            return empty(StatusCode::ACCEPTED, &session);
-        }
-        let closed = match self.fake.state().sessions.get(&session) {
-            Some(session) => session.closed.clone(),
-            None => CancellationToken::new(),
+        let (writes, format) = match writes {
+            Writes::Queue(writes) if options.json => {
+                let writes = tokio::select! {
+                    writes = one_body(writes, is_batch) => writes,
+                    () = slot.cut.cancelled() => Wire::new().1,
+                };
+                (Writes::Queue(writes), Format::Plain)
+            }
+            writes => (writes, Format::Events),
         };
-        if !self.options.json {
-            return self.stream(writes, Format::Events, &session, closed, None);
-        }
-        let writes = one_body(writes, is_batch).await;
-        self.stream(writes, Format::Plain, &session, closed, None)
+        in_session(answer::stream(slot, writes, format), &session)
     }
 
-    fn get(&self, headers: &HeaderMap) -> Answer {
+    /// Opens the stream of a POST.
+    fn open_post(&self, session: &str) -> Option<(Slot, Wire, Writes)> {
+        let (name, wire, writes) = {
+            let mut state = self.fake.state();
+            let session = state.sessions.get_mut(session)?;
+            let name = session.next_post();
+            if let Some(Wire::Kept(_)) = session.listener {
+                let wire = session.keep(&name);
+                let writes = Writes::Kept(session.streams.get(&name)?.read(Some(0)));
+                (name, wire, writes)
+            } else {
+                let (wire, writes) = Wire::new();
+                (name, wire, Writes::Queue(writes))
+            }
+        };
+        Some((self.fake.carry(session, &name, Kind::Post)?, wire, writes))
+    }
+
+    fn get(&self, options: &HttpOptions, headers: &HeaderMap) -> Answer {
         self.fake.count("gets");
-        if self.options.no_get {
-            return not_allowed();
+        let last_event = headers.contains_key(LAST_EVENT).then(|| header(headers, LAST_EVENT));
+        self.fake.state().seen.last_event_ids.extend(last_event.map(str::to_owned));
+        if options.no_get {
+            return answer::not_allowed(ALLOWED);
         }
         if !accepts(headers, "text/event-stream") {
             let message = "Not Acceptable: Client must accept text/event-stream";
             return fault(StatusCode::NOT_ACCEPTABLE, -32000, message);
         }
         let id = header(headers, SESSION).to_owned();
-        let (wire, writes) = Wire::new();
-        let closed = {
-            let mut state = self.fake.state();
-            let Some(session) = state.sessions.get_mut(&id) else {
-                let body = Either::Left(Full::from("Session not found"));
-                return with_status(Response::new(body), StatusCode::NOT_FOUND);
-            };
-            if session.stream.is_some() {
-                let message = "Conflict: Only one SSE stream is allowed per session";
-                return fault(StatusCode::CONFLICT, -32000, message);
-            }
-            session.stream = Some(wire);
-            session.closed.clone()
+        let not_found = || whole(StatusCode::NOT_FOUND, HTML, "Session not found".to_owned());
+        if !self.fake.state().sessions.contains_key(&id) {
+            return not_found();
+        }
+        let last_event = last_event.filter(|_| options.event_ids);
+        let (name, after) = match last_event.map(stream::split) {
+            None => (GET_STREAM, None),
+            Some(Some((name, number))) if self.has_stream(&id, name) => (name, Some(number)),
+            Some(_) => return fault(StatusCode::BAD_REQUEST, -32000, "Invalid event ID"),
         };
-        self.fake.count("streams");
-        let slot = StreamSlot { fake: self.fake.clone(), session: id.clone() };
-        self.stream(writes, Format::Events, &id, closed, Some(slot))
+        let Some(slot) = self.fake.carry(&id, name, Kind::Get) else {
+            let message = "Conflict: Only one SSE stream is allowed per session";
+            return fault(StatusCode::CONFLICT, -32000, message);
+        };
+        let writes =
+            self.fake.state().sessions.get_mut(&id).map(|session| session.listen(name, after));
+        let Some(writes) = writes else { return not_found() };
+        if after.is_some() {
+            self.fake.count("resumes");
+        }
+        in_session(answer::stream(slot, writes, Format::Events), &id)
+    }
+
+    /// Tells whether a session has a stream that can be resumed.
+    fn has_stream(&self, session: &str, name: &str) -> bool {
+        let state = self.fake.state();
+        state.sessions.get(session).is_some_and(|session| session.streams.contains_key(name))
     }
 
     fn delete(&self, headers: &HeaderMap) -> Answer {
@@ -237,9 +273,9 @@ impl Server {
         }
         self.fake.count("deletes");
         self.fake.log("delete", "");
-        json_answer(
+        answer::json(
             StatusCode::OK,
-            json!({
+            &json!({
                 "message": "Session cleaned up successfully",
                 "sessionId": id,
                 "remainingSessions": n_remaining,
@@ -247,60 +283,17 @@ impl Server {
         )
     }
 
-    fn mint(&self) -> String {
-        let id = uuid::Uuid::new_v4().to_string();
-        let session = Session { closed: CancellationToken::new(), stream: None };
-        self.fake.state().sessions.insert(id.clone(), session);
-        self.fake.count("sessions_minted");
-        id
-    }
-
     fn unknown_session(&self, id: &str) -> Answer {
         let sessions: Vec<String> = self.fake.state().sessions.keys().cloned().collect();
-        json_answer(
+        answer::json(
             StatusCode::NOT_FOUND,
-            json!({
+            &json!({
                 "error": "Session not found",
                 "message": format!("Transport not found for sessionId {id}"),
                 "available_sessions": sessions,
                 "timestamp": "2025-01-01T00:00:00.000Z",
             }),
         )
-    }
-
-    fn missing_header(&self, headers: &HeaderMap) -> Option<Answer> {
-        let required = self.options.require_header.as_ref()?;
-        let (name, value) = required.split_once('=').unwrap_or((required, ""));
-        if header(headers, name) == value {
-            return None;
-        }
-        let mut answer = json_answer(
-            StatusCode::UNAUTHORIZED,
-            json!({ "error": "authentication_required", "error_description": "key required" }),
-        );
-        answer.headers_mut().insert(WWW_AUTHENTICATE, value_of("Bearer realm=\"fake\""));
-        Some(answer)
-    }
-
-    fn stream(
-        &self,
-        writes: mpsc::Receiver<Write>,
-        format: Format,
-        session: &str,
-        closed: CancellationToken,
-        slot: Option<StreamSlot>,
-    ) -> Answer {
-        let body = Messages::new(self.fake.clone(), writes, format, closed, slot);
-        let mut answer = Response::new(Either::Right(body));
-        let headers = answer.headers_mut();
-        let media_type = match format {
-            Format::Events => "text/event-stream",
-            Format::Plain => "application/json",
-        };
-        headers.insert(CONTENT_TYPE, value_of(media_type));
-        headers.insert(CACHE_CONTROL, value_of("no-cache, no-transform"));
-        headers.insert(SESSION, value_of(session));
-        answer
     }
 }
 
@@ -312,51 +305,8 @@ fn messages(body: &[u8]) -> Option<Vec<Message<'_>>> {
     }
 }
 
-/// Returns a JSON answer.
-pub(crate) fn json_answer(status: StatusCode, body: serde_json::Value) -> Answer {
-    let mut answer = Response::new(Either::Left(Full::from(body.to_string())));
-    answer.headers_mut().insert(CONTENT_TYPE, value_of("application/json"));
-    with_status(answer, status)
-}
-
-/// Returns 405.
-pub(crate) fn not_allowed() -> Answer {
-    let mut answer = fault(StatusCode::METHOD_NOT_ALLOWED, -32000, "Method not allowed.");
-    answer.headers_mut().insert(ALLOW, value_of("POST, DELETE"));
+/// Names the session in an answer.
+fn in_session(mut answer: Answer, session: &str) -> Answer {
+    answer.headers_mut().insert(SESSION, answer::value_of(session));
     answer
-}
-
-fn fault(status: StatusCode, code: i64, message: &str) -> Answer {
-    let mut answer =
-        Response::new(Either::Left(Full::from(Fault::new(code, message).answer("null"))));
-    answer.headers_mut().insert(CONTENT_TYPE, value_of("application/json"));
-    with_status(answer, status)
-}
-
-fn empty(status: StatusCode, session: &str) -> Answer {
-    let mut answer = Response::new(Either::Left(Full::default()));
-    answer.headers_mut().insert(SESSION, value_of(session));
-    with_status(answer, status)
-}
-
-fn with_status(mut answer: Answer, status: StatusCode) -> Answer {
-    *answer.status_mut() = status;
-    answer
-}
-
-/// Returns a header value; ours are all printable.
-fn value_of(text: &str) -> hyper::header::HeaderValue {
-    text.parse().expect("header values here are printable ASCII")
-}
-
-/// Returns a header, or nothing when it is absent or no text.
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
-fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
-    headers
-        .get_all(ACCEPT)
-        .iter()
-        .any(|value| value.to_str().is_ok_and(|value| value.contains(media_type)))
 }

@@ -1,34 +1,50 @@
 //! A scriptable MCP server for tests: it does what a real one cannot be made to do at will.
 //!
-//! `fake_mcp stdio` speaks on standard input and output, `fake_mcp http` on a port of its own
-//! and prints `{"listening":"http://127.0.0.1:PORT/mcp"}`. Its tools (see [`tools`]) hold,
-//! reorder, repeat, garble and drop answers on command; its options spoil the start and the
-//! end of the process.
+//! `fake_mcp stdio` speaks on standard input and output, `fake_mcp http` and `fake_mcp sse` on a
+//! port of their own; they print `{"listening":"http://127.0.0.1:PORT/mcp","control":"http://…"}`.
+//! Its tools (see [`tools`]) hold, reorder, repeat, garble and drop answers on command; its
+//! options spoil the start and the end of the process; control routes (see [`control`]) break
+//! what is on the network.
 //!
 //! Deliberately independent of the library under test: own JSON-RPC, own SSE. Everything runs
 //! on one thread, so that requests are started in the order in which they arrived and an exit
 //! happens after the bytes before it were written. Nothing here sleeps to get an order right,
 //! and a test need not either: `held`, `seen` and `/control/log` can wait for a count.
 
+mod answer;
 mod body;
+mod call;
+mod carrier;
 mod control;
+mod executions;
 mod fake;
 mod http;
 mod message;
 mod methods;
+mod options;
+mod server;
+mod session;
+mod sse;
+mod state;
 mod stdio;
+mod stream;
 mod tools;
+mod waiting;
 mod wire;
 
-use std::{io::Write as _, path::PathBuf};
+use std::io::Write as _;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use tokio::{
     io::AsyncWriteExt,
     signal::unix::{SignalKind, signal},
 };
 
-use crate::fake::Fake;
+use crate::{
+    fake::Fake,
+    options::{HttpOptions, Options, PortOptions, SseOptions},
+    server::Transport,
+};
 
 /// A scriptable MCP server for tests.
 #[derive(Debug, Parser)]
@@ -51,82 +67,38 @@ enum Mode {
         options: Options,
         #[command(flatten)]
         http: HttpOptions,
+        #[command(flatten)]
+        port: PortOptions,
     },
-}
-
-/// What both transports understand.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Options {
-    /// Append one JSON line per event to FILE.
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Ignore SIGTERM, SIGINT and SIGHUP (each is logged).
-    #[arg(long)]
-    ignore_term: bool,
-    /// Stay when standard input ends.
-    #[arg(long)]
-    no_eof_exit: bool,
-    /// Exit with CODE instead of serving.
-    #[arg(long, value_name = "CODE")]
-    exit_at_start: Option<i32>,
-    /// Write that many bytes to standard error before serving.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    stderr_at_start: usize,
-    /// Write that many lines that are no JSON to standard output before serving.
-    #[arg(long, value_name = "LINES", default_value_t = 0)]
-    noise_at_start: usize,
-    /// Answer `initialize` only once FILE exists.
-    #[arg(long, value_name = "FILE")]
-    start_gate: Option<PathBuf>,
-    /// List one more tool, without an input schema.
-    #[arg(long)]
-    bad_tool: bool,
-    /// Answer `initialize` with this protocol version.
-    #[arg(long, value_name = "VERSION", default_value = "2025-06-18")]
-    protocol: String,
-    /// Put at most N items on a page of any list.
-    #[arg(long, value_name = "N")]
-    page: Option<usize>,
-    /// Silently drop a request whose id is in flight already, as Go servers do.
-    #[arg(long)]
-    drop_duplicate_ids: bool,
-}
-
-/// What only the HTTP transport understands.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct HttpOptions {
-    /// Listen on this port, for example to come back on it; 0 takes a free one.
-    #[arg(long, default_value_t = 0)]
-    port: u16,
-    /// Answer with plain JSON instead of an event stream.
-    #[arg(long)]
-    json: bool,
-    /// Refuse the GET stream with 405.
-    #[arg(long)]
-    no_get: bool,
-    /// Refuse requests without this header with 401.
-    #[arg(long, value_name = "NAME=VALUE")]
-    require_header: Option<String>,
-    /// End the answer stream of a cancelled request; the TypeScript SDK never does.
-    #[arg(long)]
-    end_cancelled: bool,
+    /// Serve HTTP+SSE of protocol 2024-11-05 on 127.0.0.1.
+    Sse {
+        #[command(flatten)]
+        options: Options,
+        #[command(flatten)]
+        sse: SseOptions,
+        #[command(flatten)]
+        port: PortOptions,
+    },
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::io::Result<()> {
-    let (options, http) = match Arguments::parse().mode {
+    let (options, network) = match Arguments::parse().mode {
         Mode::Stdio { options } => (options, None),
-        Mode::Http { options, http } => (options, Some(http)),
+        Mode::Http { options, http, port } => (options, Some((Transport::Http(http), port))),
+        Mode::Sse { options, sse, port } => (options, Some((Transport::Sse(sse), port))),
     };
-    let fake = Fake::new(options.clone(), http.as_ref().is_some_and(|http| !http.end_cancelled))?;
+    let keeps_cancelled =
+        matches!(&network, Some((Transport::Http(http), _)) if !http.end_cancelled);
+    let fake = Fake::new(options.clone(), keeps_cancelled)?;
     fake.log("start", "");
     if options.ignore_term {
         ignore_signals(&fake)?;
     }
     spoil_start(&fake, &options).await?;
-    match http {
+    match network {
         None => stdio::serve(fake).await,
-        Some(http) => http::serve(fake, http).await,
+        Some((transport, port)) => server::serve(fake, transport, port).await,
     }
 }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    fake::{Call, Fake},
+    call::Call,
+    fake::Fake,
     message::{Fault, Members},
+    state::Pings,
     tools,
 };
 
@@ -20,12 +22,19 @@ pub(crate) async fn run(call: Call, method: String, params: Option<String>) {
         return tools::run(call, &params).await;
     }
     let outcome = match method.as_str() {
-        "initialize" => Ok(initialize(&call).await),
+        "initialize" => initialize(&call, &params).await,
+        "logging/setLevel" if call.fake.options.logging => {
+            call.set_level(&params).map(|()| json!({}))
+        }
+        "ping" if !matches!(call.fake.state().pings, Pings::Answer) => return,
         "ping" => Ok(json!({})),
         "tools/list" => page(&call.fake, &params, "tools", tools::list(&call.fake)),
         "resources/list" => page(&call.fake, &params, "resources", resources()),
         "resources/templates/list" => page(&call.fake, &params, "resourceTemplates", templates()),
         "resources/read" => read(&params),
+        "resources/subscribe" | "resources/unsubscribe" if call.fake.options.subscribe => {
+            call.subscribe(&params, method == "resources/subscribe").map(|()| json!({}))
+        }
         "prompts/list" => page(&call.fake, &params, "prompts", prompts()),
         "prompts/get" => prompt(&params),
         "completion/complete" => complete(&params),
@@ -37,24 +46,33 @@ pub(crate) async fn run(call: Call, method: String, params: Option<String>) {
     }
 }
 
-async fn initialize(call: &Call) -> Value {
+async fn initialize(call: &Call, params: &Members) -> Result<Value, Fault> {
     let fake = &call.fake;
+    let capabilities = params.optional("capabilities")?.unwrap_or_default();
+    fake.state().seen.capabilities.push(capabilities);
     fake.count("initializes");
     fake.log("initialize", "");
     while fake.options.start_gate.as_ref().is_some_and(|gate| !gate.exists()) {
         tokio::time::sleep(GATE_INTERVAL).await;
     }
-    json!({
+    let mut capabilities = json!({
+        "tools": { "listChanged": true },
+        "resources": {},
+        "prompts": {},
+        "completions": {},
+    });
+    if fake.options.logging {
+        capabilities["logging"] = json!({});
+    }
+    if fake.options.subscribe {
+        capabilities["resources"]["subscribe"] = json!(true);
+    }
+    Ok(json!({
         "protocolVersion": fake.options.protocol,
-        "capabilities": {
-            "tools": { "listChanged": true },
-            "resources": {},
-            "prompts": {},
-            "completions": {},
-        },
+        "capabilities": capabilities,
         "serverInfo": { "name": "fake_mcp", "version": "1.0.0" },
         "instructions": "Call `seen` to learn what arrived.",
-    })
+    }))
 }
 
 /// Returns one page of `items`; a cursor is the number of the first item.

@@ -11,6 +11,7 @@ use crate::{
     exit,
     fake::Fake,
     message::{Fault, Message, quoted},
+    session::{PIPE, Session},
     wire::{Wire, Write},
 };
 
@@ -20,6 +21,7 @@ const FINAL_YIELDS: usize = 64;
 /// Serves until the input ends.
 pub(crate) async fn serve(fake: Arc<Fake>) -> io::Result<()> {
     let (wire, writes) = Wire::new();
+    fake.state().sessions.insert(PIPE.to_owned(), Session::listening(wire.clone()));
     fake.tasks.spawn(write(fake.clone(), writes));
     let mut reader = BufReader::new(tokio::io::stdin());
     let mut line = Vec::new();
@@ -73,6 +75,7 @@ async fn write_all(fake: &Fake, mut writes: mpsc::Receiver<Write>) -> io::Result
                 bytes.truncate(n_bytes);
                 (bytes, Some(1))
             }
+            Write::Prime { .. } | Write::Endpoint(_) => continue,
             Write::Exit(code) => (Vec::new(), Some(code)),
         };
         stdout.write_all(&bytes).await?;

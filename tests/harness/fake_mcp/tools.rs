@@ -1,109 +1,25 @@
 //! The tools: each does one thing that a test cannot get from a real server.
 
-use std::process::{Command, Stdio};
+mod notices;
+mod table;
+
+use std::{
+    collections::BTreeMap,
+    process::{Command, Stdio},
+};
 
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{json, value::RawValue};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    fake::{Call, Fake, State},
+    call::Call,
     message::{self, Fault, Members, quoted},
+    state::{Pings, State},
     wire::Write,
 };
 
-/// Name, description, properties and required arguments of every tool.
-const TOOLS: &[(&str, &str, &str, &[&str])] = &[
-    (
-        "ask",
-        "Sends a request to the client and returns its answer.",
-        r#"{"method":{"type":"string"},"params":{}}"#,
-        &["method"],
-    ),
-    ("bytes", "Returns a text of n bytes.", r#"{"n":{"type":"integer"}}"#, &["n"]),
-    (
-        "crash_at",
-        "Writes the first bytes of its answer and exits.",
-        r#"{"byte":{"type":"integer"}}"#,
-        &["byte"],
-    ),
-    ("duplicate", "Answers twice.", "{}", &[]),
-    ("echo", "Returns `value`, byte for byte.", r#"{"value":{}}"#, &["value"]),
-    (
-        "emit",
-        "Sends `message` verbatim to whoever listens, then answers.",
-        r#"{"message":{"type":"string"}}"#,
-        &["message"],
-    ),
-    ("env", "Returns an environment variable or null.", r#"{"name":{"type":"string"}}"#, &["name"]),
-    ("environ", "Returns the names of all environment variables.", "{}", &[]),
-    ("exit", "Exits without answering.", r#"{"code":{"type":"integer"}}"#, &["code"]),
-    ("flip_tools", "Adds a tool and sends notifications/tools/list_changed.", "{}", &[]),
-    (
-        "grandchild",
-        "Starts a process that sleeps for ever and tells its id.",
-        r#"{"inherit":{"type":"boolean","description":"Let it keep our pipes open."}}"#,
-        &[],
-    ),
-    (
-        "held",
-        "Returns what is held, once at least so many calls are.",
-        r#"{"at_least":{"type":"integer"}}"#,
-        &[],
-    ),
-    (
-        "hold",
-        "Answers when `release` is called with the same key.",
-        r#"{"key":{"type":"string"}}"#,
-        &["key"],
-    ),
-    ("late", "Answers only after it has been cancelled.", r#"{"key":{"type":"string"}}"#, &["key"]),
-    (
-        "meet",
-        "Answers when n calls have met: all of them, the last to arrive first.",
-        r#"{"n":{"type":"integer"},"value":{}}"#,
-        &["n", "value"],
-    ),
-    (
-        "noise",
-        "Writes lines that are no JSON on standard output, then answers.",
-        r#"{"lines":{"type":"integer"}}"#,
-        &["lines"],
-    ),
-    (
-        "progress",
-        "Reports progress for each step, then answers; `n` tells calls apart.",
-        r#"{"steps":{"type":"integer"},"n":{"type":"integer"}}"#,
-        &["steps"],
-    ),
-    (
-        "raw",
-        "Answers with `result` as the verbatim text of the result.",
-        r#"{"result":{"type":"string"}}"#,
-        &["result"],
-    ),
-    ("release", "Answers all calls held under a key.", r#"{"key":{"type":"string"}}"#, &["key"]),
-    (
-        "rpc_error",
-        "Answers with a JSON-RPC error.",
-        r#"{"code":{"type":"integer"},"message":{"type":"string"},"data":{}}"#,
-        &["code", "message"],
-    ),
-    (
-        "seen",
-        "Returns what arrived, once at least so many were cancelled or have met.",
-        r#"{"cancelled":{"type":"integer"},"meeting":{"type":"integer"}}"#,
-        &[],
-    ),
-    (
-        "stderr",
-        "Writes lines on standard error, then answers.",
-        r#"{"lines":{"type":"integer"},"text":{"type":"string"}}"#,
-        &["lines"],
-    ),
-    ("tool_error", "Answers with isError.", "{}", &[]),
-    ("whoami", "Returns process id, number of tool calls and session.", "{}", &[]),
-];
+pub(crate) use table::list;
 
 /// How a call continues once its arguments are read.
 enum Next {
@@ -117,36 +33,6 @@ enum Next {
     Hold(String),
     /// Nothing is left to do but to write this.
     Last(Write),
-}
-
-/// Returns the descriptions of all tools.
-pub(crate) fn list(fake: &Fake) -> Vec<Value> {
-    let describe = |name: &str, description: &str, properties: &str, required: &[&str]| {
-        let properties: Value = serde_json::from_str(properties).expect("the table holds JSON");
-        json!({
-            "name": name,
-            "description": description,
-            "inputSchema": {
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": false,
-            },
-        })
-    };
-    let mut tools: Vec<Value> = TOOLS
-        .iter()
-        .map(|(name, description, properties, required)| {
-            describe(name, description, properties, required)
-        })
-        .collect();
-    for number in 1..=fake.state().n_extra_tools {
-        tools.push(describe(&format!("extra_{number}"), "Added by `flip_tools`.", "{}", &[]));
-    }
-    if fake.options.bad_tool {
-        tools.push(json!({ "name": "bad", "description": "Has no input schema." }));
-    }
-    tools
 }
 
 /// Calls a tool.
@@ -178,12 +64,9 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
     let fake = &call.fake;
     let answer = |data: &str| Ok(Next::Answer(message::told(data)));
     match name {
-        "ask" => {
-            let method: String = arguments.required("method")?;
-            let params = arguments.raw("params").unwrap_or(default_params(&method));
-            answer(&fake.ask(&call.wire, &method, params).await)
-        }
+        "ask" => ask(call, arguments).await,
         "bytes" => Ok(Next::Answer(text(&"x".repeat(arguments.required("n")?)))),
+        "count" | "count_idempotent" | "read_only" => count(call, arguments),
         "crash_at" => {
             let message = call.message(&text("this answer is cut short"));
             Ok(Next::Last(Write::Partial { message, n_bytes: arguments.required("byte")? }))
@@ -193,10 +76,8 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             let value: Box<RawValue> = arguments.required("value")?;
             Ok(Next::Answer(message::structured(value.get(), &format!(r#"{{"value":{value}}}"#))))
         }
-        "emit" => {
-            let message: String = arguments.required("message")?;
-            let n_listeners = fake.broadcast(&message, Some(&call.wire)).await;
-            answer(&json!({ "listeners": n_listeners }).to_string())
+        "emit" | "flip_tools" | "log" | "touch" => {
+            notices::send(call, name, arguments).await.map(Next::Answer)
         }
         "env" => {
             let name: String = arguments.required("name")?;
@@ -210,16 +91,6 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             answer(&json!({ "names": names }).to_string())
         }
         "exit" => Ok(Next::Last(Write::Exit(arguments.required("code")?))),
-        "flip_tools" => {
-            let n_extra_tools = {
-                let mut state = fake.state();
-                state.n_extra_tools += 1;
-                state.n_extra_tools
-            };
-            let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-            fake.broadcast(changed, Some(&call.wire)).await;
-            answer(&json!({ "added": format!("extra_{n_extra_tools}") }).to_string())
-        }
         "grandchild" => {
             let inherits = arguments.optional("inherit")?.unwrap_or(false);
             let pid = start_grandchild(inherits)
@@ -228,8 +99,8 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
         }
         "held" => {
             let least: usize = arguments.optional("at_least")?.unwrap_or(0);
-            wait(call, |state| state.n_held() >= least).await;
-            answer(&fake.state().held())
+            wait(call, |state| state.waiting.n_held() >= least).await;
+            answer(&fake.state().waiting.held())
         }
         "hold" => Ok(Next::Hold(arguments.required("key")?)),
         "late" => Ok(Next::Late(keyed(&arguments.required::<String>("key")?))),
@@ -245,6 +116,12 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             }
             answer(&json!({ "lines": n_lines }).to_string())
         }
+        "pings" => {
+            let mode: String = arguments.required("mode")?;
+            let pings = if mode == "never" { Pings::Never } else { Pings::Answer };
+            fake.state().pings = pings;
+            answer(&json!({ "mode": mode }).to_string())
+        }
         "progress" => progress(call, arguments).await,
         "raw" => Ok(Next::Answer(arguments.required("result")?)),
         "release" => {
@@ -258,12 +135,12 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             data: arguments.raw("data").map(str::to_owned),
         }),
         "seen" => {
-            let n_cancelled: usize = arguments.optional("cancelled")?.unwrap_or(0);
-            let n_meeting: usize = arguments.optional("meeting")?.unwrap_or(0);
-            wait(call, |state| {
-                state.n_cancelled() >= n_cancelled && state.n_meeting() >= n_meeting
-            })
-            .await;
+            let mut counts: BTreeMap<String, u64> =
+                arguments.optional("counts")?.unwrap_or_default();
+            for name in ["cancelled", "meeting"] {
+                counts.insert(name.to_owned(), arguments.optional(name)?.unwrap_or(0));
+            }
+            wait(call, |state| counts.iter().all(|(name, least)| state.n(name) >= *least)).await;
             answer(&fake.state().summary())
         }
         "stderr" => {
@@ -288,7 +165,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             }
             answer(&identity.to_string())
         }
-        _ if is_extra(fake, name) => answer(&json!({ "tool": name }).to_string()),
+        _ if table::is_extra(fake, name) => answer(&json!({ "tool": name }).to_string()),
         _ => Err(Fault::invalid(format!("Unknown tool: {name}"))),
     }
 }
@@ -311,6 +188,40 @@ async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
         }
     }
     Ok(Next::Answer(message::told(&json!({ "steps": n_steps, "n": n }).to_string())))
+}
+
+/// Asks the client on the stream of the call or on the one where the session listens.
+async fn ask(call: &Call, arguments: &Members) -> Result<Next, Fault> {
+    let method: String = arguments.required("method")?;
+    let params = arguments.raw("params").unwrap_or(default_params(&method));
+    let is_on_get = arguments.optional::<String>("on")?.is_some_and(|on| on == "get");
+    let wire = if is_on_get {
+        let state = call.fake.state();
+        let session = state.sessions.get(call.session_id());
+        let listener = session.and_then(|session| session.listener.clone());
+        listener.ok_or_else(|| Fault::new(-32603, "the session has no GET stream"))?
+    } else {
+        call.wire.clone()
+    };
+    tokio::select! {
+        answer = call.fake.ask(&wire, &method, params) => Ok(Next::Answer(message::told(&answer))),
+        () = call.cancelled.cancelled() => Ok(Next::Answer(message::told("null"))),
+    }
+}
+
+/// Counts an execution, and only then goes on.
+fn count(call: &Call, arguments: &Members) -> Result<Next, Fault> {
+    let key: String = arguments.required("key")?;
+    let then: Option<String> = arguments.optional("then")?;
+    let n = (call.fake.state().executions.add(&key))
+        .map_err(|error| Fault::new(-32603, format!("append to the state: {error}")))?;
+    call.fake.changed();
+    Ok(match then.as_deref() {
+        Some("hold") => Next::Hold(key),
+        Some("exit") => Next::Last(Write::Exit(1)),
+        Some("exit_first") if n == 1 => Next::Last(Write::Exit(1)),
+        _ => Next::Answer(message::told(&json!({ "key": key, "n": n }).to_string())),
+    })
 }
 
 /// Waits until the state is as wanted or the call is cancelled.
@@ -342,11 +253,6 @@ fn start_grandchild(inherits: bool) -> std::io::Result<u32> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }
     Ok(command.spawn()?.id())
-}
-
-fn is_extra(fake: &Fake, name: &str) -> bool {
-    let number = name.strip_prefix("extra_").and_then(|number| number.parse().ok());
-    number.is_some_and(|number: usize| (1..=fake.state().n_extra_tools).contains(&number))
 }
 
 fn text(text: &str) -> String {

@@ -1,0 +1,155 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::protocol::{Message, jsonrpc::Part};
+
+#[test]
+fn a_full_connection_takes_no_more_until_an_answer_comes() {
+    let mut mux = Mux::new(2);
+    let first = mux.admit("a").expect("room");
+    mux.admit("b").expect("room");
+    assert_eq!(mux.admit("c"), Err(Saturated));
+
+    assert_eq!(mux.settle(first), Settled::Wanted("a"));
+    assert!(mux.admit("c").is_ok());
+}
+
+#[test]
+fn a_request_that_nobody_waits_for_drains_until_its_time_is_up() {
+    let now = Duration::from_secs(7);
+    let minute = Duration::from_secs(60);
+    let mut mux = Mux::new(8);
+    let (gone, late) = (mux.admit("a").expect("room"), mux.admit("b").expect("room"));
+    let kept = mux.admit("c").expect("room");
+    assert_eq!(mux.abandon(gone, now + minute), Some(&"a"));
+    assert_eq!(mux.abandon(late, now + 2 * minute), Some(&"b"));
+    assert_eq!(mux.abandon(late, now), None, "once");
+    assert_eq!((mux.in_flight(), mux.draining()), (1, 2));
+    assert!(mux.waiter(gone).is_none() && mux.is_open(gone));
+
+    assert_eq!(mux.settle(gone), Settled::Drained("a"));
+    assert_eq!(mux.settle(gone), Settled::Unknown);
+    assert!(mux.expire(now + minute).is_empty());
+    assert_eq!(mux.expire(now + 2 * minute), ["b"]);
+    assert_eq!(mux.settle(kept), Settled::Wanted("c"));
+    assert_eq!((mux.in_flight(), mux.draining()), (0, 0));
+}
+
+#[test]
+fn requests_that_drain_do_not_keep_new_ones_out() {
+    let later = Duration::from_secs(300);
+    let mut mux = Mux::new(2);
+    for number in 0..100 {
+        let id = mux.admit(number).expect("a drained one makes room");
+        mux.abandon(id, later);
+    }
+    assert_eq!((mux.in_flight(), mux.draining()), (0, 2));
+    assert!(mux.draining.len() <= 22, "what is forgotten leaves no trace");
+}
+
+/// What may happen next; the numbers choose among what is there.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A client sends a request with one of few ids, so that they collide.
+    Ask { id: u8 },
+    /// The server answers something it was ever asked, again perhaps.
+    Answer(usize),
+    /// A client goes away.
+    Leave(usize),
+    /// Time passes.
+    Wait(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..4_u8).prop_map(|id| Step::Ask { id }),
+        4 => any::<usize>().prop_map(Step::Answer),
+        1 => any::<usize>().prop_map(Step::Leave),
+        1 => (0..90_u8).prop_map(Step::Wait),
+    ]
+}
+
+/// One client's request as it came, and what became of it.
+struct Asked {
+    client: usize,
+    request: Message,
+    /// The bytes that the server saw.
+    sent: Message,
+    is_waiting: bool,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    /// Clients use the same few ids and tokens, as numbers and as strings. The server answers with
+    /// the id and the text that it saw. Whoever gets an answer must find its own text, under its own id.
+    #[test]
+    fn no_interleaving_brings_an_answer_to_another_client(
+        steps in prop::collection::vec(step(), 0..40),
+    ) {
+        let mut now = Duration::ZERO;
+        let mut mux = Mux::new(16);
+        let mut asked: Vec<Asked> = Vec::new();
+        let mut by_id: HashMap<u64, usize> = HashMap::new();
+        for (client, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Ask { id } => {
+                    let id = if id % 2 == 0 { format!("{id}") } else { format!("\"{id}\"") };
+                    let text = format!(
+                        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{client},"_meta":{{"progressToken":{id}}}}}}}"#
+                    );
+                    let request = Message::parse(text.into()).expect("a request");
+                    let Ok(number) = mux.admit(client) else { continue };
+                    let number_text = number.to_string();
+                    let sent = request.edit([(Part::Id, &number_text), (Part::ProgressToken, &number_text)]);
+                    let sent = Message::parse(sent).expect("still a request");
+                    prop_assert_eq!(sent.integer(Part::Id), Some(number));
+                    prop_assert_eq!(sent.integer(Part::ProgressToken), Some(number));
+                    prop_assert!(by_id.insert(number, asked.len()).is_none(), "never used twice");
+                    asked.push(Asked { client, request, sent, is_waiting: true });
+                }
+                Step::Answer(at) if !asked.is_empty() => {
+                    let at = at % asked.len();
+                    let Asked { client, request, sent, is_waiting } = &mut asked[at];
+                    // An echo: the server knows nothing but what it saw.
+                    let answer = String::from_utf8_lossy(sent.bytes()).replace("\"method\":\"tools/call\",\"params\"", "\"result\"");
+                    let answer = Message::parse(answer.into()).expect("a response");
+                    let number = answer.integer(Part::Id).expect("ours");
+                    match mux.settle(number) {
+                        Settled::Wanted(owner) => {
+                            prop_assert!(*is_waiting);
+                            prop_assert_eq!(owner, *client);
+                            let id = request.part(Part::Id).expect("it has one");
+                            let restored = Message::parse(answer.edit([(Part::Id, id)])).expect("a response");
+                            prop_assert_eq!(restored.part(Part::Id), Some(id), "the same spelling");
+                            let mine = format!("\"arguments\":{client},");
+                            prop_assert!(restored.part(Part::Result).is_some_and(|result| result.contains(&mine)));
+                        }
+                        Settled::Drained(owner) => prop_assert_eq!(owner, *client),
+                        Settled::Unknown => prop_assert!(!*is_waiting),
+                    }
+                    *is_waiting = false;
+                }
+                Step::Leave(at) if !asked.is_empty() => {
+                    let at = at % asked.len();
+                    let number = asked[at].sent.integer(Part::Id).expect("ours");
+                    let left = mux.abandon(number, now + Duration::from_secs(60)).copied();
+                    let expected = asked[at].is_waiting.then_some(asked[at].client);
+                    prop_assert_eq!(left, expected);
+                    asked[at].is_waiting = false;
+                }
+                Step::Wait(seconds) => {
+                    now += Duration::from_secs(seconds.into());
+                    for owner in mux.expire(now) {
+                        prop_assert!(asked.iter().any(|asked| asked.client == owner && !asked.is_waiting));
+                    }
+                }
+                Step::Answer(_) | Step::Leave(_) => {}
+            }
+            let n_waiting = asked.iter().filter(|asked| asked.is_waiting).count();
+            prop_assert_eq!(mux.in_flight(), n_waiting);
+        }
+    }
+}

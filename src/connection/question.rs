@@ -1,0 +1,74 @@
+//! A request that a server sends to its client: to sample, to ask the user, to list roots.
+
+use std::sync::Weak;
+
+use super::Connection;
+use crate::protocol::{
+    Message, RpcError,
+    error::{INTERNAL_ERROR, METHOD_NOT_FOUND},
+    jsonrpc::Part,
+};
+
+/// A server's request on its way to the client whose request caused it.
+///
+/// A question that is dropped is refused, so that no server waits for somebody who has gone.
+#[derive(Debug)]
+pub struct Question {
+    message: Message,
+    asker: Option<Weak<Connection>>,
+}
+
+impl Question {
+    pub(super) fn new(message: Message, asker: Weak<Connection>) -> Self {
+        Self { message, asker: Some(asker) }
+    }
+
+    /// Returns the request, with the id that the server chose.
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// Returns the id that the server chose, as JSON text.
+    pub fn id(&self) -> &str {
+        self.message.part(Part::Id).unwrap_or("null")
+    }
+
+    /// Gives the server the client's answer, a result or an error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, the answer is lost.
+    pub async fn answer(mut self, answer: &Message) {
+        if let Some(asker) = self.asker.take().and_then(|asker| asker.upgrade()) {
+            asker.deliver(answer.edit([(Part::Id, self.id())])).await;
+        }
+    }
+
+    /// Tells the server that the client did not declare the capability that this takes.
+    pub fn refuse(mut self) {
+        let method = self.message.method().unwrap_or_default();
+        self.reject(&RpcError::new(
+            METHOD_NOT_FOUND,
+            "CAPABILITY_MISSING",
+            format!("`{method}`: the client has not declared that it can do this"),
+        ));
+    }
+
+    /// Lets go of a question that the server has taken back.
+    pub fn forget(mut self) {
+        self.asker = None;
+    }
+
+    fn reject(&mut self, error: &RpcError) {
+        if let Some(asker) = self.asker.take().and_then(|asker| asker.upgrade()) {
+            asker.deliver_soon(error.render(Some(self.id())));
+        }
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        let error = RpcError::new(INTERNAL_ERROR, "CLIENT_GONE", "the client did not answer");
+        self.reject(&error);
+    }
+}

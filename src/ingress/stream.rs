@@ -1,0 +1,71 @@
+//! The stream that a client opens with GET: what servers say that answers no request of it.
+//!
+//! Its events have ids and are kept for a while, so that a client whose stream broke misses nothing.
+
+use std::{convert::Infallible, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
+use tokio::time;
+
+use super::{Edge, Response, respond};
+use crate::{
+    protocol::sse,
+    session::{EventId, Next, Reader, Session},
+};
+
+/// Who listens, and to what.
+struct Listening {
+    edge: Arc<Edge>,
+    reader: Reader,
+    /// What goes out before anything is read.
+    first: Option<Bytes>,
+}
+
+/// Opens the stream of `session` after the event `last`. A client that `takes_priming` is told the
+/// id of the beginning at once, so that it can resume even before the first event.
+pub(super) fn open(
+    edge: Arc<Edge>,
+    session: &Arc<Session>,
+    last: Option<EventId>,
+    takes_priming: bool,
+) -> Response {
+    let reader = session.read(last);
+    let first = match takes_priming {
+        true => sse::encode_priming(&reader.position().to_string()),
+        // A proxy in between may hold the head back until something comes after it.
+        false => sse::KEEP_ALIVE,
+    };
+    let listening = Listening { edge, reader, first: Some(first) };
+    let frames = stream::unfold(listening, |mut listening| async move {
+        listening.next().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), listening))
+    });
+    respond::event_stream(StreamBody::new(frames).boxed_unsync())
+}
+
+impl Listening {
+    /// Returns what goes to the client next; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let silence = self.edge.views.config().listen.keep_alive;
+        let next = tokio::select! {
+            next = time::timeout(silence, self.reader.next()) => next,
+            () = self.edge.stop.cancelled() => return None,
+        };
+        match next {
+            Ok(Next::Event(id, message)) => {
+                Some(sse::encode_with_id(Some(&id.to_string()), &message))
+            }
+            Ok(Next::Replaced) => None,
+            Ok(Next::Overtaken) => {
+                tracing::warn!("a client does not read its stream: it is cut off");
+                None
+            }
+            Err(_) => Some(sse::KEEP_ALIVE),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What is remembered of a client between its requests.
+//!
+//! ```text
+//!  initialize ──▶ Session ── level, watched resources ──▶ what its servers are told (pool::Wants)
+//!                    │────── requests that run ─────────▶ found by its cancellations
+//!                    │────── questions of servers ──────▶ found by its answers
+//!                    └────── outbox ────────────────────▶ its GET stream
+//! ```
+//!
+//! Sessions are lenient (ruling 6): an id that we do not know, from before a restart perhaps, is
+//! taken as it is, and a client without one is served all the same.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::{
+    config::defaults,
+    connection::{Owner, Question},
+    name::ServerName,
+    pool::Wants,
+    protocol::{
+        Level, Message,
+        jsonrpc::Part,
+        mcp::{self, method},
+    },
+};
+
+mod outbox;
+mod registry;
+mod running;
+
+use outbox::Outbox;
+pub use outbox::{EventId, Next, Reader};
+pub use registry::{Refused, Sessions};
+pub use running::Running;
+
+/// Which servers a session is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    Every,
+    /// This one.
+    One(ServerName),
+}
+
+/// One client's session.
+#[derive(Debug)]
+pub struct Session {
+    /// Absent for a client that cannot be told from others.
+    id: Option<Box<str>>,
+    owner: Option<Owner>,
+    scope: Scope,
+    memory: Mutex<Memory>,
+    outbox: Outbox,
+    /// When it was used last, in milliseconds since the registry was made.
+    used_ms: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    level: Option<Level>,
+    watched: BTreeSet<(ServerName, String)>,
+    running: Vec<running::Entry>,
+    asked: HashMap<u64, Asked>,
+    n_numbers: u64,
+}
+
+/// A server's question that the client has not answered yet.
+#[derive(Debug)]
+struct Asked {
+    question: Question,
+    /// The running request on whose stream it was put; none for the GET stream.
+    request: Option<u64>,
+}
+
+impl Scope {
+    fn covers(&self, server: &ServerName) -> bool {
+        match self {
+            Self::Every => true,
+            Self::One(one) => one == server,
+        }
+    }
+}
+
+impl Session {
+    fn new(id: Option<Box<str>>, owner: Option<Owner>, scope: Scope) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            owner,
+            scope,
+            memory: Mutex::default(),
+            outbox: Outbox::default(),
+            used_ms: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns the session of a client that cannot be told from others: nothing is remembered.
+    pub fn anonymous(scope: Scope) -> Arc<Self> {
+        Self::new(None, None, scope)
+    }
+
+    /// Returns the id that the client sends.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Returns the client as the owner of connections, if it can be told from others.
+    pub fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    /// Puts a server's question to the client: returns the message for the stream of its running
+    /// request `number`, with an id of ours.
+    ///
+    /// A question that the client has not declared to understand is refused, as is one too many.
+    pub fn ask(&self, question: Question, request: Option<u64>) -> Option<Bytes> {
+        let method = question.message().method().unwrap_or_default();
+        if !self.declares(mcp::client_capability(method)) {
+            question.refuse();
+            return None;
+        }
+        let mut memory = self.memory();
+        if memory.asked.len() >= defaults::QUESTIONS_MAX {
+            drop(memory); // Before the question, whose end is told to the server.
+            return None;
+        }
+        memory.n_numbers += 1;
+        let id = memory.n_numbers;
+        let message = question.message().edit([(Part::Id, &id.to_string())]);
+        memory.asked.insert(id, Asked { question, request });
+        Some(message)
+    }
+
+    /// Returns what the client is to be told when a server takes a question back.
+    pub fn recall(&self, cancelled: &Message) -> Option<Bytes> {
+        let id = cancelled.part(Part::CancelledId)?;
+        let (ours, asked) = {
+            let mut memory = self.memory();
+            let ours = *memory.asked.iter().find(|(_, asked)| asked.question.id() == id)?.0;
+            (ours, memory.asked.remove(&ours)?)
+        };
+        asked.question.forget();
+        Some(cancelled.edit([(Part::CancelledId, &ours.to_string())]))
+    }
+
+    /// Passes a client's answer on to the server that asked; `false` when nobody did.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, the answer is lost.
+    pub async fn answer(&self, answer: &Message) -> bool {
+        let id = answer.integer(Part::Id);
+        let asked = id.and_then(|id| self.memory().asked.remove(&id));
+        match asked {
+            Some(asked) => {
+                asked.question.answer(answer).await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn declares(&self, capability: Option<&str>) -> bool {
+        let Some(owner) = &self.owner else { return false };
+        let declared: serde_json::Value =
+            serde_json::from_str(&owner.capabilities).unwrap_or_default();
+        capability.is_none_or(|capability| declared.get(capability).is_some())
+    }
+
+    /// Tells whether the client wants to see a log message that belongs to one of its requests.
+    /// Without a level of its own it sees what the server sends by itself, but not what another
+    /// client has made it send: `is_lowered`.
+    pub fn wants_log(&self, message: &Message, is_lowered: bool) -> bool {
+        let own = self.memory().level;
+        let lowest = own.unwrap_or(if is_lowered { Level::Info } else { Level::Debug });
+        level_of(message) >= lowest
+    }
+
+    /// Opens the stream of messages that belong to no request, after the event `last`. A stream that
+    /// is open already ends.
+    pub fn read(self: &Arc<Self>, last: Option<EventId>) -> Reader {
+        Reader::new(Arc::clone(self), last)
+    }
+
+    /// Puts down what a server has sent to nobody in particular, if it is for this client.
+    fn hear(&self, server: &ServerName, message: &Message, is_own: bool) {
+        if !is_own && !self.scope.covers(server) {
+            return;
+        }
+        let is_for_us = match message.method().unwrap_or_default() {
+            method::TOOLS_CHANGED | method::PROMPTS_CHANGED | method::RESOURCES_CHANGED => true,
+            method::RESOURCE_UPDATED => message
+                .string(Part::Uri)
+                .is_some_and(|uri| self.memory().watched.contains(&(server.clone(), uri))),
+            method::LOG_MESSAGE => {
+                // What one client's call writes is not shown to others who have not asked for logs.
+                let level = self.memory().level;
+                level
+                    .or(is_own.then_some(Level::Debug))
+                    .is_some_and(|lowest| level_of(message) >= lowest)
+            }
+            method::CANCELLED => {
+                if let Some(recalled) = self.recall(message) {
+                    self.outbox.push(recalled);
+                }
+                false
+            }
+            _ => is_own || self.scope != Scope::Every,
+        };
+        if is_for_us {
+            self.outbox.push(message.bytes().clone());
+        }
+    }
+
+    /// Puts a question down that came without any request of the client.
+    fn hear_question(&self, question: Question) {
+        // Nobody is there who could be asked: the question is refused by its end.
+        if self.outbox.is_read()
+            && let Some(message) = self.ask(question, None)
+        {
+            self.outbox.push(message);
+        }
+    }
+
+    fn wants(&self, server: &ServerName) -> Wants {
+        let memory = self.memory();
+        let watched = memory.watched.iter().filter(|(watched, _)| watched == server);
+        Wants { level: memory.level, uris: watched.map(|(_, uri)| uri.clone()).collect() }
+    }
+
+    fn is_in_use(&self) -> bool {
+        self.outbox.is_read() || !self.memory().running.is_empty()
+    }
+
+    fn touch(&self, now: Instant, since: Instant) {
+        let used = u64::try_from(now.duration_since(since).as_millis()).unwrap_or(u64::MAX);
+        self.used_ms.store(used, Ordering::Relaxed);
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // Held for statements on plain data.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the level of a log message; one that we do not know is as grave as can be.
+fn level_of(message: &Message) -> Level {
+    let named = message.string(Part::Level);
+    named.and_then(|name| Level::named(&name)).unwrap_or(Level::Emergency)
+}

@@ -1,0 +1,288 @@
+//! What a client's GET stream is to carry: events with ids, kept for a while so that a stream that
+//! broke can be resumed where it was.
+//!
+//! Bounded, and never waited for by who puts something in: a reader that is overtaken is cut off.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    str::FromStr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use super::Session;
+use crate::config::defaults;
+
+/// Names an event of one session, also after a restart of ours: ids of another life are known as such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventId {
+    life: u32,
+    number: u64,
+}
+
+/// The events of one session.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    // Boxed: most sessions never open a stream.
+    state: Mutex<Option<Box<State>>>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    life: u32,
+    /// The number of the last event.
+    last: u64,
+    kept: VecDeque<Bytes>,
+    n_bytes: usize,
+    /// The reader that came last; others end.
+    reader: u64,
+    is_read: bool,
+}
+
+/// The open GET stream of a session; dropping it closes it, and what comes is kept for the next.
+#[derive(Debug)]
+pub struct Reader {
+    session: Arc<Session>,
+    number: u64,
+    cursor: u64,
+}
+
+/// What a reader finds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// An event.
+    Event(EventId, Bytes),
+    /// Another stream of the session was opened.
+    Replaced,
+    /// More has come than is kept: the client does not read.
+    Overtaken,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}-{}", self.life, self.number)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (life, number) = text.split_once('-').ok_or(())?;
+        let life = u32::from_str_radix(life, 16).map_err(drop)?;
+        Ok(Self { life, number: number.parse().map_err(drop)? })
+    }
+}
+
+impl State {
+    fn new() -> Self {
+        // Any number that the last life most likely did not have.
+        let life = uuid::Uuid::new_v4().as_fields().0;
+        Self { life, last: 0, kept: VecDeque::new(), n_bytes: 0, reader: 0, is_read: false }
+    }
+
+    /// The number of the event before the first one that is kept.
+    fn before_first(&self) -> u64 {
+        self.last - self.kept.len() as u64
+    }
+
+    fn push(&mut self, message: Bytes) {
+        self.last += 1;
+        self.n_bytes += message.len();
+        self.kept.push_back(message);
+        while self.kept.len() > defaults::OUTBOX_EVENTS
+            || (self.n_bytes > defaults::OUTBOX_BYTES && self.kept.len() > 1)
+        {
+            let dropped = self.kept.pop_front().map(|message| message.len());
+            self.n_bytes -= dropped.unwrap_or_default();
+        }
+    }
+
+    /// Opens another stream and returns its number and where it begins.
+    fn open(&mut self, after: Option<EventId>) -> (u64, u64) {
+        self.reader += 1;
+        self.is_read = true;
+        let cursor = match after {
+            // A new stream begins now; what was missed before it is of no concern.
+            None => self.last,
+            Some(after) if after.life == self.life => {
+                after.number.clamp(self.before_first(), self.last)
+            }
+            // From another life: everything that is kept came later.
+            Some(_) => self.before_first(),
+        };
+        (self.reader, cursor)
+    }
+
+    fn next(&self, reader: u64, cursor: u64) -> Option<Next> {
+        if reader != self.reader {
+            return Some(Next::Replaced);
+        }
+        let Some(at) = cursor.checked_sub(self.before_first()) else {
+            return Some(Next::Overtaken);
+        };
+        let message = self.kept.get(usize::try_from(at).ok()?)?;
+        Some(Next::Event(EventId { life: self.life, number: cursor + 1 }, message.clone()))
+    }
+}
+
+impl Outbox {
+    /// Puts an event down. Before the first stream was opened nothing is kept.
+    pub(super) fn push(&self, message: Bytes) {
+        if let Some(state) = &mut *self.state() {
+            state.push(message);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Tells whether a stream is open.
+    pub(super) fn is_read(&self) -> bool {
+        self.state().as_ref().is_some_and(|state| state.is_read)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<Box<State>>> {
+        // Held for statements on plain data.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reader {
+    pub(super) fn new(session: Arc<Session>, last: Option<EventId>) -> Self {
+        let (number, cursor) =
+            session.outbox.state().get_or_insert_with(|| Box::new(State::new())).open(last);
+        session.outbox.changed.notify_waiters();
+        Self { session, number, cursor }
+    }
+
+    /// Returns the id of the event that was read last.
+    pub fn position(&self) -> EventId {
+        let life = self.session.outbox.state().as_ref().map_or(0, |state| state.life);
+        EventId { life, number: self.cursor }
+    }
+
+    /// Waits for what comes next.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    pub async fn next(&mut self) -> Next {
+        loop {
+            let changed = self.session.outbox.changed.notified();
+            tokio::pin!(changed);
+            // Before the look, so that nothing which comes after it is missed.
+            changed.as_mut().enable();
+            let next = {
+                let state = self.session.outbox.state();
+                state.as_ref().and_then(|state| state.next(self.number, self.cursor))
+            };
+            match next {
+                Some(Next::Event(id, message)) => {
+                    self.cursor += 1;
+                    return Next::Event(id, message);
+                }
+                Some(end) => return end,
+                None => changed.await,
+            }
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(state) = &mut *self.session.outbox.state()
+            && state.reader == self.number
+        {
+            state.is_read = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::session::Scope;
+
+    fn session() -> Arc<Session> {
+        Session::new(Some("a".into()), None, Scope::Every)
+    }
+
+    fn push(session: &Session, text: &'static str) {
+        session.outbox.push(Bytes::from_static(text.as_bytes()));
+    }
+
+    /// Reads all that is there.
+    fn all(reader: &mut Reader) -> Vec<String> {
+        let mut read = Vec::new();
+        while let Some(Next::Event(_, message)) = reader.next().now_or_never() {
+            read.push(String::from_utf8_lossy(&message).into_owned());
+        }
+        read
+    }
+
+    #[test]
+    fn a_stream_that_broke_goes_on_where_it_was() {
+        let session = session();
+        push(&session, "before any stream");
+        let mut reader = session.read(None);
+        push(&session, "a");
+        push(&session, "b");
+        assert_eq!(all(&mut reader), ["a", "b"]);
+        let position = reader.position();
+        drop(reader);
+        push(&session, "c");
+
+        let parsed = position.to_string().parse().expect("its own form");
+        assert_eq!(all(&mut session.read(Some(parsed))), ["c"]);
+        assert!(all(&mut session.read(None)).is_empty(), "a new stream begins now");
+    }
+
+    #[test]
+    fn an_id_of_another_life_brings_all_that_is_kept() {
+        let session = session();
+        drop(session.read(None));
+        push(&session, "a");
+        let foreign = EventId { life: 1, number: 77 };
+        assert_eq!(all(&mut session.read(Some(foreign))), ["a"]);
+        assert!("7".parse::<EventId>().is_err() && "x-1".parse::<EventId>().is_err());
+    }
+
+    #[test]
+    fn a_second_stream_ends_the_first() {
+        let session = session();
+        let mut first = session.read(None);
+        let mut second = session.read(None);
+        push(&session, "a");
+        assert_eq!(first.next().now_or_never(), Some(Next::Replaced));
+        drop(first);
+        assert!(session.outbox.is_read(), "the second one is");
+        assert_eq!(all(&mut second), ["a"]);
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_overtaken_and_can_come_back() {
+        let session = session();
+        let mut reader = session.read(None);
+        let position = reader.position();
+        for _ in 0..=defaults::OUTBOX_EVENTS {
+            push(&session, "x");
+        }
+        assert_eq!(reader.next().now_or_never(), Some(Next::Overtaken));
+        assert_eq!(all(&mut session.read(Some(position))).len(), defaults::OUTBOX_EVENTS);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_its_size_too() {
+        let session = session();
+        drop(session.read(None));
+        let large = Bytes::from(vec![b'x'; defaults::OUTBOX_BYTES / 2 + 1]);
+        session.outbox.push(large.clone());
+        session.outbox.push(large);
+        assert_eq!(all(&mut session.read(Some(EventId { life: 0, number: 0 }))).len(), 1);
+    }
+}

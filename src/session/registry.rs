@@ -1,0 +1,300 @@
+//! All sessions.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::mpsc,
+    time::{self, Instant, MissedTickBehavior},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Scope, Session};
+use crate::{
+    config::defaults,
+    connection::{Announcement, Aside, Owner},
+    pool::{Pool, Slot, Wants},
+    protocol::Level,
+};
+
+/// All sessions of clients, by the id that they send.
+#[derive(Debug)]
+pub struct Sessions {
+    pool: Arc<Pool>,
+    since: Instant,
+    by_id: RwLock<HashMap<Box<str>, Arc<Session>>>,
+    n_keys: AtomicU64,
+    /// How many sessions have set a log level.
+    n_levels: AtomicUsize,
+}
+
+impl Sessions {
+    /// Returns none yet; their connections are those of `pool`.
+    pub fn new(pool: Arc<Pool>) -> Arc<Self> {
+        Arc::new(Self {
+            pool,
+            since: Instant::now(),
+            by_id: RwLock::default(),
+            n_keys: AtomicU64::new(0),
+            n_levels: AtomicUsize::new(0),
+        })
+    }
+
+    /// Opens a session for a client with these capabilities, JSON text.
+    pub fn open(&self, scope: Scope, capabilities: &str) -> Arc<Session> {
+        self.insert(uuid::Uuid::new_v4().simple().to_string().into(), scope, capabilities)
+    }
+
+    /// Returns the session `id`, or takes it as a new one: it may be from before a restart.
+    pub fn resume(&self, id: &str, scope: impl FnOnce() -> Scope) -> Arc<Session> {
+        let known = self.read().get(id).cloned();
+        let session = match known {
+            Some(session) => session,
+            None if is_session_id(id) => self.insert(id.into(), scope(), "{}"),
+            None => return Session::anonymous(scope()),
+        };
+        session.touch(Instant::now(), self.since);
+        session
+    }
+
+    fn insert(&self, id: Box<str>, scope: Scope, capabilities: &str) -> Arc<Session> {
+        let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
+        let owner = Owner { key, capabilities: capabilities.into() };
+        let session = Session::new(Some(id.clone()), Some(owner), scope);
+        session.touch(Instant::now(), self.since);
+        let ended = {
+            let mut by_id = self.write();
+            // Another request may have brought the same id meanwhile.
+            let session = Arc::clone(by_id.entry(id).or_insert(session));
+            let surplus = by_id.len() > defaults::SESSIONS_MAX;
+            let oldest = if surplus { oldest(&by_id, &session) } else { None };
+            (session, oldest.and_then(|id| by_id.remove(&id)))
+        };
+        if let (_, Some(evicted)) = &ended {
+            tracing::debug!("the session that was used longest ago makes room");
+            self.ended(evicted);
+        }
+        ended.0
+    }
+
+    /// Ends the session `id`; `false` when there is none.
+    pub fn end(&self, id: &str) -> bool {
+        let ended = self.write().remove(id);
+        if let Some(session) = &ended {
+            self.ended(session);
+        }
+        ended.is_some()
+    }
+
+    /// Returns how many sessions there are.
+    pub fn n_sessions(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Tells whether any client has set a log level, so that servers may send more than by themselves.
+    pub fn has_levels(&self) -> bool {
+        self.n_levels.load(Ordering::Relaxed) > 0
+    }
+
+    /// Sets the log level of a client, and the lowest that any has set at its servers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is set, and the servers are told all the same.
+    pub async fn set_level(&self, session: &Session, level: Level) {
+        if session.memory().level.replace(level).is_none() {
+            self.n_levels.fetch_add(1, Ordering::Relaxed);
+        }
+        let slots = self.pool.slots();
+        let meant = slots.values().filter(|slot| session.scope.covers(slot.name()));
+        let told = meant.map(|slot| slot.want(session.owner(), || self.wants(slot, session)));
+        futures_util::future::join_all(told).await;
+    }
+
+    /// Has a resource of a server watched for a client.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] when the server does not want to, or when the client watches too many.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is watched all the same.
+    pub async fn watch(&self, session: &Session, slot: &Slot, uri: &str) -> Result<(), Refused> {
+        let watched = (slot.name().clone(), uri.to_owned());
+        {
+            let mut memory = session.memory();
+            if memory.watched.len() >= defaults::WATCHED_MAX && !memory.watched.contains(&watched) {
+                return Err(Refused::Full);
+            }
+            memory.watched.insert(watched.clone());
+        }
+        let owner = session.owner();
+        slot.want(owner, || self.wants(slot, session)).await;
+        match slot.refusal(owner, uri) {
+            None => Ok(()),
+            Some(error) => {
+                session.memory().watched.remove(&watched);
+                slot.want(owner, || self.wants(slot, session)).await;
+                Err(Refused::ByServer(error))
+            }
+        }
+    }
+
+    /// Ends that.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is ended all the same.
+    pub async fn unwatch(&self, session: &Session, slot: &Slot, uri: &str) {
+        session.memory().watched.remove(&(slot.name().clone(), uri.to_owned()));
+        slot.want(session.owner(), || self.wants(slot, session)).await;
+    }
+
+    /// Returns what the clients of the connection that `session` has to the server want of it.
+    fn wants(&self, slot: &Slot, session: &Session) -> Wants {
+        if slot.is_owned() {
+            return session.wants(slot.name());
+        }
+        let mut all = Wants::default();
+        for session in self.read().values().filter(|session| session.scope.covers(slot.name())) {
+            let wants = session.wants(slot.name());
+            all.level = all.level.into_iter().chain(wants.level).min();
+            all.uris.extend(wants.uris);
+        }
+        all
+    }
+
+    /// Closes what belonged to a session that is no longer known.
+    fn ended(&self, session: &Arc<Session>) {
+        if let Some(owner) = session.owner() {
+            self.pool.release(owner);
+        }
+        let (had_level, watched) = {
+            let memory = session.memory();
+            (memory.level.is_some(), memory.watched.clone())
+        };
+        if had_level {
+            self.n_levels.fetch_sub(1, Ordering::Relaxed);
+        }
+        if had_level || !watched.is_empty() {
+            for slot in self.pool.slots().values() {
+                let is_meant = (had_level && session.scope.covers(slot.name()))
+                    || watched.iter().any(|(server, _)| server == slot.name());
+                if is_meant && !slot.is_owned() {
+                    slot.want_soon(|| self.wants(slot, session));
+                }
+            }
+        }
+    }
+
+    /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses,
+    /// until `stop`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, what is in the queue is lost.
+    pub async fn run(
+        self: Arc<Self>,
+        mut announcements: mpsc::Receiver<Announcement>,
+        stop: CancellationToken,
+    ) {
+        let mut sweep = time::interval(defaults::SESSION_SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Some(announcement) = announcements.recv() => self.announce(announcement),
+                _ = sweep.tick() => self.sweep(Instant::now()),
+            }
+        }
+    }
+
+    fn announce(&self, announcement: Announcement) {
+        let Announcement { server, owner, aside } = announcement;
+        let sessions = self.read();
+        match (aside, owner) {
+            (Aside::Notification(message), Some(owner)) => {
+                if let Some(session) = sessions.values().find(|found| found.owner() == Some(&owner))
+                {
+                    session.hear(&server, &message, true);
+                }
+            }
+            (Aside::Notification(message), None) => {
+                for session in sessions.values() {
+                    session.hear(&server, &message, false);
+                }
+            }
+            (Aside::Question(question), Some(owner)) => {
+                let asked = sessions.values().find(|found| found.owner() == Some(&owner)).cloned();
+                drop(sessions);
+                if let Some(session) = asked {
+                    session.hear_question(question);
+                }
+            }
+            // On a connection that is everybody's, nobody is asked.
+            (Aside::Question(_), None) => {}
+        }
+    }
+
+    /// Ends the sessions that nobody has used for [`defaults::SESSION_IDLE`].
+    fn sweep(&self, now: Instant) {
+        let age = |session: &Session| {
+            let used = Duration::from_millis(session.used_ms.load(Ordering::Relaxed));
+            now.duration_since(self.since).saturating_sub(used)
+        };
+        let mut ended = Vec::new();
+        self.write().retain(|_, session| {
+            if session.is_in_use() {
+                session.touch(now, self.since);
+            }
+            let is_kept = age(session) < defaults::SESSION_IDLE;
+            if !is_kept {
+                ended.push(Arc::clone(session));
+            }
+            is_kept
+        });
+        if !ended.is_empty() {
+            tracing::debug!(n_sessions = ended.len(), "sessions that nobody uses are ended");
+        }
+        ended.iter().for_each(|session| self.ended(session));
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+        // Held for statements on plain data, as is `write`.
+        self.by_id.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+        self.by_id.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a resource is not watched.
+#[derive(Debug)]
+pub enum Refused {
+    /// The server does not want to: its error object, as JSON text.
+    ByServer(String),
+    /// The client watches as many as it may.
+    Full,
+}
+
+/// Returns the session that was used longest ago, apart from `except` and those in use.
+fn oldest(by_id: &HashMap<Box<str>, Arc<Session>>, except: &Arc<Session>) -> Option<Box<str>> {
+    let idle =
+        by_id.iter().filter(|(_, session)| !Arc::ptr_eq(session, except) && !session.is_in_use());
+    idle.min_by_key(|(_, session)| session.used_ms.load(Ordering::Relaxed))
+        .map(|(id, _)| id.clone())
+}
+
+/// Tells whether a client's id can be one. Source: MCP, "visible ASCII"; the length is ours.
+fn is_session_id(id: &str) -> bool {
+    (1..=defaults::SESSION_ID_BYTES_MAX).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_graphic())
+}

@@ -1,0 +1,150 @@
+//! One MCP client: its own connection, its own session, ids from 1 as every client has them.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{
+    answer,
+    wire::{Answer, Head, Wire},
+};
+
+/// Where a client calls what.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    pub(crate) path: &'static str,
+    pub(crate) tool: &'static str,
+}
+
+/// A client that has shaken hands.
+pub(crate) struct Client {
+    target: Target,
+    number: usize,
+    session: String,
+    wire: Wire,
+    next_id: u64,
+}
+
+/// Why a call failed that need not be a mistake of the gateway.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The connection could not be made, or was cut.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The answer has another status than 200.
+    #[error("HTTP {status}: {body}")]
+    Status { status: u16, body: String },
+    /// It has 200 and says something else.
+    #[error("wrong answer: {0}")]
+    Wrong(String),
+}
+
+impl Client {
+    /// Connects and shakes hands; `number` tells clients apart in what they send.
+    pub(crate) async fn open(target: &Target, number: usize) -> Result<Self, CallError> {
+        let mut wire = Wire::connect(target.address).await?;
+        let session = shake_hands(&mut wire, target).await?;
+        Ok(Self { target: target.clone(), number, session, wire, next_id: 1 })
+    }
+
+    /// Connects anew, in the same session.
+    pub(crate) async fn reconnect(&mut self) -> io::Result<()> {
+        self.wire = Wire::connect(self.target.address).await?;
+        Ok(())
+    }
+
+    /// Has a text of so many bytes returned, and tells how long that took.
+    ///
+    /// The text is nobody else's, and the whole answer is compared.
+    pub(crate) async fn echo(&mut self, bytes: usize) -> Result<Duration, CallError> {
+        self.call(bytes, "").await
+    }
+
+    /// As [`Client::echo`], by a tool that takes its time.
+    pub(crate) async fn sleep(&mut self, ms: u64, bytes: usize) -> Result<Duration, CallError> {
+        self.call(bytes, &format!(r#","ms":{ms}"#)).await
+    }
+
+    async fn call(&mut self, bytes: usize, arguments: &str) -> Result<Duration, CallError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mark = format!("client {} call {id} ", self.number);
+        let text = format!("{mark}{}", "x".repeat(bytes.saturating_sub(mark.len())));
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{}","arguments":{{"text":"{text}"{arguments}}}}}}}"#,
+            self.target.tool
+        );
+        let request = post(&self.target, &self.session, &message);
+        let expected = answer::expected(id, &text);
+
+        let start = Instant::now();
+        let answer = self.wire.exchange(&request).await?;
+        let took = start.elapsed();
+
+        let found = succeeded(&answer)?;
+        if found != expected.as_bytes() {
+            let found = String::from_utf8_lossy(&found[..found.len().min(300)]).into_owned();
+            return Err(CallError::Wrong(format!("for {mark:?}: {found}")));
+        }
+        Ok(took)
+    }
+
+    /// Asks for the stream of the session; what comes on it is not read.
+    pub(crate) async fn listen(&mut self) -> io::Result<Head> {
+        let Target { address, path, .. } = &self.target;
+        let session = &self.session;
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\nMcp-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: {session}\r\n\r\n"
+        );
+        self.wire.open(request.as_bytes()).await
+    }
+}
+
+/// Shakes hands and returns the new session.
+pub(crate) async fn shake_hands(wire: &mut Wire, target: &Target) -> Result<String, CallError> {
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+    let answer = wire.exchange(&post(target, "", initialize)).await?;
+    succeeded(&answer)?;
+    let Some(session) = answer.head.session else {
+        return Err(CallError::Wrong("no session for a handshake".into()));
+    };
+    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let answer = wire.exchange(&post(target, &session, initialized)).await?;
+    match answer.head.status {
+        200..300 => Ok(session),
+        _ => Err(refused(&answer)),
+    }
+}
+
+/// Asks with GET, and returns the body of an answer with 200.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<Vec<u8>, CallError> {
+    let mut wire = Wire::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let answer = wire.exchange(request.as_bytes()).await?;
+    Ok(succeeded(&answer)?.to_vec())
+}
+
+/// Returns the message of an answer with 200.
+fn succeeded(answer: &Answer) -> Result<&[u8], CallError> {
+    if answer.head.status == 200 { Ok(answer.message()) } else { Err(refused(answer)) }
+}
+
+fn refused(answer: &Answer) -> CallError {
+    let body = String::from_utf8_lossy(answer.message()).chars().take(300).collect();
+    CallError::Status { status: answer.head.status, body }
+}
+
+/// Returns a whole POST, which is written at once.
+fn post(target: &Target, session: &str, message: &str) -> Vec<u8> {
+    let Target { address, path, .. } = target;
+    let session = match session {
+        "" => String::new(),
+        session => format!("Mcp-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: {session}\r\n"),
+    };
+    let length = message.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{session}Content-Length: {length}\r\n\r\n{message}"
+    )
+    .into_bytes()
+}

@@ -1,0 +1,83 @@
+//! How fast metamcp is, and whether it holds: measured here, not claimed.
+//!
+//! ```console
+//! $ cargo bench --bench gateway                      # all measurements, about three minutes
+//! $ cargo bench --bench gateway -- --quick           # fewer and shorter ones
+//! $ cargo bench --bench gateway -- soak              # ten waves of calls, one on a cold start
+//! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
+//! ```
+//!
+//! One program plays every part, each in a process of its own: the upstream, the bare reverse
+//! proxy that metamcp is compared with, a child over stdio, and the clients. The service is the
+//! release build of metamcp. Times depend on the machine, so the report is about ratios, which are
+//! told and never asserted. Answers are asserted: each must carry its asker's own id and text.
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::Parser as _;
+
+mod answer;
+mod child;
+mod client;
+mod compare;
+mod focus;
+mod load;
+mod process;
+mod proxy;
+mod report;
+mod rig;
+mod session;
+mod soak;
+mod upstream;
+mod usage;
+mod wire;
+
+/// Measure metamcp beside a bare reverse proxy
+#[derive(Debug, clap::Parser)]
+#[command(name = "gateway", args_conflicts_with_subcommands = true)]
+struct Args {
+    #[command(flatten)]
+    compare: compare::Args,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Part {
+    Soak(soak::Args),
+    Focus(focus::Args),
+    Upstream(upstream::Args),
+    Proxy(proxy::Args),
+    /// Run the in-house server over standard input and output
+    Child,
+}
+
+fn main() -> ExitCode {
+    let is_bench = |argument: &OsString| argument == "--bench";
+    // Cargo appends it.
+    let (ours, others): (Vec<_>, Vec<_>) = std::env::args_os().partition(is_bench);
+    if ours.is_empty() && others.len() == 1 {
+        process::print(
+            "Run by `cargo bench --bench gateway`: nothing is measured in a test run.\n",
+        );
+        return ExitCode::SUCCESS;
+    }
+    let args = Args::parse_from(others);
+    let is_wide = matches!(&args.part, Some(Part::Proxy(proxy)) if !proxy.single_thread);
+    let runtime = match is_wide {
+        true => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    }
+    .expect("a runtime can be started");
+    match args.part {
+        None => runtime.block_on(compare::run(args.compare)),
+        Some(Part::Soak(args)) => return runtime.block_on(soak::run(args)),
+        Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
+        Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
+        Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),
+        Some(Part::Child) => child::run().expect("whoever started this reads and writes"),
+    }
+    // A read of standard input cannot be called off.
+    runtime.shutdown_background();
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,128 @@
+//! A closed loop: so many clients, each of which calls, waits for the answer, checks it, and calls
+//! again.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    task::JoinSet,
+    time::{self, Instant},
+};
+
+use crate::{
+    client::{Client, Target},
+    usage,
+};
+
+/// How a target is loaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) n_clients: usize,
+    /// The length of the text that is to be returned, in bytes.
+    pub(crate) bytes: usize,
+    pub(crate) warm_up: Duration,
+    pub(crate) measured: Duration,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    /// In microseconds, ascending.
+    latencies_us: Vec<f64>,
+    took: Duration,
+    cpu: Option<Duration>,
+}
+
+/// The parts of a run, in order.
+#[derive(Debug, Default)]
+struct Phase(AtomicU8);
+
+const MEASURED: u8 = 1;
+const OVER: u8 = 2;
+
+impl Load {
+    /// Loads `target`; the processor time is that of the process `pid`.
+    ///
+    /// # Panics
+    ///
+    /// When an answer is missing, or is not the one that its asker must get.
+    pub(crate) async fn run(self, target: &Target, pid: Option<u32>) -> Sample {
+        let phase = Arc::new(Phase::default());
+        let mut clients = JoinSet::new();
+        for number in 0..self.n_clients {
+            let client = Client::open(target, number).await;
+            let client =
+                client.unwrap_or_else(|error| panic!("handshake with {target:?}: {error}"));
+            clients.spawn(call(client, self.bytes, Arc::clone(&phase)));
+        }
+        time::sleep(self.warm_up).await;
+        let cpu_before = pid.map(usage::cpu);
+        let start = Instant::now();
+        phase.enter(MEASURED);
+        time::sleep(self.measured).await;
+        phase.enter(OVER);
+        let took = start.elapsed();
+        let cpu = pid.map(usage::cpu).zip(cpu_before).map(|(after, before)| after - before);
+        let mut latencies_us: Vec<f64> = Vec::new();
+        while let Some(seen) = clients.join_next().await {
+            // A wrong answer in a task is the end of the run.
+            latencies_us.extend(seen.unwrap_or_else(|error| panic!("{target:?}: {error}")));
+        }
+        latencies_us.sort_by(f64::total_cmp);
+        assert!(!latencies_us.is_empty(), "{target:?} answered nothing in {took:?}");
+        Sample { latencies_us, took, cpu }
+    }
+}
+
+/// Returns the latencies of the calls that lie wholly in the measured part, in microseconds.
+async fn call(mut client: Client, bytes: usize, phase: Arc<Phase>) -> Vec<f64> {
+    let mut seen = Vec::with_capacity(1 << 16);
+    loop {
+        let before = phase.now();
+        if before == OVER {
+            return seen;
+        }
+        let took = client.echo(bytes).await.unwrap_or_else(|error| panic!("{error}"));
+        if before == MEASURED && phase.now() == MEASURED {
+            seen.push(took.as_secs_f64() * 1e6);
+        }
+    }
+}
+
+impl Phase {
+    fn now(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn enter(&self, part: u8) {
+        self.0.store(part, Ordering::Relaxed);
+    }
+}
+
+impl Sample {
+    /// Returns the latency that `percent` of the calls stay below, in microseconds.
+    pub(crate) fn percentile_us(&self, percent: usize) -> f64 {
+        let rank = self.latencies_us.len() * percent / 100;
+        self.latencies_us[rank.min(self.latencies_us.len() - 1)]
+    }
+
+    /// Returns the calls per second.
+    pub(crate) fn throughput(&self) -> f64 {
+        self.n_calls() / self.took.as_secs_f64()
+    }
+
+    /// Returns the processor time per call, in microseconds.
+    pub(crate) fn cpu_us(&self) -> Option<f64> {
+        self.cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.n_calls())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 calls")]
+    fn n_calls(&self) -> f64 {
+        self.latencies_us.len() as f64
+    }
+}

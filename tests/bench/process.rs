@@ -1,0 +1,103 @@
+//! The processes of a run: started, asked where they listen, and ended with whoever holds them.
+
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader, Write as _},
+    net::SocketAddr,
+    path::Path,
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use tokio::{io::AsyncReadExt as _, net::TcpListener};
+
+/// A process, killed and reaped on drop: when a measurement fails too.
+pub(crate) struct Process {
+    name: &'static str,
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    address: Option<SocketAddr>,
+}
+
+impl Process {
+    /// Starts this very program with other arguments.
+    pub(crate) fn ourselves(name: &'static str, arguments: &[&str]) -> Self {
+        let program = std::env::current_exe().expect("this program has a path");
+        Self::start(name, command(&program).args(arguments))
+    }
+
+    /// Starts the service; what it logs goes to `log`.
+    pub(crate) fn gateway(config: &Path, log: &Path) -> Self {
+        let log = File::create(log).expect("the log can be written");
+        let program = Path::new(env!("CARGO_BIN_EXE_metamcp"));
+        Self::start(
+            "metamcp",
+            command(program).arg("serve").arg("--config").arg(config).stderr(log),
+        )
+    }
+
+    fn start(name: &'static str, command: &mut Command) -> Self {
+        // The pipe ends with us, whatever ends us: that is how our own programs notice.
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|error| panic!("start {name}: {error}"));
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { name, child, stdout, address: None }
+    }
+
+    /// Returns where it listens, once it has said so.
+    pub(crate) fn address(&mut self) -> SocketAddr {
+        if let Some(address) = self.address {
+            return address;
+        }
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let length = self.stdout.read_line(&mut line).expect("readable");
+            assert!(length > 0, "{} has ended before it listened", self.name);
+            let address = line.split_once("http://").map(|(_, rest)| rest.trim_end());
+            if let Some(address) = address.and_then(|text| text.trim_end_matches('/').parse().ok())
+            {
+                return *self.address.insert(address);
+            }
+        }
+    }
+
+    /// Returns its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _gone_already = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the benchmark starts its processes")]
+fn command(program: &Path) -> Command {
+    Command::new(program)
+}
+
+/// Tells whoever started this process where it listens.
+pub(crate) fn announce(listener: &TcpListener) {
+    let address = listener.local_addr().expect("it is bound");
+    print(&format!("http://{address}/\n"));
+}
+
+/// Waits until whoever started this process is gone.
+pub(crate) async fn parent_gone() {
+    let mut byte = [0; 1];
+    while tokio::io::stdin().read(&mut byte).await.is_ok_and(|length| length > 0) {}
+}
+
+/// Prints to standard output as it is. A reader that has gone away is no reason to fail.
+pub(crate) fn print(text: &str) {
+    let mut stdout = io::stdout();
+    let _reader_gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Tells on standard error how far a run has come.
+pub(crate) fn progress(what: &str) {
+    let _reader_gone = writeln!(io::stderr(), "{what}");
+}

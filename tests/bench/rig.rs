@@ -1,0 +1,120 @@
+//! The processes of one run, and how to reach each of them.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tempfile::TempDir;
+use tokio::time::{self, Instant};
+
+use crate::{
+    client::{self, Target},
+    process::Process,
+};
+
+/// How long the service may take to be ready.
+const READY_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Who is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Contestant {
+    /// The upstream itself, with no hop.
+    Direct,
+    /// The bare proxy before the upstream.
+    Proxy,
+    /// metamcp before the upstream.
+    Gateway,
+    /// metamcp before a child over stdio, under the merged view.
+    Child,
+}
+
+/// The upstream, the proxy and the service.
+pub(crate) struct Rig {
+    upstream: Process,
+    proxy: Process,
+    gateway: Process,
+    proxy_arguments: Vec<String>,
+    directory: TempDir,
+}
+
+impl Contestant {
+    pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Proxy, Self::Gateway, Self::Child];
+}
+
+impl Rig {
+    /// Starts all of them and waits until they serve.
+    pub(crate) async fn start(with_events: bool, is_single_threaded: bool) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut arguments = vec!["upstream"];
+        arguments.extend(with_events.then_some("--events"));
+        let mut upstream = Process::ourselves("upstream", &arguments);
+        let mut proxy_arguments =
+            vec!["proxy".into(), "--upstream".into(), upstream.address().to_string()];
+        proxy_arguments.extend(is_single_threaded.then(|| "--single-thread".into()));
+        let proxy = proxy(&proxy_arguments);
+        let mut gateway = gateway(&directory, upstream.address());
+        wait_ready(&mut gateway).await;
+        Self { upstream, proxy, gateway, proxy_arguments, directory }
+    }
+
+    /// Replaces what stands before the upstream by processes that have served nobody.
+    pub(crate) async fn restart(&mut self) {
+        self.proxy = proxy(&self.proxy_arguments);
+        self.gateway = gateway(&self.directory, self.upstream.address());
+        wait_ready(&mut self.gateway).await;
+    }
+
+    /// Returns where a client of `contestant` calls `echo`.
+    pub(crate) fn target(&mut self, contestant: Contestant) -> Target {
+        let (process, path, tool) = match contestant {
+            Contestant::Direct => (&mut self.upstream, "/mcp", "echo"),
+            Contestant::Proxy => (&mut self.proxy, "/mcp", "echo"),
+            Contestant::Gateway => (&mut self.gateway, "/mcp", "echo"),
+            Contestant::Child => (&mut self.gateway, "/direct", "child__echo"),
+        };
+        Target { address: process.address(), path, tool }
+    }
+
+    /// Returns the process that is the hop, if there is one.
+    pub(crate) fn pid(&self, contestant: Contestant) -> Option<u32> {
+        match contestant {
+            Contestant::Direct => None,
+            Contestant::Proxy => Some(self.proxy.pid()),
+            Contestant::Gateway | Contestant::Child => Some(self.gateway.pid()),
+        }
+    }
+}
+
+fn proxy(arguments: &[String]) -> Process {
+    Process::ourselves("proxy", &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Starts the service with the root view on `upstream` and a child beside it.
+fn gateway(directory: &TempDir, upstream: SocketAddr) -> Process {
+    let program = std::env::current_exe().expect("this program has a path");
+    let child = format!(
+        "[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n"
+    );
+    self::serve(directory, upstream, &child)
+}
+
+/// Starts the service with the root view on `upstream`; returns at once.
+pub(crate) fn serve(directory: &TempDir, upstream: SocketAddr, more: &str) -> Process {
+    let control = directory.path().join("control.sock");
+    let config = format!(
+        "[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {control:?}\nroot = \"passthrough:up\"\n\n\
+         [servers.up]\nurl = \"http://{upstream}/mcp\"\nstart = \"prewarm\"\n\n{more}"
+    );
+    let path = directory.path().join("metamcp.toml");
+    std::fs::write(&path, config).expect("the configuration can be written");
+    // One that was killed leaves its socket behind; a second one would not start beside the first.
+    let _none_before = std::fs::remove_file(&control);
+    Process::gateway(&path, &directory.path().join("metamcp.log"))
+}
+
+async fn wait_ready(gateway: &mut Process) {
+    let address = gateway.address();
+    let deadline = Instant::now() + READY_PATIENCE;
+    while let Err(error) = client::get(address, "/readyz").await {
+        assert!(Instant::now() < deadline, "metamcp is not ready: {error}");
+        time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,35 @@
+//! What a process uses, as the kernel counts it.
+
+use std::{fs, time::Duration};
+
+/// Memory of a process, in KiB.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// All that is resident, the pages of the program's file included.
+    pub(crate) resident: f64,
+    /// What the process has written itself: heap and stacks.
+    pub(crate) anonymous: f64,
+}
+
+/// Returns the processor time of all threads that run.
+///
+/// The scheduler counts in nanoseconds, and for each thread alone.
+pub(crate) fn cpu(pid: u32) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs");
+    let nanoseconds = threads.filter_map(Result::ok).filter_map(|thread| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanoseconds.sum())
+}
+
+/// Returns the memory of a process.
+pub(crate) fn memory(pid: u32) -> Memory {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("the process runs");
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.trim().strip_suffix("kB"));
+        number.and_then(|number| number.trim().parse().ok()).expect("the kernel tells it")
+    };
+    Memory { resident: field("Rss"), anonymous: field("Anonymous") }
+}

@@ -1,0 +1,128 @@
+//! The bodies that are open: which stream each carries, and how the test ends them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{fake::Fake, state::State};
+
+/// The name of the stream that belongs to no request.
+pub(crate) const GET_STREAM: &str = "g";
+
+/// An open body.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    session: String,
+    stream: String,
+    kind: Kind,
+    /// Ends the body as it should.
+    closed: CancellationToken,
+    /// Breaks the connection in the middle of the body.
+    cut: CancellationToken,
+}
+
+/// By which request a body was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Get,
+    Post,
+    /// Its end is the end of the session.
+    Session,
+}
+
+impl Kind {
+    fn is_get(self) -> bool {
+        matches!(self, Self::Get | Self::Session)
+    }
+}
+
+/// An entry in the list of open bodies, for as long as the body is there.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) fake: Arc<Fake>,
+    number: u64,
+    pub(crate) closed: CancellationToken,
+    pub(crate) cut: CancellationToken,
+}
+
+impl Fake {
+    /// Enters a body; nothing when the stream has one or the session is gone.
+    pub(crate) fn carry(self: &Arc<Self>, session: &str, stream: &str, kind: Kind) -> Option<Slot> {
+        let slot = {
+            let mut state = self.state();
+            let closed = state.sessions.get(session)?.closed.child_token();
+            let is_taken = state
+                .carriers
+                .values()
+                .any(|carrier| carrier.session == session && carrier.stream == stream);
+            if is_taken {
+                return None;
+            }
+            let cut = CancellationToken::new();
+            state.n_carriers += 1;
+            let number = state.n_carriers;
+            let (session, stream) = (session.to_owned(), stream.to_owned());
+            let (closing, cutting) = (closed.clone(), cut.clone());
+            let carrier = Carrier { session, stream, kind, closed: closing, cut: cutting };
+            state.carriers.insert(number, carrier);
+            Slot { fake: self.clone(), number, closed, cut }
+        };
+        if kind.is_get() {
+            self.count("streams");
+        }
+        Some(slot)
+    }
+
+    /// Breaks all bodies of GETs, or of POSTs, and waits until they are gone; returns how many.
+    pub(crate) async fn cut(&self, is_get: bool) -> usize {
+        let numbers: BTreeSet<u64> = {
+            let state = self.state();
+            let wanted = state.carriers.iter().filter(|(_, open)| open.kind.is_get() == is_get);
+            wanted
+                .map(|(number, carrier)| {
+                    carrier.cut.cancel();
+                    *number
+                })
+                .collect()
+        };
+        self.reached(|state| !numbers.iter().any(|number| state.carriers.contains_key(number)))
+            .await;
+        numbers.len()
+    }
+
+    /// Ends all bodies of GETs as they should end.
+    pub(crate) fn close_gets(&self) {
+        let state = self.state();
+        for carrier in state.carriers.values().filter(|carrier| carrier.kind.is_get()) {
+            carrier.closed.cancel();
+        }
+    }
+}
+
+impl State {
+    /// Returns how many bodies of GETs, or of POSTs, are open in sessions that are alive.
+    pub(crate) fn n_open(&self, is_get: bool) -> usize {
+        let of_kind = self.carriers.values().filter(|open| open.kind.is_get() == is_get);
+        of_kind.filter(|open| self.sessions.contains_key(&open.session)).count()
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let (carrier, gone) = {
+            let mut state = self.fake.state();
+            let Some(carrier) = state.carriers.remove(&self.number) else { return };
+            let gone = match (carrier.kind, state.sessions.get_mut(&carrier.session)) {
+                (Kind::Session, Some(_)) => state.sessions.remove(&carrier.session),
+                (Kind::Get, Some(session)) if carrier.stream == GET_STREAM => {
+                    session.stop_listening();
+                    None
+                }
+                _ => None,
+            };
+            (carrier, gone)
+        };
+        drop(gone); // Outside of the lock, as everything that holds wires.
+        self.fake.count(if carrier.kind.is_get() { "streams_ended" } else { "posts_ended" });
+    }
+}

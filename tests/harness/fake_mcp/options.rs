@@ -1,0 +1,100 @@
+//! What the command line can say: how the fake starts, ends and misbehaves.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What both transports understand.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Options {
+    /// Append one JSON line per event to FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    /// Ignore SIGTERM, SIGINT and SIGHUP (each is logged).
+    #[arg(long)]
+    pub(crate) ignore_term: bool,
+    /// Stay when standard input ends.
+    #[arg(long)]
+    pub(crate) no_eof_exit: bool,
+    /// Exit with CODE instead of serving.
+    #[arg(long, value_name = "CODE")]
+    pub(crate) exit_at_start: Option<i32>,
+    /// Write that many bytes to standard error before serving.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) stderr_at_start: usize,
+    /// Write that many lines that are no JSON to standard output before serving.
+    #[arg(long, value_name = "LINES", default_value_t = 0)]
+    pub(crate) noise_at_start: usize,
+    /// Answer `initialize` only once FILE exists.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) start_gate: Option<PathBuf>,
+    /// List one more tool, without an input schema.
+    #[arg(long)]
+    pub(crate) bad_tool: bool,
+    /// Answer `initialize` with this protocol version.
+    #[arg(long, value_name = "VERSION", default_value = "2025-06-18")]
+    pub(crate) protocol: String,
+    /// Put at most N items on a page of any list.
+    #[arg(long, value_name = "N")]
+    pub(crate) page: Option<usize>,
+    /// Declare the capability `logging`.
+    #[arg(long)]
+    pub(crate) logging: bool,
+    /// Declare that resources can be subscribed to; a URI that starts with `refuse:` cannot.
+    #[arg(long)]
+    pub(crate) subscribe: bool,
+    /// Never answer `ping`, until `pings` or `/control/pings` says otherwise.
+    #[arg(long)]
+    pub(crate) silent_pings: bool,
+    /// Append one JSON line per start and per execution of `count` to FILE, and count on from it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// List one more tool at each start, counted in the file of `--state`.
+    #[arg(long, requires = "state")]
+    pub(crate) flip_at_start: bool,
+    /// Silently drop a request whose id is in flight already, as Go servers do.
+    #[arg(long)]
+    pub(crate) drop_duplicate_ids: bool,
+}
+
+/// What all transports over a network understand.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PortOptions {
+    /// Listen on this port, for example to come back on it; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Take the port at once, but refuse connections until FILE exists.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) listen_after: Option<PathBuf>,
+    /// Refuse requests without this header with 401.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) require_header: Option<String>,
+}
+
+/// What only Streamable HTTP understands.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HttpOptions {
+    /// Answer with plain JSON instead of an event stream.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Refuse the GET stream with 405.
+    #[arg(long)]
+    pub(crate) no_get: bool,
+    /// End the answer stream of a cancelled request; the TypeScript SDK never does.
+    #[arg(long)]
+    pub(crate) end_cancelled: bool,
+    /// Number all events and keep them, so that a GET with `Last-Event-ID` resumes a stream.
+    #[arg(long)]
+    pub(crate) event_ids: bool,
+    /// With event ids, tell clients to reconnect after MS milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    pub(crate) retry: u64,
+}
+
+/// What only HTTP+SSE understands.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SseOptions {
+    /// Put this in front of the path of the endpoint, for example `http://127.0.0.1:1`.
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) endpoint_origin: Option<String>,
+}

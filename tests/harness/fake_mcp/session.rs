@@ -1,0 +1,171 @@
+//! What is kept for one client: its streams, its log level and its subscriptions.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    call::Call,
+    carrier::GET_STREAM,
+    fake::Fake,
+    message::{Fault, Members},
+    stream::Stream,
+    wire::{Wire, Write, Writes},
+};
+
+/// The id of the one session of standard input and output.
+pub(crate) const PIPE: &str = "";
+
+/// What is kept for a session.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    /// Ends the streams of the session.
+    pub(crate) closed: CancellationToken,
+    /// Where everything goes that belongs to no request: the GET stream, while there is one.
+    pub(crate) listener: Option<Wire>,
+    /// Log messages below it are not sent.
+    level: Level,
+    pub(crate) subscribed: BTreeSet<String>,
+    /// The streams that can be resumed, by their names.
+    pub(crate) streams: BTreeMap<String, Arc<Stream>>,
+    n_posts: u64,
+}
+
+/// How grave a log message is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    #[default]
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl Session {
+    /// Returns a session whose streams can be resumed; what it listens to is kept from the start.
+    pub(crate) fn resumable() -> Self {
+        let mut session = Self::default();
+        session.listener = Some(session.keep(GET_STREAM));
+        session
+    }
+
+    /// Returns a session whose messages all go to one stream.
+    pub(crate) fn listening(wire: Wire) -> Self {
+        Self { listener: Some(wire), ..Self::default() }
+    }
+
+    /// Returns the wire of a new stream that can be resumed.
+    pub(crate) fn keep(&mut self, name: &str) -> Wire {
+        let (stream, feed) = Stream::new(name);
+        self.streams.insert(name.to_owned(), stream);
+        Wire::Kept(Arc::new(feed))
+    }
+
+    /// Returns a name for the stream of one more POST.
+    pub(crate) fn next_post(&mut self) -> String {
+        self.n_posts += 1;
+        format!("p{}", self.n_posts)
+    }
+
+    /// Starts to listen: to a stream that is kept, after an event of it, or else to a new one.
+    pub(crate) fn listen(&mut self, name: &str, after: Option<u64>) -> Writes {
+        if let Some(stream) = self.streams.get(name) {
+            return Writes::Kept(stream.read(after));
+        }
+        let (wire, writes) = Wire::new();
+        self.listener = Some(wire);
+        Writes::Queue(writes)
+    }
+
+    /// Forgets the listener, unless what it gets is kept.
+    pub(crate) fn stop_listening(&mut self) {
+        self.listener = self.listener.take().filter(|wire| matches!(wire, Wire::Kept(_)));
+    }
+
+    /// Tells whether the client wants log messages of this level.
+    pub(crate) fn wants(&self, level: Level) -> bool {
+        self.level <= level
+    }
+}
+
+impl Call {
+    /// Returns the id of the session, which the pipe has too.
+    pub(crate) fn session_id(&self) -> &str {
+        self.session.as_deref().unwrap_or(PIPE)
+    }
+
+    /// Sets the level below which log messages are not sent.
+    pub(crate) fn set_level(&self, params: &Members) -> Result<(), Fault> {
+        let level: Level = params.required("level")?;
+        let mut state = self.fake.state();
+        state.seen.levels.push(level);
+        if let Some(session) = state.sessions.get_mut(self.session_id()) {
+            session.level = level;
+        }
+        drop(state);
+        self.fake.changed();
+        Ok(())
+    }
+
+    /// Subscribes the session to a resource or ends that; a URI that starts with `refuse:` fails.
+    pub(crate) fn subscribe(&self, params: &Members, is_on: bool) -> Result<(), Fault> {
+        let uri: String = params.required("uri")?;
+        let mut state = self.fake.state();
+        let seen = &mut state.seen;
+        if is_on { &mut seen.subscribes } else { &mut seen.unsubscribes }.push(uri.clone());
+        let is_refused = uri.starts_with("refuse:");
+        if let Some(session) = state.sessions.get_mut(self.session_id())
+            && !is_refused
+        {
+            if is_on {
+                session.subscribed.insert(uri.clone());
+            } else {
+                session.subscribed.remove(&uri);
+            }
+        }
+        drop(state);
+        self.fake.changed();
+        if is_refused {
+            return Err(Fault::new(-32002, format!("Resource not found: {uri}")));
+        }
+        Ok(())
+    }
+}
+
+impl Fake {
+    /// Writes a message to the listeners of the sessions that want it; returns how many.
+    pub(crate) async fn notify(&self, message: &str, wants: impl Fn(&Session) -> bool) -> usize {
+        let wires: Vec<Wire> = self
+            .state()
+            .sessions
+            .values()
+            .filter(|session| wants(session))
+            .filter_map(|session| session.listener.clone())
+            .collect();
+        for wire in &wires {
+            wire.send(Write::Aside(message.to_owned())).await;
+        }
+        wires.len()
+    }
+
+    /// Writes a message to every client that listens: the GET streams, or else `wire`.
+    pub(crate) async fn broadcast(&self, message: &str, wire: Option<&Wire>) -> usize {
+        let n_listeners = self.notify(message, |_| true).await;
+        match wire {
+            Some(wire) if n_listeners == 0 => {
+                wire.send(Write::Aside(message.to_owned())).await;
+                1
+            }
+            _ => n_listeners,
+        }
+    }
+}

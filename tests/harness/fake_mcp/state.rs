@@ -1,0 +1,156 @@
+//! What the process remembers: requests in flight, calls that wait, sessions and everything seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use serde_json::{Value, json};
+
+use crate::{
+    carrier::Carrier,
+    executions::Executions,
+    message,
+    session::{Level, Session},
+    waiting::Waiting,
+    wire::Wire,
+};
+
+/// All that changes.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) seen: Seen,
+    /// Named counters, for `/control/log`.
+    pub(crate) counts: BTreeMap<&'static str, u64>,
+    pub(crate) sessions: BTreeMap<String, Session>,
+    /// The bodies that are open.
+    pub(crate) carriers: BTreeMap<u64, Carrier>,
+    pub(crate) n_carriers: u64,
+    pub(crate) executions: Executions,
+    pub(crate) pings: Pings,
+    /// How many tools `flip_tools` has added.
+    pub(crate) n_extra_tools: usize,
+    pub(crate) waiting: Waiting,
+    pub(crate) in_flight: BTreeMap<u64, InFlight>,
+    pub(crate) n_started: u64,
+    /// Who waits for an answer of the client, by the id of our request.
+    pub(crate) asked: BTreeMap<String, oneshot::Sender<String>>,
+    pub(crate) n_asked: u64,
+    /// The streams of cancelled requests, which are never ended.
+    pub(crate) orphans: Vec<Wire>,
+}
+
+/// Everything the clients sent, as they wrote it.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) methods: BTreeMap<String, u64>,
+    pub(crate) ids: Vec<String>,
+    pub(crate) tokens: Vec<String>,
+    pub(crate) cancelled: Vec<String>,
+    pub(crate) duplicates: Vec<String>,
+    pub(crate) n_unreadable: u64,
+    /// The client capabilities of each `initialize`.
+    pub(crate) capabilities: Vec<Value>,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) subscribes: Vec<String>,
+    pub(crate) unsubscribes: Vec<String>,
+    pub(crate) last_event_ids: Vec<String>,
+}
+
+/// What becomes of a `ping`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Pings {
+    #[default]
+    Answer,
+    Never,
+    /// Over HTTP it is refused with this status; on a pipe never answered.
+    Status(u16),
+}
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub(crate) session: Option<String>,
+    pub(crate) id: String,
+    pub(crate) cancelled: CancellationToken,
+    pub(crate) wire: Wire,
+}
+
+impl State {
+    /// Returns a count by its name, which may be that of a list or a map that is told.
+    pub(crate) fn n(&self, name: &str) -> u64 {
+        let seen = &self.seen;
+        let n_items = match name.split_once('.') {
+            Some(("requests", method)) => return seen.methods.get(method).copied().unwrap_or(0),
+            Some(("executions", key)) => return self.executions.n(key),
+            _ => match name {
+                "cancelled" => seen.cancelled.len(),
+                "capabilities" => seen.capabilities.len(),
+                "held" => self.waiting.n_held(),
+                "in_flight" => self.in_flight.len(),
+                "last_event_ids" => seen.last_event_ids.len(),
+                "levels" => seen.levels.len(),
+                "meeting" => self.waiting.n_meeting(),
+                "posts_open" => self.n_open(false),
+                "sessions" => self.sessions.len(),
+                "streams_open" => self.n_open(true),
+                "subscribed" => self.subscribed().len(),
+                "subscribes" => seen.subscribes.len(),
+                "unsubscribes" => seen.unsubscribes.len(),
+                _ => return self.counts.get(name).copied().unwrap_or(0),
+            },
+        };
+        n_items as u64
+    }
+
+    /// Adds a tool and returns its name.
+    pub(crate) fn flip(&mut self) -> String {
+        self.n_extra_tools += 1;
+        format!("extra_{}", self.n_extra_tools)
+    }
+
+    /// Returns everything seen, as the text of an object.
+    pub(crate) fn summary(&self) -> String {
+        let Seen { methods, ids, tokens, cancelled, duplicates, n_unreadable, .. } = &self.seen;
+        let n_initialize = methods.get("initialize").copied().unwrap_or_default();
+        let mut more = self.told().to_string();
+        more.remove(0);
+        format!(
+            r#"{{"methods":{},"ids":{},"tokens":{},"cancelled":{},"duplicates":{},"initializes":{n_initialize},"unreadable":{n_unreadable},"in_flight":{},{more}"#,
+            json!(methods),
+            message::array(ids),
+            message::array(tokens),
+            message::array(cancelled),
+            message::array(duplicates),
+            self.in_flight.len(),
+        )
+    }
+
+    /// Returns what both `seen` and `/control/log` tell.
+    pub(crate) fn told(&self) -> Value {
+        let seen = &self.seen;
+        json!({
+            "asked": self.n("asked"),
+            "capabilities": seen.capabilities,
+            "executions": self.executions.counts(),
+            "last_event_ids": seen.last_event_ids,
+            "levels": seen.levels,
+            "subscribed": self.subscribed(),
+            "subscribes": seen.subscribes,
+            "unasked": self.n("unasked"),
+            "unsubscribes": seen.unsubscribes,
+        })
+    }
+
+    /// Returns the resources that some session is subscribed to.
+    fn subscribed(&self) -> BTreeSet<&String> {
+        self.sessions.values().flat_map(|session| &session.subscribed).collect()
+    }
+}
+
+impl Seen {
+    /// Counts a message by its method.
+    pub(crate) fn note(&mut self, method: &str) {
+        *self.methods.entry(method.to_owned()).or_default() += 1;
+    }
+}

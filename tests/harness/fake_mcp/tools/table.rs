@@ -1,0 +1,168 @@
+//! The tools that are listed.
+
+use serde_json::{Value, json};
+
+use crate::fake::Fake;
+
+/// The hints of the tools that have any.
+const HINTS: &[(&str, &str)] = &[
+    ("count_idempotent", r#"{"idempotentHint":true,"readOnlyHint":false}"#),
+    ("read_only", r#"{"readOnlyHint":true}"#),
+];
+
+/// The arguments of `count` and its like.
+const COUNT: &str = r#"{"key":{"type":"string"},"then":{"type":"string","enum":["answer","hold","exit","exit_first"],"description":"What comes after it is counted; `exit_first` answers when the key was executed before."}}"#;
+
+/// Name, description, properties and required arguments of every tool.
+const TOOLS: &[(&str, &str, &str, &[&str])] = &[
+    (
+        "ask",
+        "Sends a request to the client and returns its whole answer.",
+        r#"{"method":{"type":"string"},"params":{},"on":{"type":"string","enum":["post","get"]}}"#,
+        &["method"],
+    ),
+    ("bytes", "Returns a text of n bytes.", r#"{"n":{"type":"integer"}}"#, &["n"]),
+    (
+        "crash_at",
+        "Writes the first bytes of its answer and exits.",
+        r#"{"byte":{"type":"integer"}}"#,
+        &["byte"],
+    ),
+    ("count", "Counts an execution of a key, then answers with the count.", COUNT, &["key"]),
+    ("count_idempotent", "As `count`, but may be repeated.", COUNT, &["key"]),
+    ("duplicate", "Answers twice.", "{}", &[]),
+    ("echo", "Returns `value`, byte for byte.", r#"{"value":{}}"#, &["value"]),
+    (
+        "emit",
+        "Sends `message` verbatim to whoever listens, then answers.",
+        r#"{"message":{"type":"string"}}"#,
+        &["message"],
+    ),
+    ("env", "Returns an environment variable or null.", r#"{"name":{"type":"string"}}"#, &["name"]),
+    ("environ", "Returns the names of all environment variables.", "{}", &[]),
+    ("exit", "Exits without answering.", r#"{"code":{"type":"integer"}}"#, &["code"]),
+    ("flip_tools", "Adds a tool and sends notifications/tools/list_changed.", "{}", &[]),
+    (
+        "grandchild",
+        "Starts a process that sleeps for ever and tells its id.",
+        r#"{"inherit":{"type":"boolean","description":"Let it keep our pipes open."}}"#,
+        &[],
+    ),
+    (
+        "held",
+        "Returns what is held, once at least so many calls are.",
+        r#"{"at_least":{"type":"integer"}}"#,
+        &[],
+    ),
+    (
+        "hold",
+        "Answers when `release` is called with the same key.",
+        r#"{"key":{"type":"string"}}"#,
+        &["key"],
+    ),
+    ("late", "Answers only after it has been cancelled.", r#"{"key":{"type":"string"}}"#, &["key"]),
+    (
+        "log",
+        "Sends a log message on the stream of the call or else to whoever listens.",
+        r#"{"level":{"type":"string"},"data":{},"related":{"type":"boolean"}}"#,
+        &["level", "data"],
+    ),
+    (
+        "meet",
+        "Answers when n calls have met: all of them, the last to arrive first.",
+        r#"{"n":{"type":"integer"},"value":{}}"#,
+        &["n", "value"],
+    ),
+    (
+        "noise",
+        "Writes lines that are no JSON on standard output, then answers.",
+        r#"{"lines":{"type":"integer"}}"#,
+        &["lines"],
+    ),
+    (
+        "pings",
+        "Lets `ping` be answered, or never from now on.",
+        r#"{"mode":{"type":"string","enum":["answer","never"]}}"#,
+        &["mode"],
+    ),
+    (
+        "progress",
+        "Reports progress for each step, then answers; `n` tells calls apart.",
+        r#"{"steps":{"type":"integer"},"n":{"type":"integer"}}"#,
+        &["steps"],
+    ),
+    (
+        "raw",
+        "Answers with `result` as the verbatim text of the result.",
+        r#"{"result":{"type":"string"}}"#,
+        &["result"],
+    ),
+    ("read_only", "As `count`, but says that it changes nothing.", COUNT, &["key"]),
+    ("release", "Answers all calls held under a key.", r#"{"key":{"type":"string"}}"#, &["key"]),
+    (
+        "rpc_error",
+        "Answers with a JSON-RPC error.",
+        r#"{"code":{"type":"integer"},"message":{"type":"string"},"data":{}}"#,
+        &["code", "message"],
+    ),
+    (
+        "seen",
+        "Returns what arrived, once each count is at least as high.",
+        r#"{"cancelled":{"type":"integer"},"meeting":{"type":"integer"},"counts":{"type":"object","description":"As in `/control/log`: `requests.ping`, `levels`, `executions.KEY` …"}}"#,
+        &[],
+    ),
+    (
+        "stderr",
+        "Writes lines on standard error, then answers.",
+        r#"{"lines":{"type":"integer"},"text":{"type":"string"}}"#,
+        &["lines"],
+    ),
+    ("tool_error", "Answers with isError.", "{}", &[]),
+    (
+        "touch",
+        "Tells the sessions that are subscribed to a resource that it was updated.",
+        r#"{"uri":{"type":"string"}}"#,
+        &["uri"],
+    ),
+    ("whoami", "Returns process id, number of tool calls and session.", "{}", &[]),
+];
+
+/// Returns the descriptions of all tools.
+pub(crate) fn list(fake: &Fake) -> Vec<Value> {
+    let describe = |name: &str, description: &str, properties: &str, required: &[&str]| {
+        let properties: Value = serde_json::from_str(properties).expect("the table holds JSON");
+        json!({
+            "name": name,
+            "description": description,
+            "inputSchema": {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            },
+        })
+    };
+    let mut tools: Vec<Value> = TOOLS
+        .iter()
+        .map(|(name, description, properties, required)| {
+            let mut tool = describe(name, description, properties, required);
+            if let Some((_, hints)) = HINTS.iter().find(|(hinted, _)| hinted == name) {
+                tool["annotations"] = serde_json::from_str(hints).expect("the table holds JSON");
+            }
+            tool
+        })
+        .collect();
+    for number in 1..=fake.state().n_extra_tools {
+        tools.push(describe(&format!("extra_{number}"), "Added by `flip_tools`.", "{}", &[]));
+    }
+    if fake.options.bad_tool {
+        tools.push(json!({ "name": "bad", "description": "Has no input schema." }));
+    }
+    tools
+}
+
+/// Tells whether `flip_tools` has added a tool of this name.
+pub(super) fn is_extra(fake: &Fake, name: &str) -> bool {
+    let number = name.strip_prefix("extra_").and_then(|number| number.parse().ok());
+    number.is_some_and(|number: usize| (1..=fake.state().n_extra_tools).contains(&number))
+}

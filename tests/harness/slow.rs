@@ -1,0 +1,79 @@
+//! A client that sends and does not read, until it is told to.
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpSocket, TcpStream},
+};
+
+use super::{
+    DEADLINE,
+    client::{Client, MCP_HEADERS},
+};
+
+/// How many bytes the kernel takes for it, about; so that whoever writes to it is held up soon.
+const RECEIVE_BYTES: u32 = 4096;
+
+/// A connection with one request on it. Nothing of the answer is read unless asked for.
+#[derive(Debug)]
+pub(crate) struct Slow(TcpStream);
+
+impl Client {
+    /// Posts a message on a connection of its own.
+    pub(crate) async fn slow_post(&self, message: &str) -> Slow {
+        let headers = MCP_HEADERS.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
+        let length = message.len();
+        self.slow("POST", &format!("{headers}content-length: {length}\r\n"), message).await
+    }
+
+    /// Opens the GET stream on a connection of its own.
+    pub(crate) async fn slow_get(&self) -> Slow {
+        self.slow("GET", "accept: text/event-stream\r\n", "").await
+    }
+
+    async fn slow(&self, method: &str, headers: &str, body: &str) -> Slow {
+        let (host, path) = self.url()["http://".len()..].split_once('/').expect("a path");
+        let own = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let own: String = own.collect();
+        let text = format!("{method} /{path} HTTP/1.1\r\nhost: {host}\r\n{own}{headers}\r\n{body}");
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(RECEIVE_BYTES).expect("it takes a size");
+        let connected = socket.connect(host.parse().expect("an address"));
+        let mut stream = connected.await.expect("a connection");
+        tokio::time::timeout(DEADLINE, stream.write_all(text.as_bytes()))
+            .await
+            .expect("the server reads in time")
+            .expect("the server reads");
+        Slow(stream)
+    }
+}
+
+impl Slow {
+    /// Reads that many bytes of the answer, head included.
+    pub(crate) async fn read(&mut self, n_bytes: usize) -> Vec<u8> {
+        let mut bytes = vec![0; n_bytes];
+        let read = tokio::time::timeout(DEADLINE, self.0.read_exact(&mut bytes)).await;
+        read.expect("they come in time").expect("they come");
+        bytes
+    }
+
+    /// Reads until `text` has come.
+    pub(crate) async fn read_until(&mut self, text: &str) -> String {
+        let mut bytes = Vec::new();
+        let reading = async {
+            while !String::from_utf8_lossy(&bytes).contains(text) {
+                bytes.push(self.0.read_u8().await.expect("it comes before the end"));
+            }
+        };
+        tokio::time::timeout(DEADLINE, reading).await.expect("it comes in time");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until the server has closed the connection and returns what had come until then.
+    pub(crate) async fn read_to_end(mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let read = tokio::time::timeout(DEADLINE, self.0.read_to_end(&mut bytes)).await;
+        // A reset is an end too.
+        read.expect("it is closed in time").ok();
+        bytes
+    }
+}

@@ -1,0 +1,151 @@
+//! An event stream, read one event at a time.
+
+use http_body_util::BodyExt as _;
+use hyper::{HeaderMap, Method, Response, StatusCode, body::Incoming};
+use serde_json::{Value, json};
+
+use super::{
+    DEADLINE,
+    client::{Client, MCP_HEADERS, request},
+};
+
+/// An event or a comment, as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    /// The field `event`.
+    pub(crate) kind: Option<String>,
+    pub(crate) data: Option<String>,
+    pub(crate) retry: Option<u64>,
+    /// A comment before the event, or alone.
+    pub(crate) comment: Option<String>,
+}
+
+/// How a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// As it should.
+    Whole,
+    /// With the connection.
+    Cut,
+}
+
+/// A stream that is read while the test goes on.
+#[derive(Debug)]
+pub(crate) struct EventStream {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    body: Incoming,
+    buffer: Vec<u8>,
+    end: Option<End>,
+    /// The id of the last event that had one.
+    pub(crate) last_event_id: Option<String>,
+}
+
+impl Client {
+    /// Opens the GET stream.
+    pub(crate) async fn listen(&self) -> EventStream {
+        self.listen_with(&[]).await
+    }
+
+    /// Opens a GET stream after an event.
+    pub(crate) async fn resume(&self, last_event_id: &str) -> EventStream {
+        self.listen_with(&[("last-event-id", last_event_id)]).await
+    }
+
+    async fn listen_with(&self, headers: &[(&str, &str)]) -> EventStream {
+        let headers = [&[("accept", "text/event-stream")], headers].concat();
+        EventStream::new(self.open(Method::GET, &headers, "").await)
+    }
+
+    /// Posts a request and returns the stream of its answer.
+    pub(crate) async fn stream(&self, id: Value, method: &str, params: Value) -> EventStream {
+        let message = request(&id, method, &params);
+        EventStream::new(self.open(Method::POST, &MCP_HEADERS, message).await)
+    }
+
+    /// Calls a tool under id 1 and returns the stream of its answer.
+    pub(crate) async fn tool_stream(&self, name: &str, arguments: Value) -> EventStream {
+        let params = json!({ "name": name, "arguments": arguments });
+        self.stream(json!(1), "tools/call", params).await
+    }
+}
+
+impl EventStream {
+    /// Reads an answer that has begun.
+    pub(crate) fn new(response: Response<Incoming>) -> Self {
+        let (head, body) = response.into_parts();
+        Self {
+            status: head.status,
+            headers: head.headers,
+            body,
+            buffer: Vec::new(),
+            end: None,
+            last_event_id: None,
+        }
+    }
+
+    /// Waits for the next event or comment; nothing at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(at) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
+                let block: Vec<u8> = self.buffer.drain(..at + 2).collect();
+                let event = Event::read(&String::from_utf8_lossy(&block));
+                self.last_event_id = event.id.clone().or(self.last_event_id.take());
+                return Some(event);
+            }
+            if self.end.is_some() {
+                return None;
+            }
+            let frame = tokio::time::timeout(DEADLINE, self.body.frame()).await;
+            match frame.expect("something comes in time") {
+                Some(Ok(frame)) => self.buffer.extend(frame.into_data().unwrap_or_default()),
+                Some(Err(_)) => self.end = Some(End::Cut),
+                None => self.end = Some(End::Whole),
+            }
+        }
+    }
+
+    /// Waits for the next message; comments and events without data are read past.
+    pub(crate) async fn message(&mut self) -> Value {
+        loop {
+            let event = self.next().await.expect("a message before the end");
+            if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                return serde_json::from_str(&data).expect(&data);
+            }
+        }
+    }
+
+    /// Reads to the end and returns what was left, and how it ended.
+    pub(crate) async fn rest(&mut self) -> (Vec<Event>, End) {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        (events, self.end.expect("it has ended"))
+    }
+}
+
+impl Event {
+    fn read(block: &str) -> Self {
+        let mut event = Self::default();
+        for line in block.lines().filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value).to_owned();
+            match name {
+                "" => event.comment = Some(value),
+                "id" => event.id = Some(value),
+                "event" => event.kind = Some(value),
+                "retry" => event.retry = value.parse().ok(),
+                "data" => {
+                    event.data = Some(match event.data.take() {
+                        Some(before) => format!("{before}\n{value}"),
+                        None => value,
+                    });
+                }
+                _ => {}
+            }
+        }
+        event
+    }
+}
