@@ -101,6 +101,23 @@ async fn what_belongs_to_no_request_comes_on_a_stream_that_is_opened_again_where
 }
 
 #[tokio::test]
+async fn what_may_have_been_missed_while_the_stream_was_away_is_read_again() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/");
+    let list = async || client.request(json!(1), "tools/list", json!({})).await.body;
+    assert!(!list().await.contains("extra_1"));
+    upstream.log("streams=1").await;
+
+    // The change is not told to anybody, as if it happened while nobody listened.
+    upstream.control("cut").await;
+    upstream.control("flip").await;
+
+    until(async || list().await.contains("extra_1")).await;
+    upstream.log("streams=2").await;
+}
+
+#[tokio::test]
 async fn an_upstream_without_a_stream_is_asked_for_it_once() {
     for (status, kind) in [(405, "text/plain"), (404, "text/plain"), (200, "text/html")] {
         let upstream = Scripted::start(move |asked, wire| {
@@ -231,6 +248,31 @@ async fn an_answer_that_breaks_off_is_gone_on_with_and_not_asked_for_again() {
 }
 
 #[tokio::test]
+async fn calls_outlive_the_connections_that_they_were_sent_on() {
+    let upstream = Upstream::start(&["--event-ids", "--retry", "1"]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let keys = ["a", "b", "c"];
+    let clients = keys.map(|key| daemon.client("/servers/up").hold(key));
+    let calls = running(async { all(clients).await });
+    upstream.log("held=3&gets=1").await;
+
+    // Broken off where they began, and once more where they were gone on with; the stream of
+    // notices too.
+    upstream.control("cut_posts").await;
+    upstream.log("gets=4").await;
+    upstream.control("cut").await;
+    upstream.log("gets=8").await;
+    for key in keys {
+        upstream.control(&format!("release?key={key}")).await;
+    }
+
+    for (reply, key) in calls.end().await.iter().zip(keys) {
+        assert_eq!(reply.answer()["result"]["structuredContent"]["key"], key, "{reply:?}");
+    }
+    assert_eq!(upstream.log("").await["requests"]["tools/call"], 3, "each was sent once");
+}
+
+#[tokio::test]
 async fn an_answer_that_cannot_be_gone_on_with_is_broken_off() {
     // With an id and a refusal; with an id and endless trouble; without an id.
     for (event, refusal, n_gets) in [("id: 1\n", 404, 1), ("id: 1\n", 503, 5), ("", 200, 0)] {
@@ -335,6 +377,34 @@ async fn an_upstream_of_the_first_protocol_version_is_spoken_to_over_its_one_str
     assert_eq!(client.call("x", json!({ "n": 1 })).await["n"], 1);
     let status = daemon.client("/status").get().await.answer();
     assert_eq!(status["servers"][0]["generation"], 2);
+}
+
+#[tokio::test]
+async fn the_pinned_session_of_an_old_upstream_is_one_too() {
+    let upstream = Upstream::sse(&["--drop-duplicate-ids"]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up");
+
+    let sessions = all((0..12).map(|number| {
+        let client = client.clone();
+        async move {
+            client.call("meet", json!({ "n": 12, "value": number })).await;
+            client.call("whoami", json!({})).await["session"].clone()
+        }
+    }))
+    .await;
+    assert!(sessions.iter().all(|session| *session == sessions[0]), "{sessions:?}");
+    let params = json!({
+        "name": "progress", "arguments": { "steps": 5 }, "_meta": { "progressToken": "t" },
+    });
+    let progress = client.request(json!(1), "tools/call", params).await;
+    assert_eq!(progress.messages().len(), 6, "{progress:?}");
+    assert_eq!(upstream.log("").await["initializes"], 1);
+
+    // The session ends with its stream; who asks next gets another one.
+    upstream.control("cut").await;
+    until(async || client.call("echo", json!({ "value": 1 })).await["value"] == 1).await;
+    assert_eq!(upstream.log("").await["initializes"], 2);
 }
 
 #[tokio::test]

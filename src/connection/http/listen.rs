@@ -12,7 +12,8 @@ use super::{
 use crate::{
     config::defaults,
     protocol::{
-        mcp::{List, Profile},
+        Message,
+        mcp::{List, Profile, method},
         sse::Events,
     },
 };
@@ -99,14 +100,18 @@ impl Link {
 
 impl Connection {
     /// Has every list read again whose changes the server announces: some may have been missed.
-    fn doubt_lists(&self) {
-        for list in [List::Tools, List::Prompts, List::Resources] {
+    fn doubt_lists(self: &Arc<Self>) {
+        for (list, notice) in [
+            (List::Tools, method::TOOLS_CHANGED),
+            (List::Prompts, method::PROMPTS_CHANGED),
+            (List::Resources, method::RESOURCES_CHANGED),
+        ] {
             let is_announced = |profile: &Profile| {
                 let capabilities = profile.result.get("capabilities");
                 capabilities.is_some_and(|all| all[list.capability()]["listChanged"] == true)
             };
             if self.profile().is_some_and(is_announced) {
-                self.lists.bump(list);
+                self.receive(Message::notification(notice, None), None);
             }
         }
     }
