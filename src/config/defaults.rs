@@ -66,7 +66,7 @@ pub const WARM_UP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an upstream may be silent before it is pinged. Source: seed 003, PIN-14.
 pub const HEALTH_INTERVAL: Duration = Duration::from_secs(20);
 
-/// How long an upstream may take to answer a ping. Ours.
+/// How long an upstream may take to answer a ping. Source: seed 001, `healthCheckTimeout`.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an upstream that refuses a POST may take to name the address for messages, as those

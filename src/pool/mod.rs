@@ -44,7 +44,7 @@ pub struct SlotStatus {
     pub name: ServerName,
     /// `idle`, `connecting`, `active`, `failed` or `closed`.
     pub state: State,
-    /// `stdio` or `http`.
+    /// `stdio`, `http`, or `sse` while it is connected over that.
     pub transport: &'static str,
     /// `shared`, `exclusive` or `session`.
     pub sharing: &'static str,

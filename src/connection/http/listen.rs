@@ -9,7 +9,14 @@ use super::{
     stream::{Attempts, is_passing, read_shared},
     upstream,
 };
-use crate::{config::defaults, protocol::sse::Events};
+use crate::{
+    config::defaults,
+    protocol::{
+        Message,
+        mcp::{List, Profile, method},
+        sse::Events,
+    },
+};
 
 /// What an attempt to listen came to.
 enum Heard {
@@ -66,6 +73,10 @@ impl Link {
         let status = answer.status();
         if upstream::is_event_stream(&answer) {
             tracing::debug!(mcp_server = %connection.server, "listening");
+            if has_worked && events.last_id().is_empty() {
+                // Nobody tells what was said meanwhile.
+                connection.doubt_lists();
+            }
             events.restart();
             return Heard::Stream(read_shared(connection, &mut answer.into_body(), events).await);
         }
@@ -84,5 +95,24 @@ impl Link {
             }
         }
         Heard::Nothing(why)
+    }
+}
+
+impl Connection {
+    /// Has every list read again whose changes the server announces: some may have been missed.
+    fn doubt_lists(self: &Arc<Self>) {
+        for (list, notice) in [
+            (List::Tools, method::TOOLS_CHANGED),
+            (List::Prompts, method::PROMPTS_CHANGED),
+            (List::Resources, method::RESOURCES_CHANGED),
+        ] {
+            let is_announced = |profile: &Profile| {
+                let capabilities = profile.result.get("capabilities");
+                capabilities.is_some_and(|all| all[list.capability()]["listChanged"] == true)
+            };
+            if self.profile().is_some_and(is_announced) {
+                self.receive(Message::notification(notice, None), None);
+            }
+        }
     }
 }
