@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use super::{Aside, Connection, Failure, Inbox, Limits, Link, http};
-use crate::protocol::Message;
+use crate::protocol::{Message, mcp::method};
 
 /// A request in flight. Dropping it cancels the request at the server.
 pub struct Call {
@@ -129,7 +129,8 @@ impl Call {
         self.inbox.poll_next(context)
     }
 
-    /// Waits for the answer. Notifications go by, questions are refused.
+    /// Waits for the answer to a request of our own. Log messages are for everybody, other
+    /// notifications go by, questions are refused.
     ///
     /// # Errors
     ///
@@ -140,8 +141,12 @@ impl Call {
     /// Dropping it cancels the request at the server.
     pub async fn finish(mut self) -> Result<Message, Failure> {
         loop {
-            if let Event::Answer(answer) = self.next().await? {
-                return Ok(answer);
+            match self.next().await? {
+                Event::Answer(answer) => return Ok(answer),
+                Event::Aside(aside) if aside.message().method() == Some(method::LOG_MESSAGE) => {
+                    self.connection.announce(aside);
+                }
+                Event::Aside(_) => {}
             }
         }
     }

@@ -5,7 +5,7 @@
 //! | an answer | who waits for its id |
 //! | progress | who waits for the request of its token |
 //! | a message on the stream of a request | who waits for that request |
-//! | a log message on a pipe | the only one who waits; else it is announced |
+//! | a log message on no request's stream | the only one who waits; else, or if that is us, it is announced |
 //! | a request | where the connection has an owner: somebody who waits; else it is announced |
 //! | anything else | is announced |
 
@@ -186,7 +186,7 @@ impl Connection {
     }
 
     /// Hands something on that belongs to no request.
-    fn announce(&self, aside: Aside) {
+    pub(super) fn announce(&self, aside: Aside) {
         let owner = match &self.party {
             Party::Owned(owner) => Some(owner.clone()),
             // Between two clients, it is for nobody.

@@ -8,40 +8,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-
-const installed = join(process.env.METAMCP_REAL_SERVERS ?? '.', 'npm');
-const require = createRequire(join(installed, 'client.mjs'));
-
-/** What differs between the two versions of the SDK. */
-function sdk(era) {
-  const version = name => {
-    const description = readFileSync(join(installed, 'node_modules', name, 'package.json'));
-    return `typescript ${name} ${JSON.parse(description).version}`;
-  };
-  const info = { name: 'metamcp-tests', version: '1' };
-  if (era === 'legacy') {
-    const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
-    const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
-    return {
-      name: version('@modelcontextprotocol/sdk'),
-      client: () => new Client(info),
-      transport: url => new StreamableHTTPClientTransport(url),
-      // Version 1 takes the schema of the result before the options.
-      call: (client, params, options) => client.callTool(params, undefined, options),
-      protocol: (_client, transport) => transport.protocolVersion,
-    };
-  }
-  const { Client, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
-  return {
-    name: version('@modelcontextprotocol/client'),
-    client: () => new Client(info, { versionNegotiation: { mode: 'auto' } }),
-    transport: url => new StreamableHTTPClientTransport(url),
-    call: (client, params, options) => client.callTool(params, options),
-    protocol: client => client.getNegotiatedProtocolVersion(),
-  };
-}
+import { sdk, textOf } from './sdk.mjs';
 
 /** The template with its placeholders replaced. */
 function fill(template, values) {
@@ -64,9 +31,6 @@ function valuesOf(client, call) {
     steps: 2 + (client % 4),
   };
 }
-
-const textOf = result =>
-  result.content.filter(block => block.type === 'text').map(block => block.text).join('');
 
 /** Everything a paginated list has. */
 async function allPages(listPage, items) {

@@ -22,6 +22,8 @@ use std::{
 use harness::daemon::Daemon;
 use serde_json::{Value, json};
 
+mod everything;
+mod features;
 #[path = "../harness/mod.rs"]
 #[expect(dead_code, reason = "the behaviour tests use the rest")]
 mod harness;
@@ -51,7 +53,7 @@ fn ten_clients_of_each_sdk_share_one_process_per_server() {
         },
     });
     for era in ["legacy", "auto"] {
-        for client in [servers.python(), servers.typescript()] {
+        for client in [servers.python("client.py"), servers.typescript("client.mjs")] {
             assert_all_well(client, &metamcp.url("/"), &plan, era);
         }
     }
@@ -85,7 +87,7 @@ fn one_server_looks_like_itself() {
         "prompts": true,
     });
     for era in ["legacy", "auto"] {
-        for client in [servers.python(), servers.typescript()] {
+        for client in [servers.python("client.py"), servers.typescript("client.mjs")] {
             assert_all_well(client, &metamcp.url("/servers/everything"), &plan, era);
         }
     }
@@ -156,12 +158,12 @@ impl Installed {
         toml::to_string(&json!({ "servers": servers })).expect("servers fit into TOML")
     }
 
-    fn python(&self) -> Command {
-        self.client("python/bin/python", "client.py")
+    fn python(&self, script: &str) -> Command {
+        self.client("python/bin/python", script)
     }
 
-    fn typescript(&self) -> Command {
-        self.client("node", "client.mjs")
+    fn typescript(&self, script: &str) -> Command {
+        self.client("node", script)
     }
 
     fn client(&self, program: &str, script: &str) -> Command {

@@ -1,0 +1,51 @@
+// The official TypeScript SDKs, as tests/real/install has put them into METAMCP_REAL_SERVERS.
+//
+// Era "legacy" is version 1 of the SDK, which most clients of today are built on; any other is version 2. They
+// are two implementations, not one with a switch.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const installed = join(process.env.METAMCP_REAL_SERVERS ?? '.', 'npm');
+const require = createRequire(join(installed, 'client.mjs'));
+
+/** What differs between the two versions of the SDK. */
+export function sdk(era) {
+  const version = name => {
+    const description = readFileSync(join(installed, 'node_modules', name, 'package.json'));
+    return `typescript ${name} ${JSON.parse(description).version}`;
+  };
+  const info = { name: 'metamcp-tests', version: '1' };
+  if (era === 'legacy') {
+    const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
+    const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    const types = require('@modelcontextprotocol/sdk/types.js');
+    const schemas = Object.values(types).filter(type => type?.shape?.method?.value !== undefined);
+    const schema = method => schemas.find(type => type.shape.method.value === method);
+    return {
+      name: version('@modelcontextprotocol/sdk'),
+      client: (capabilities = {}) => new Client(info, { capabilities }),
+      transport: url => new StreamableHTTPClientTransport(url),
+      // Version 1 takes the schema of the result before the options.
+      call: (client, params, options) => client.callTool(params, undefined, options),
+      protocol: (_client, transport) => transport.protocolVersion,
+      // It knows methods by the schemas of their messages.
+      onRequest: (client, method, answer) => client.setRequestHandler(schema(method), answer),
+      onNotification: (client, method, take) => client.setNotificationHandler(schema(method), take),
+    };
+  }
+  const { Client, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
+  return {
+    name: version('@modelcontextprotocol/client'),
+    client: (capabilities = {}) => new Client(info, { capabilities, versionNegotiation: { mode: 'auto' } }),
+    transport: url => new StreamableHTTPClientTransport(url),
+    call: (client, params, options) => client.callTool(params, options),
+    protocol: client => client.getNegotiatedProtocolVersion(),
+    onRequest: (client, method, answer) => client.setRequestHandler(method, answer),
+    onNotification: (client, method, take) => client.setNotificationHandler(method, take),
+  };
+}
+
+export const textOf = result =>
+  result.content.filter(block => block.type === 'text').map(block => block.text).join('');
