@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use tokio::time::Instant;
+use tokio::time::{self, Instant};
 
 use crate::{
     config::defaults,
@@ -29,6 +29,9 @@ pub struct Exchange {
     ends: Instant,
     stage: Stage,
     replays_left: u32,
+    /// For a request that may have been executed and may be executed twice. Counted apart: one that
+    /// was interrupted is the first to find out that the server is not there.
+    repeats_left: u32,
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
 }
@@ -56,8 +59,17 @@ impl Exchange {
         let owner = owner.cloned();
         let sending = send(Arc::clone(&slot), owner.clone(), request.clone(), limits, ends);
         let stage = Stage::Sending(Box::pin(sending));
-        let replays_left = defaults::REPLAYS;
-        Self { slot, owner, request, limits, ends, stage, replays_left, has_begun: false }
+        Self {
+            slot,
+            owner,
+            request,
+            limits,
+            ends,
+            stage,
+            replays_left: defaults::REPLAYS,
+            repeats_left: defaults::REPEATS,
+            has_begun: false,
+        }
     }
 
     /// Returns what comes next, as [`Call::next`] does.
@@ -71,16 +83,14 @@ impl Exchange {
     /// Safe: the next call goes on.
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
-            let (error, is_replayable) = match &mut self.stage {
+            let (error, attempts_left, pause) = match &mut self.stage {
                 Stage::Sending(sending) => match sending.await {
                     Ok(sent) => {
                         self.stage = Stage::Sent(Box::new(sent));
                         continue;
                     }
-                    Err(error) => {
-                        let is_replayable = error.is_replayable();
-                        (error, is_replayable)
-                    }
+                    Err(error) if error.is_replayable() => (error, &mut self.replays_left, None),
+                    Err(error) => return Err(error),
                 },
                 Stage::Sent(sent) => match sent.call.next().await {
                     Ok(event) => {
@@ -91,21 +101,30 @@ impl Exchange {
                         let may_be_repeated = source.is_interruption()
                             && !self.has_begun
                             && is_repeatable(&self.request, &sent.lease.connection);
-                        let is_replayable = source.is_replayable() || may_be_repeated;
-                        let server = self.slot.name().clone();
-                        (CallError::Failed { server, source }, is_replayable)
+                        let is_replayable = source.is_replayable();
+                        let error = CallError::Failed { server: self.slot.name().clone(), source };
+                        match () {
+                            () if is_replayable => (error, &mut self.replays_left, None),
+                            () if may_be_repeated => {
+                                (error, &mut self.repeats_left, Some(defaults::REPEAT_PAUSE))
+                            }
+                            () => return Err(error),
+                        }
                     }
                 },
                 Stage::Cancelled => return std::future::pending().await,
             };
-            if self.replays_left == 0 || !is_replayable {
-                return Err(error);
-            }
-            self.replays_left -= 1;
+            let Some(n_left) = attempts_left.checked_sub(1) else { return Err(error) };
+            *attempts_left = n_left;
             tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
             let (slot, owner) = (Arc::clone(&self.slot), self.owner.clone());
             let again = send(slot, owner, self.request.clone(), self.limits, self.ends);
-            self.stage = Stage::Sending(Box::pin(again));
+            self.stage = Stage::Sending(Box::pin(async move {
+                if let Some(pause) = pause {
+                    time::sleep(pause).await;
+                }
+                again.await
+            }));
         }
     }
 
@@ -185,7 +204,7 @@ pub async fn connect(
 ) -> Result<Lease, CallError> {
     let server = || slot.name().clone();
     // A little less for the wait inside, which can say more about what is missing.
-    tokio::time::timeout(patience, slot.lease(owner, patience.mul_f64(0.9)))
+    time::timeout(patience, slot.lease(owner, patience.mul_f64(0.9)))
         .await
         .map_err(|_| CallError::Failed {
             server: server(),
