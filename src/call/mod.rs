@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use tokio::time::Instant;
+use tokio::time::{self, Instant};
 
 use crate::{
     config::defaults,
@@ -29,6 +29,9 @@ pub struct Exchange {
     ends: Instant,
     stage: Stage,
     replays_left: u32,
+    /// For a request that may have been executed and may be executed twice. Counted apart: one that
+    /// was interrupted is the first to find out that the server is not there.
+    repeats_left: u32,
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
 }
@@ -40,6 +43,15 @@ enum Stage {
     Connected(Connected),
     /// The client does not want the answer any more.
     Cancelled,
+}
+
+/// Whether a request that failed may be sent again.
+enum Again {
+    Not,
+    /// It was not executed.
+    Unexecuted,
+    /// It may have been executed, and may be executed twice.
+    Repeatable,
 }
 
 struct Connected {
@@ -55,9 +67,18 @@ impl Exchange {
         // One bound for the dial, the request and its replay together.
         let ends = Instant::now() + limits.total;
         let owner = owner.cloned();
-        let stage = connecting(&slot, owner.as_ref(), limits.silence);
-        let replays_left = defaults::REPLAYS;
-        Self { slot, owner, request, limits, ends, stage, replays_left, has_begun: false }
+        let stage = connecting(&slot, owner.as_ref(), limits.silence, Duration::ZERO);
+        Self {
+            slot,
+            owner,
+            request,
+            limits,
+            ends,
+            stage,
+            replays_left: defaults::REPLAYS,
+            repeats_left: defaults::REPEATS,
+            has_begun: false,
+        }
     }
 
     /// Returns what comes next, as [`Call::next`] does.
@@ -71,57 +92,71 @@ impl Exchange {
     /// Safe: the next call goes on.
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
-            let (error, is_replayable) = match &mut self.stage {
+            let (error, again) = match self.advance().await {
+                Ok(event) => return Ok(event),
+                Err(lost) => lost,
+            };
+            let (attempts_left, pause) = match again {
+                Again::Not => return Err(error),
+                Again::Unexecuted => (&mut self.replays_left, Duration::ZERO),
+                Again::Repeatable => (&mut self.repeats_left, defaults::REPEAT_PAUSE),
+            };
+            let Some(n_left) = attempts_left.checked_sub(1) else { return Err(error) };
+            *attempts_left = n_left;
+            tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
+            let left = self.ends.saturating_duration_since(Instant::now());
+            let patience = self.limits.silence.min(left);
+            self.stage = connecting(&self.slot, self.owner.as_ref(), patience, pause);
+        }
+    }
+
+    /// Goes on to what comes next on one connection, or to why nothing will.
+    async fn advance(&mut self) -> Result<Event, (CallError, Again)> {
+        loop {
+            let Connected { call, lease } = match &mut self.stage {
                 Stage::Connecting(connecting) => match connecting.await {
                     Ok(lease) => {
                         self.stage = Stage::Connected(Connected { call: None, lease });
                         continue;
                     }
-                    Err(error) => {
-                        let is_replayable = error.is_replayable();
-                        (error, is_replayable)
-                    }
+                    Err(error) if error.is_replayable() => return Err((error, Again::Unexecuted)),
+                    Err(error) => return Err((error, Again::Not)),
                 },
-                Stage::Connected(Connected { call, lease }) => {
-                    let came = match call {
-                        Some(call) => call.next().await,
-                        none => {
-                            let total = self.ends.saturating_duration_since(Instant::now());
-                            let limits = Limits { total, ..self.limits };
-                            match lease.connection.call(&self.request, limits).await {
-                                Ok(sent) => {
-                                    *none = Some(sent);
-                                    continue;
-                                }
-                                Err(failure) => Err(failure),
-                            }
-                        }
-                    };
-                    match came {
-                        Ok(event) => {
-                            self.has_begun = true;
-                            return Ok(event);
-                        }
-                        Err(source) => {
-                            let may_be_repeated = source.is_interruption()
-                                && !self.has_begun
-                                && is_repeatable(&self.request, &lease.connection);
-                            let is_replayable = source.is_replayable() || may_be_repeated;
-                            let server = self.slot.name().clone();
-                            (CallError::Failed { server, source }, is_replayable)
-                        }
-                    }
-                }
+                Stage::Connected(connected) => connected,
                 Stage::Cancelled => return std::future::pending().await,
             };
-            if self.replays_left == 0 || !is_replayable {
-                return Err(error);
-            }
-            self.replays_left -= 1;
-            tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
-            let left = self.ends.saturating_duration_since(Instant::now());
-            let patience = self.limits.silence.min(left);
-            self.stage = connecting(&self.slot, self.owner.as_ref(), patience);
+            let came = match call {
+                Some(call) => call.next().await,
+                none => {
+                    let total = self.ends.saturating_duration_since(Instant::now());
+                    let limits = Limits { total, ..self.limits };
+                    match lease.connection.call(&self.request, limits).await {
+                        Ok(sent) => {
+                            *none = Some(sent);
+                            continue;
+                        }
+                        Err(failure) => Err(failure),
+                    }
+                }
+            };
+            let source = match came {
+                Ok(event) => {
+                    self.has_begun = true;
+                    return Ok(event);
+                }
+                Err(source) => source,
+            };
+            let again = if source.is_replayable() {
+                Again::Unexecuted
+            } else if source.is_interruption()
+                && !self.has_begun
+                && is_repeatable(&self.request, &lease.connection)
+            {
+                Again::Repeatable
+            } else {
+                Again::Not
+            };
+            return Err((CallError::Failed { server: self.slot.name().clone(), source }, again));
         }
     }
 
@@ -202,7 +237,7 @@ pub async fn connect(
 ) -> Result<Lease, CallError> {
     let server = || slot.name().clone();
     // A little less for the wait inside, which can say more about what is missing.
-    tokio::time::timeout(patience, slot.lease(owner, patience.mul_f64(0.9)))
+    time::timeout(patience, slot.lease(owner, patience.mul_f64(0.9)))
         .await
         .map_err(|_| CallError::Failed {
             server: server(),
@@ -212,11 +247,21 @@ pub async fn connect(
 }
 
 /// Returns the first stage of a request, which has a connection where there is one for all. The wait
-/// for another one counts as silence of the server.
-fn connecting(slot: &Arc<Slot>, owner: Option<&Owner>, patience: Duration) -> Stage {
-    if let Some(lease) = slot.ready(owner) {
+/// for another one, which begins after a `pause`, counts as silence of the server.
+fn connecting(
+    slot: &Arc<Slot>,
+    owner: Option<&Owner>,
+    patience: Duration,
+    pause: Duration,
+) -> Stage {
+    if pause.is_zero()
+        && let Some(lease) = slot.ready(owner)
+    {
         return Stage::Connected(Connected { call: None, lease });
     }
     let (slot, owner) = (Arc::clone(slot), owner.cloned());
-    Stage::Connecting(Box::pin(async move { connect(&slot, owner.as_ref(), patience).await }))
+    Stage::Connecting(Box::pin(async move {
+        time::sleep(pause).await;
+        connect(&slot, owner.as_ref(), patience).await
+    }))
 }

@@ -235,6 +235,13 @@ pub const CONTROL_PATIENCE: Duration = Duration::from_secs(5);
 /// new connection. Source: design ruling 9.
 pub const REPLAYS: u32 = 1;
 
+/// How often a request is sent anew that was interrupted and may be executed twice. Ours: an
+/// upstream that leaves closes all its TCP connections, and one request may meet two of them.
+pub const REPEATS: u32 = 2;
+
+/// How long such a request waits first. Ours: until those that close are known to be closed.
+pub const REPEAT_PAUSE: Duration = Duration::from_millis(50);
+
 /// How many connections the control socket serves at a time. Ours.
 pub const CONTROL_CONNECTIONS_MAX: usize = 64;
 

@@ -372,7 +372,9 @@ impl Connection {
 
     /// Takes no new requests, for `reason`; those that run may still finish.
     fn retire(&self, reason: Failure) {
-        let _first_counts = self.reason.set(reason);
+        if self.reason.set(reason).is_ok() {
+            self.counters.heard.lost();
+        }
         self.gone.cancel();
     }
 

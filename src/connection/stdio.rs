@@ -177,6 +177,8 @@ async fn write(
         }
     }
     drop(stdin);
+    // First, or what is sent again comes here once more.
+    connection.gone.cancel();
     for request in batch.unwritten() {
         connection.fail(request, Failure::Gone);
     }

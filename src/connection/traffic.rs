@@ -33,6 +33,8 @@ pub(super) struct Heard {
     born: Instant,
     /// Since then, in milliseconds.
     last_ms: AtomicU64,
+    /// When it was taken for lost, likewise.
+    lost_ms: AtomicU64,
 }
 
 /// Numbers of one connection, for status output.
@@ -84,15 +86,28 @@ impl std::iter::Sum for Traffic {
 
 impl Default for Heard {
     fn default() -> Self {
-        Self { born: Instant::now(), last_ms: AtomicU64::new(0) }
+        Self { born: Instant::now(), last_ms: AtomicU64::new(0), lost_ms: AtomicU64::new(u64::MAX) }
     }
 }
 
 impl Heard {
     /// Takes note that the server said something.
     pub(super) fn now(&self) {
-        let since = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_ms.store(since, Ordering::Relaxed);
+        self.last_ms.store(self.age_ms(), Ordering::Relaxed);
+    }
+
+    /// Takes note that the server is taken for lost.
+    pub(super) fn lost(&self) {
+        self.lost_ms.store(self.age_ms(), Ordering::Relaxed);
+    }
+
+    /// Tells whether the server said something after it was taken for lost.
+    pub(super) fn is_after_loss(&self) -> bool {
+        self.last_ms.load(Ordering::Relaxed) > self.lost_ms.load(Ordering::Relaxed)
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns how long nothing has been heard.

@@ -12,9 +12,11 @@ mod edge;
 mod fake;
 mod features;
 mod pinned;
+mod restarts;
 mod service;
 mod sharing;
 mod upstream;
+mod waves;
 
 /// Returns what each of `futures` came to, all of them running at once.
 async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {

@@ -9,6 +9,7 @@ pub(crate) mod canned;
 pub(crate) mod client;
 pub(crate) mod daemon;
 pub(crate) mod fake;
+pub(crate) mod load;
 pub(crate) mod scripted;
 pub(crate) mod slow;
 pub(crate) mod stream;

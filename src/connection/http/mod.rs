@@ -194,7 +194,10 @@ impl Link {
 
     /// Ends the session at the upstream, if it minted one and has not forgotten it.
     async fn goodbye(&self, connection: &Connection) {
-        let is_lost = matches!(connection.reason(), Some(Failure::SessionLost(_)));
+        // What was heard on it afterwards shows that it was another instance that knows nothing of
+        // it, or a proxy: a session that nobody ends may keep a set of processes for ever.
+        let is_lost = matches!(connection.reason(), Some(Failure::SessionLost(_)))
+            && !connection.counters.heard.is_after_loss();
         if self.upstream.is_pinned() && !is_lost {
             let _unheard = time::timeout(defaults::GOODBYE_TIMEOUT, self.upstream.delete()).await;
         }

@@ -8,6 +8,7 @@
 //! | `POST /control/drain` | as SIGTERM: accepts no more, finishes what is in flight, exits |
 //! | `POST /control/flip` | adds a tool and tells nobody |
 //! | `POST /control/forget` | drops all sessions, as a restart does |
+//! | `POST /control/forget?finish=1` | drops them as an expiry does: what is in flight is answered |
 //! | `POST /control/hang?n=1` | the next n POSTs wait for `/control/resume` |
 //! | `POST /control/pings?mode=never` | so is every `ping` answered; or `answer`, `status&code=503` |
 //! | `POST /control/push` | writes the body to all GET streams, or keeps it for them, verbatim |
@@ -98,9 +99,14 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             log(server)
         }
         (true, "forget") => {
+            if number("finish", 0) == 1 {
+                fake.close_gets();
+            }
             let sessions = std::mem::take(&mut fake.state().sessions);
-            for session in sessions.values() {
-                session.closed.cancel();
+            if number("finish", 0) == 0 {
+                for session in sessions.values() {
+                    session.closed.cancel();
+                }
             }
             json!({ "forgotten": sessions.len() })
         }

@@ -1,0 +1,100 @@
+//! Many clients at work: each asks one thing after the other until it is told to end.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{sync::Notify, task::JoinSet, time::Instant};
+
+use super::DEADLINE;
+
+/// Clients at work; aborted on drop.
+pub(crate) struct Load<T> {
+    workers: JoinSet<Vec<T>>,
+    board: Arc<Board>,
+}
+
+/// What is known of all of them while they work.
+#[derive(Debug, Default)]
+struct Board {
+    is_over: AtomicBool,
+    n_done: Vec<AtomicUsize>,
+    slowest_ms: AtomicUsize,
+    changed: Notify,
+}
+
+impl<T: Send + 'static> Load<T> {
+    /// Starts `n_clients`. Each calls `ask` with its number and how many times it has done so.
+    pub(crate) fn start<F, A>(n_clients: usize, ask: F) -> Self
+    where
+        F: Fn(usize, usize) -> A + Send + Sync + 'static,
+        A: Future<Output = T> + Send,
+    {
+        let n_done = (0..n_clients).map(|_| AtomicUsize::new(0)).collect();
+        let board = Arc::new(Board { n_done, ..Board::default() });
+        let ask = Arc::new(ask);
+        let mut workers = JoinSet::new();
+        for number in 0..n_clients {
+            let (ask, board) = (Arc::clone(&ask), Arc::clone(&board));
+            workers.spawn(async move {
+                let mut answers = Vec::new();
+                while !board.is_over.load(Ordering::Relaxed) {
+                    let since = Instant::now();
+                    answers.push(ask(number, answers.len()).await);
+                    board.done(number, since.elapsed());
+                }
+                answers
+            });
+        }
+        Self { workers, board }
+    }
+
+    /// Waits until each client has had `n_answers` more.
+    pub(crate) async fn goes_on(&self, n_answers: usize) {
+        let counts = || self.board.n_done.iter().map(|n_done| n_done.load(Ordering::Relaxed));
+        let wanted: Vec<usize> = counts().map(|n_done| n_done + n_answers).collect();
+        let waiting = async {
+            loop {
+                let changed = self.board.changed.notified();
+                if counts().zip(&wanted).all(|(n_done, wanted)| n_done >= *wanted) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let waited = tokio::time::timeout(DEADLINE, waiting).await;
+        assert!(waited.is_ok(), "every client goes on: {:?}", self.board);
+    }
+
+    /// Returns how long the slowest answer has taken so far.
+    pub(crate) fn slowest(&self) -> Duration {
+        let slowest_ms = self.board.slowest_ms.load(Ordering::Relaxed);
+        Duration::from_millis(slowest_ms as u64)
+    }
+
+    /// Ends the work and returns what each client was answered, in order.
+    pub(crate) async fn end(mut self) -> Vec<T> {
+        self.board.is_over.store(true, Ordering::Relaxed);
+        let mut answers = Vec::new();
+        let ending = async {
+            while let Some(worker) = self.workers.join_next().await {
+                answers.extend(worker.expect("it does not panic"));
+            }
+        };
+        tokio::time::timeout(DEADLINE, ending).await.expect("all end in time");
+        answers
+    }
+}
+
+impl Board {
+    fn done(&self, number: usize, took: Duration) {
+        let took_ms = usize::try_from(took.as_millis()).unwrap_or(usize::MAX);
+        self.slowest_ms.fetch_max(took_ms, Ordering::Relaxed);
+        self.n_done[number].fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+}
