@@ -173,6 +173,7 @@ impl Sessions {
 
     /// Closes what belonged to a session that is no longer known.
     fn ended(&self, session: &Arc<Session>) {
+        session.outbox.close();
         if let Some(owner) = session.owner() {
             self.pool.release(owner);
         }
