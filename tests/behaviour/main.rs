@@ -14,6 +14,7 @@ mod features;
 mod pinned;
 mod service;
 mod sharing;
+mod streams;
 
 /// Returns what each of `futures` came to, all of them running at once.
 async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
