@@ -11,10 +11,12 @@ mod command_line;
 mod edge;
 mod fake;
 mod features;
+mod levels;
 mod pinned;
 mod service;
 mod sharing;
 mod streams;
+mod subscriptions;
 
 /// Returns what each of `futures` came to, all of them running at once.
 async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
@@ -31,4 +33,11 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
         }
     };
     tokio::time::timeout(harness::DEADLINE, asking).await.expect("it comes true in time");
+}
+
+/// Returns what `/status` says about a server.
+async fn server_status(daemon: &harness::daemon::Daemon, name: &str) -> serde_json::Value {
+    let status = daemon.client("/status").get().await.answer();
+    let servers = status["servers"].as_array().expect("a list").iter();
+    servers.into_iter().find(|server| server["name"] == name).expect("it is declared").clone()
 }

@@ -108,12 +108,16 @@ impl EventStream {
 
     /// Waits for the next message; comments and events without data are read past.
     pub(crate) async fn message(&mut self) -> Value {
-        loop {
-            let event = self.next().await.expect("a message before the end");
-            if let Some(data) = event.data.filter(|data| !data.is_empty()) {
-                return serde_json::from_str(&data).expect(&data);
+        let reading = async {
+            loop {
+                let event = self.next().await.expect("a message before the end");
+                if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                    return serde_json::from_str(&data).expect(&data);
+                }
             }
-        }
+        };
+        // Signs of life alone are not what is waited for.
+        tokio::time::timeout(DEADLINE, reading).await.expect("a message in time")
     }
 
     /// Reads to the end and returns what was left, and how it ended.
