@@ -116,7 +116,7 @@ impl Connection {
                 );
                 self.deliver_soon(error.render(Some(id)));
             }
-            _ => self.put(Aside::Question(Question::new(request, Arc::downgrade(self))), via),
+            _ => self.put(Aside::Question(Question::new(request, self)), via),
         }
     }
 
