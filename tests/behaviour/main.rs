@@ -9,12 +9,16 @@ mod harness;
 mod children;
 mod command_line;
 mod edge;
+mod exclusive;
 mod fake;
 mod features;
+mod fidelity;
 mod levels;
+mod owned;
 mod pinned;
 mod service;
 mod sharing;
+mod slow_clients;
 mod streams;
 mod subscriptions;
 
