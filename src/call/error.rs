@@ -123,6 +123,7 @@ impl CallError {
             Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
             Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
             Self::NotConnected { source: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
+            Self::NotConnected { source: SlotError::SessionEnded(_), .. } => "SESSION_ENDED",
             Self::NotConnected { source: SlotError::Dial(error), .. } => error.code(),
             Self::Failed { source, .. } => source.code(),
         }
@@ -158,6 +159,9 @@ impl CallError {
             }
             Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
                 "Send the `Mcp-Session-Id` that `initialize` answers with.".to_owned()
+            }
+            Self::NotConnected { source: SlotError::SessionEnded(_), .. } => {
+                "Open another session with `initialize`.".to_owned()
             }
             Self::NotConnected { source: SlotError::Dial(error), .. } => error.hint().to_owned(),
             Self::Failed { source, .. } => source.hint().to_owned(),

@@ -9,6 +9,7 @@ use tokio::time::{self, Instant};
 use crate::{
     config::defaults,
     connection::{Call, Connection, Event, Failure, Limits, Owner},
+    name::ServerName,
     pool::{Lease, Slot},
     protocol::{Message, jsonrpc::Part, mcp::method},
     report::chain,
@@ -184,6 +185,11 @@ impl Exchange {
         if let Stage::Connected(Connected { call: Some(call), .. }) = stage {
             call.cancel();
         }
+    }
+
+    /// Returns the name of the server.
+    pub fn server(&self) -> &ServerName {
+        self.slot.name()
     }
 
     /// Tells whether the server works on the request.

@@ -133,6 +133,9 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest request body, in bytes. Source: the MCP SDKs' 4 MiB.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 
+/// How much more of a body that is too large is read before it is refused, in bytes. Ours.
+pub const BODY_BYTES_SKIPPED: usize = 64 << 20;
+
 /// The longest line or event from a server, in bytes. Source: 16 MiB, what clients accept.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 

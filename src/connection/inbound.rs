@@ -5,13 +5,15 @@
 //! | an answer | who waits for its id |
 //! | progress | who waits for the request of its token |
 //! | a message on the stream of a request | who waits for that request |
-//! | a log message on no request's stream | the only one who waits; else, or if that is us, it is announced |
+//! | a log message, where all comes on one stream | the only one who waits; else, or if that is us, it is announced |
 //! | a request | where the connection has an owner: somebody who waits; else it is announced |
 //! | anything else | is announced |
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::{Announcement, Aside, Connection, Failure, Party, Question, Waiter, mux::Settled};
+use super::{
+    Announcement, Aside, Connection, Failure, Link, Party, Question, Waiter, mux::Settled,
+};
 use crate::protocol::{
     Message, RpcError, Shape,
     error::METHOD_NOT_FOUND,
@@ -77,7 +79,7 @@ impl Connection {
                 }
                 return;
             }
-            Some(method::LOG_MESSAGE) if via.is_none() => {
+            Some(method::LOG_MESSAGE) if self.has_one_stream() => {
                 let sole = self.mux().sole();
                 if sole.is_some() {
                     return self.hand(Aside::Notification(message), sole, |_| true);
@@ -87,6 +89,14 @@ impl Connection {
             _ => {}
         }
         self.announce(Aside::Notification(message));
+    }
+
+    /// Tells whether nothing says to which request a message belongs.
+    fn has_one_stream(&self) -> bool {
+        match &self.link {
+            Link::Stdio(_) => true,
+            Link::Http(link) => link.has_one_stream(),
+        }
     }
 
     /// Passes a server's request on to whom it concerns, or answers it.
@@ -106,7 +116,7 @@ impl Connection {
                 );
                 self.deliver_soon(error.render(Some(id)));
             }
-            _ => self.put(Aside::Question(Question::new(request, Arc::downgrade(self))), via),
+            _ => self.put(Aside::Question(Question::new(request, self)), via),
         }
     }
 

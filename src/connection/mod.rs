@@ -352,7 +352,12 @@ impl Connection {
     ///
     /// Safe.
     pub async fn quiet(&self) {
-        self.idle(|mux| mux.in_flight() + mux.draining() == 0).await;
+        self.idle(Mux::is_empty).await;
+    }
+
+    /// Tells whether the server works on nothing.
+    pub fn is_quiet(&self) -> bool {
+        self.mux().is_empty()
     }
 
     /// Closes the connection; what runs on it fails.

@@ -160,6 +160,11 @@ impl<W> Mux<W> {
         self.n_draining
     }
 
+    /// Tells whether the server works on nothing, wanted or not.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Returns how many requests were given an id so far.
     pub(super) fn admitted(&self) -> u64 {
         self.next - 1

@@ -1,6 +1,9 @@
 //! Whose connection it is.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// A client that can have connections of its own.
 #[derive(Clone, Debug)]
@@ -9,6 +12,24 @@ pub struct Owner {
     pub key: u64,
     /// The capabilities that it declared, as JSON text.
     pub capabilities: Arc<str>,
+    has_gone: Arc<AtomicBool>,
+}
+
+impl Owner {
+    /// Returns the client `key` with these capabilities, JSON text.
+    pub fn new(key: u64, capabilities: &str) -> Self {
+        Self { key, capabilities: capabilities.into(), has_gone: Arc::default() }
+    }
+
+    /// Notes that the client will never come again.
+    pub fn leave(&self) {
+        self.has_gone.store(true, Ordering::Release);
+    }
+
+    /// Tells whether the client has gone: a connection for it would never be closed.
+    pub fn has_gone(&self) -> bool {
+        self.has_gone.load(Ordering::Acquire)
+    }
 }
 
 impl PartialEq for Owner {

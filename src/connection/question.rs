@@ -1,12 +1,15 @@
 //! A request that a server sends to its client: to sample, to ask the user, to list roots.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use super::Connection;
-use crate::protocol::{
-    Message, RpcError,
-    error::{INTERNAL_ERROR, METHOD_NOT_FOUND},
-    jsonrpc::Part,
+use crate::{
+    name::ServerName,
+    protocol::{
+        Message, RpcError,
+        error::{INTERNAL_ERROR, METHOD_NOT_FOUND},
+        jsonrpc::Part,
+    },
 };
 
 /// A server's request on its way to the client whose request caused it.
@@ -15,12 +18,18 @@ use crate::protocol::{
 #[derive(Debug)]
 pub struct Question {
     message: Message,
+    server: ServerName,
     asker: Option<Weak<Connection>>,
 }
 
 impl Question {
-    pub(super) fn new(message: Message, asker: Weak<Connection>) -> Self {
-        Self { message, asker: Some(asker) }
+    pub(super) fn new(message: Message, asker: &Arc<Connection>) -> Self {
+        Self { message, server: asker.server.clone(), asker: Some(Arc::downgrade(asker)) }
+    }
+
+    /// Returns the server that asks.
+    pub fn server(&self) -> &ServerName {
+        &self.server
     }
 
     /// Returns the request, with the id that the server chose.

@@ -50,6 +50,7 @@ impl Daemon {
         );
         self.log.set(new.service.log_level);
         self.pool.apply(&diff, &new, old.service.max_total_timeout);
+        self.views.sessions().tell_again();
         self.views.apply(Arc::new(new));
         Ok(())
     }

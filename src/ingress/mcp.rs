@@ -151,14 +151,25 @@ fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
     }
 }
 
-async fn read(body: Incoming) -> Result<Bytes, EdgeError> {
-    let whole = Limited::new(body, defaults::BODY_BYTES_MAX).collect();
+async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
+    let whole = Limited::new(&mut body, defaults::BODY_BYTES_MAX).collect();
     match time::timeout(defaults::BODY_TIMEOUT, whole).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(EdgeError::TooLarge),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            skip(body).await;
+            Err(EdgeError::TooLarge)
+        }
         Ok(Err(_)) => Err(EdgeError::BrokenOff),
         Err(_) => Err(EdgeError::TooSlow),
     }
+}
+
+/// Reads the rest of a body that is of no use: a client that still writes when the connection is
+/// closed never sees why.
+async fn skip(body: Incoming) {
+    let mut rest = Limited::new(body, defaults::BODY_BYTES_SKIPPED);
+    let reading = async { while let Some(Ok(_)) = rest.frame().await {} };
+    let _gave_up = time::timeout(defaults::BODY_TIMEOUT, reading).await;
 }
 
 /// A page of another site can send plain text without asking first, but not JSON.

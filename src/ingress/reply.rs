@@ -212,7 +212,7 @@ fn notification(
         method::LOG_MESSAGE if !session.wants_log(message, edge.views.sessions().has_levels()) => {
             return None;
         }
-        method::CANCELLED => return session.recall(message),
+        method::CANCELLED => return session.recall(exchange.server(), message),
         method::PROGRESS => beat.note(message),
         _ => {}
     }

@@ -60,7 +60,7 @@ impl Listening {
             Ok(Next::Event(id, message)) => {
                 Some(sse::encode_with_id(Some(&id.to_string()), &message))
             }
-            Ok(Next::Replaced) => None,
+            Ok(Next::Closed) => None,
             Ok(Next::Overtaken) => {
                 tracing::warn!("a client does not read its stream: it is cut off");
                 None

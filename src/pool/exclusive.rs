@@ -108,13 +108,16 @@ impl Exclusive {
 impl Drop for Checkout {
     fn drop(&mut self) {
         let (exclusive, keeper) = (Arc::clone(&self.exclusive), Arc::clone(&self.keeper));
+        let Some(connection) = keeper.live().filter(|connection| !connection.is_quiet()) else {
+            // At once: whoever comes next is not to find none and start another.
+            exclusive.idle().push(keeper);
+            return;
+        };
         let seat = self.seat.take();
         self.exclusive.origin.dialer.tasks().spawn(async move {
             // A request that was given up may still ask or tell something: that must not reach the
             // next client.
-            if let Some(connection) = keeper.live()
-                && time::timeout(defaults::GOODBYE_TIMEOUT, connection.quiet()).await.is_err()
-            {
+            if time::timeout(defaults::GOODBYE_TIMEOUT, connection.quiet()).await.is_err() {
                 connection.close();
                 connection.gone().await;
             }

@@ -8,6 +8,7 @@ use std::{
 use super::{
     keeper::{Keeper, Origin},
     slot::SlotError,
+    wants::Wants,
 };
 use crate::connection::{Owner, Party};
 
@@ -16,53 +17,94 @@ use crate::connection::{Owner, Party};
 pub(super) struct Owned {
     origin: Origin,
     max: usize,
-    keepers: Mutex<HashMap<u64, Arc<Keeper>>>,
+    clients: Mutex<Clients>,
+}
+
+/// By the keys of the owners.
+#[derive(Debug, Default)]
+struct Clients {
+    keepers: HashMap<u64, Arc<Keeper>>,
+    /// What those want who have no keeper yet.
+    wants: HashMap<u64, Wants>,
 }
 
 impl Owned {
     /// Returns connections for at most `max` clients; nothing is connected yet.
     pub(super) fn new(origin: Origin, max: usize) -> Self {
-        Self { origin, max, keepers: Mutex::default() }
+        Self { origin, max, clients: Mutex::default() }
     }
 
     /// Returns the keeper of the connection of `owner`, a new one the first time.
     ///
     /// # Errors
     ///
-    /// [`SlotError::SessionRequired`] without an owner, [`SlotError::Busy`] when as many clients
-    /// have one as may.
+    /// [`SlotError::SessionRequired`] without an owner, [`SlotError::SessionEnded`] when it has gone,
+    /// [`SlotError::Busy`] when as many clients have one as may.
     pub(super) fn of(&self, owner: Option<&Owner>) -> Result<Arc<Keeper>, SlotError> {
         let server = &self.origin.name;
         let owner = owner.ok_or_else(|| SlotError::SessionRequired(server.clone()))?;
-        let mut keepers = self.keepers();
-        if let Some(keeper) = keepers.get(&owner.key) {
+        let mut clients = self.clients();
+        if let Some(keeper) = clients.keepers.get(&owner.key) {
             return Ok(Arc::clone(keeper));
         }
-        if keepers.len() >= self.max {
+        if owner.has_gone() {
+            return Err(SlotError::SessionEnded(server.clone()));
+        }
+        if clients.keepers.len() >= self.max {
             return Err(SlotError::Busy { server: server.clone(), max: self.max });
         }
         let keeper = Keeper::new(self.origin.clone(), Party::Owned(owner.clone()));
-        keepers.insert(owner.key, Arc::clone(&keeper));
+        if let Some(wants) = clients.wants.remove(&owner.key) {
+            keeper.want(|| wants);
+        }
+        clients.keepers.insert(owner.key, Arc::clone(&keeper));
         Ok(keeper)
+    }
+
+    /// Notes what a client wants of its connection, also before it has one. Returns its keeper, which
+    /// is to bring that about.
+    pub(super) fn want(
+        &self,
+        owner: Option<&Owner>,
+        wants: impl FnOnce() -> Wants,
+    ) -> Option<Arc<Keeper>> {
+        let owner = owner.filter(|owner| !owner.has_gone())?;
+        let mut clients = self.clients();
+        match clients.keepers.get(&owner.key) {
+            Some(keeper) => {
+                keeper.want(wants);
+                Some(Arc::clone(keeper))
+            }
+            None => {
+                match wants() {
+                    none if none == Wants::default() => clients.wants.remove(&owner.key),
+                    some => clients.wants.insert(owner.key, some),
+                };
+                None
+            }
+        }
     }
 
     /// Returns the keeper of the connection of `owner`, if it has one.
     pub(super) fn known(&self, owner: Option<&Owner>) -> Option<Arc<Keeper>> {
-        self.keepers().get(&owner?.key).cloned()
+        self.clients().keepers.get(&owner?.key).cloned()
     }
 
     /// Returns every keeper.
     pub(super) fn keepers_now(&self) -> Vec<Arc<Keeper>> {
-        self.keepers().values().cloned().collect()
+        self.clients().keepers.values().cloned().collect()
     }
 
     /// Takes the keeper of a client that has gone.
     pub(super) fn remove(&self, owner: &Owner) -> Option<Arc<Keeper>> {
-        self.keepers().remove(&owner.key)
+        let mut clients = self.clients();
+        clients.wants.remove(&owner.key);
+        clients.keepers.remove(&owner.key)
     }
 
-    fn keepers(&self) -> MutexGuard<'_, HashMap<u64, Arc<Keeper>>> {
-        // Held for statements on plain data.
-        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        // Held for statements on plain data. Sessions are looked at while it is held, so it is never
+        // taken by who holds one of those.
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -69,6 +69,9 @@ pub enum SlotError {
     /// The server keeps state for each client, and this client cannot be told from others.
     #[error("server `{0}` keeps a connection for each client session, and the request names none")]
     SessionRequired(ServerName),
+    /// The client has ended its session while its request ran.
+    #[error("server `{0}` keeps a connection for each client session, and this one has ended")]
+    SessionEnded(ServerName),
 }
 
 impl Slot {
@@ -175,18 +178,26 @@ impl Slot {
     ///
     /// Safe: it is brought about by the next change or connection.
     pub async fn want(&self, owner: Option<&Owner>, wants: impl FnOnce() -> Wants) {
-        if let Some(keeper) = self.standing(owner) {
-            keeper.want(wants);
+        if let Some(keeper) = self.wanting(owner, wants) {
             keeper.settle().await;
         }
     }
 
-    /// As [`Slot::want`] for a connection that clients share, in the background.
-    pub fn want_soon(&self, wants: impl FnOnce() -> Wants) {
-        if let Connections::Shared(keeper) = &self.connections {
-            keeper.want(wants);
-            let keeper = Arc::clone(keeper);
+    /// As [`Slot::want`], in the background.
+    pub fn want_soon(&self, owner: Option<&Owner>, wants: impl FnOnce() -> Wants) {
+        if let Some(keeper) = self.wanting(owner, wants) {
             self.origin.dialer.tasks().spawn(async move { keeper.settle().await });
+        }
+    }
+
+    fn wanting(&self, owner: Option<&Owner>, wants: impl FnOnce() -> Wants) -> Option<Arc<Keeper>> {
+        match &self.connections {
+            Connections::Shared(keeper) => {
+                keeper.want(wants);
+                Some(Arc::clone(keeper))
+            }
+            Connections::Owned(owned) => owned.want(owner, wants),
+            Connections::Exclusive(_) => None,
         }
     }
 

@@ -139,12 +139,15 @@ impl Session {
         Some(message)
     }
 
-    /// Returns what the client is to be told when a server takes a question back.
-    pub fn recall(&self, cancelled: &Message) -> Option<Bytes> {
+    /// Returns what the client is to be told when `server` takes a question back. Servers choose
+    /// their ids without knowing of each other.
+    pub fn recall(&self, server: &ServerName, cancelled: &Message) -> Option<Bytes> {
         let id = cancelled.part(Part::CancelledId)?;
         let (ours, asked) = {
             let mut memory = self.memory();
-            let ours = *memory.asked.iter().find(|(_, asked)| asked.question.id() == id)?.0;
+            let is_meant =
+                |asked: &Asked| asked.question.server() == server && asked.question.id() == id;
+            let ours = *memory.asked.iter().find(|(_, asked)| is_meant(asked))?.0;
             (ours, memory.asked.remove(&ours)?)
         };
         asked.question.forget();
@@ -208,7 +211,7 @@ impl Session {
                     .is_some_and(|lowest| level_of(message) >= lowest)
             }
             method::CANCELLED => {
-                if let Some(recalled) = self.recall(message) {
+                if let Some(recalled) = self.recall(server, message) {
                     self.outbox.push(recalled);
                 }
                 false

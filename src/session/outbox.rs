@@ -56,8 +56,8 @@ pub struct Reader {
 pub enum Next {
     /// An event.
     Event(EventId, Bytes),
-    /// Another stream of the session was opened.
-    Replaced,
+    /// Another stream of the session was opened, or the session has ended.
+    Closed,
     /// More has come than is kept: the client does not read.
     Overtaken,
 }
@@ -120,7 +120,7 @@ impl State {
 
     fn next(&self, reader: u64, cursor: u64) -> Option<Next> {
         if reader != self.reader {
-            return Some(Next::Replaced);
+            return Some(Next::Closed);
         }
         let Some(at) = cursor.checked_sub(self.before_first()) else {
             return Some(Next::Overtaken);
@@ -135,6 +135,15 @@ impl Outbox {
     pub(super) fn push(&self, message: Bytes) {
         if let Some(state) = &mut *self.state() {
             state.push(message);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Ends the stream that is open.
+    pub(super) fn close(&self) {
+        if let Some(state) = &mut *self.state() {
+            state.reader += 1;
+            state.is_read = false;
             self.changed.notify_waiters();
         }
     }
@@ -258,10 +267,13 @@ mod tests {
         let mut first = session.read(None);
         let mut second = session.read(None);
         push(&session, "a");
-        assert_eq!(first.next().now_or_never(), Some(Next::Replaced));
+        assert_eq!(first.next().now_or_never(), Some(Next::Closed));
         drop(first);
         assert!(session.outbox.is_read(), "the second one is");
         assert_eq!(all(&mut second), ["a"]);
+        session.outbox.close();
+        assert_eq!(second.next().now_or_never(), Some(Next::Closed));
+        assert!(!session.outbox.is_read());
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Sessions {
 
     fn insert(&self, id: Box<str>, scope: Scope, capabilities: &str) -> Arc<Session> {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
-        let owner = Owner { key, capabilities: capabilities.into() };
+        let owner = Owner::new(key, capabilities);
         let session = Session::new(Some(id.clone()), Some(owner), scope);
         session.touch(Instant::now(), self.since);
         let ended = {
@@ -157,11 +157,30 @@ impl Sessions {
         slot.want(session.owner(), || self.wants(slot, session)).await;
     }
 
+    /// Tells servers that were declared anew what their clients want.
+    pub fn tell_again(&self) {
+        for slot in self.pool.slots().values() {
+            if slot.is_owned() {
+                for session in self.read().values().filter(|found| found.scope.covers(slot.name()))
+                {
+                    slot.want_soon(session.owner(), || session.wants(slot.name()));
+                }
+            } else {
+                slot.want_soon(None, || self.wanted_of(slot));
+            }
+        }
+    }
+
     /// Returns what the clients of the connection that `session` has to the server want of it.
     fn wants(&self, slot: &Slot, session: &Session) -> Wants {
         if slot.is_owned() {
             return session.wants(slot.name());
         }
+        self.wanted_of(slot)
+    }
+
+    /// Returns what all clients want of a server that they share.
+    fn wanted_of(&self, slot: &Slot) -> Wants {
         let mut all = Wants::default();
         for session in self.read().values().filter(|session| session.scope.covers(slot.name())) {
             let wants = session.wants(slot.name());
@@ -173,7 +192,10 @@ impl Sessions {
 
     /// Closes what belonged to a session that is no longer known.
     fn ended(&self, session: &Arc<Session>) {
+        session.outbox.close();
         if let Some(owner) = session.owner() {
+            // First, so that no request which still runs makes a connection after that.
+            owner.leave();
             self.pool.release(owner);
         }
         let (had_level, watched) = {
@@ -188,7 +210,7 @@ impl Sessions {
                 let is_meant = (had_level && session.scope.covers(slot.name()))
                     || watched.iter().any(|(server, _)| server == slot.name());
                 if is_meant && !slot.is_owned() {
-                    slot.want_soon(|| self.wants(slot, session));
+                    slot.want_soon(None, || self.wanted_of(slot));
                 }
             }
         }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::{
-    call::{CallError, Exchange},
+    call::{self, CallError, Exchange},
     catalog::Catalog,
     config::{Config, RootView, defaults},
     connection::Limits,
@@ -189,7 +189,13 @@ impl Views {
             self.sessions.unwatch(session, slot, &uri).await;
             return Ok(answer(request, &json!({})));
         }
-        match self.sessions.watch(session, slot, &uri).await {
+        let mut watched = self.sessions.watch(session, slot, &uri).await;
+        if watched.is_ok() && slot.is_standing() && slot.live(session.owner()).is_none() {
+            // It went at this moment, or is not there yet: nobody else may ever need the next one.
+            drop(call::connect(slot, session.owner(), self.limits().silence).await?);
+            watched = self.sessions.watch(session, slot, &uri).await;
+        }
+        match watched {
             Ok(()) => Ok(answer(request, &json!({}))),
             Err(Refused::ByServer(error)) => {
                 let id = request.part(Part::Id).unwrap_or("null");

@@ -9,12 +9,19 @@ mod harness;
 mod children;
 mod command_line;
 mod edge;
+mod exclusive;
 mod fake;
 mod features;
+mod fidelity;
+mod levels;
+mod owned;
 mod pinned;
 mod restarts;
 mod service;
 mod sharing;
+mod slow_clients;
+mod streams;
+mod subscriptions;
 mod upstream;
 mod waves;
 
@@ -33,4 +40,11 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
         }
     };
     tokio::time::timeout(harness::DEADLINE, asking).await.expect("it comes true in time");
+}
+
+/// Returns what `/status` says about a server.
+async fn server_status(daemon: &harness::daemon::Daemon, name: &str) -> serde_json::Value {
+    let status = daemon.client("/status").get().await.answer();
+    let servers = status["servers"].as_array().expect("a list").iter();
+    servers.into_iter().find(|server| server["name"] == name).expect("it is declared").clone()
 }

@@ -68,6 +68,17 @@ impl Slow {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Reads a chunked answer to its end, its head and the marks of the chunks included.
+    pub(crate) async fn read_to_end_of_answer(mut self) -> Vec<u8> {
+        const END: &[u8] = b"\r\n0\r\n\r\n";
+        let mut bytes = Vec::new();
+        let reading = async {
+            while !bytes.ends_with(END) && self.0.read_buf(&mut bytes).await.expect("bytes") > 0 {}
+        };
+        tokio::time::timeout(DEADLINE, reading).await.expect("it ends in time");
+        bytes
+    }
+
     /// Waits until the server has closed the connection and returns what had come until then.
     pub(crate) async fn read_to_end(mut self) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -108,12 +108,22 @@ impl EventStream {
 
     /// Waits for the next message; comments and events without data are read past.
     pub(crate) async fn message(&mut self) -> Value {
-        loop {
-            let event = self.next().await.expect("a message before the end");
-            if let Some(data) = event.data.filter(|data| !data.is_empty()) {
-                return serde_json::from_str(&data).expect(&data);
+        let data = self.next_data().await;
+        serde_json::from_str(&data).expect(&data)
+    }
+
+    /// Waits for the next message and returns it as it was written.
+    pub(crate) async fn next_data(&mut self) -> String {
+        let reading = async {
+            loop {
+                let event = self.next().await.expect("a message before the end");
+                if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                    return data;
+                }
             }
-        }
+        };
+        // Signs of life alone are not what is waited for.
+        tokio::time::timeout(DEADLINE, reading).await.expect("a message in time")
     }
 
     /// Reads to the end and returns what was left, and how it ended.

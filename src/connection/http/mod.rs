@@ -79,6 +79,12 @@ impl Link {
         (Self { upstream, answers, aside, tasks }, Ends { queue, stream })
     }
 
+    /// Tells whether everything comes on one event stream, so that nothing says what belongs to a
+    /// request.
+    pub(super) fn has_one_stream(&self) -> bool {
+        matches!(self.answers, Answers::Elsewhere)
+    }
+
     /// Remembers the protocol version for the headers of later messages.
     pub(super) fn settled(&self, profile: &Profile) {
         self.upstream.settled(profile);

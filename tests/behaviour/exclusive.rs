@@ -1,0 +1,184 @@
+//! `sharing = "exclusive"`: one request at a time on each connection.
+
+use serde_json::{Value, json};
+
+use crate::{
+    all,
+    harness::{
+        client::{Client, running},
+        daemon::Daemon,
+        fake::{Fakes, Upstream},
+    },
+    server_status, until,
+};
+
+fn exclusive(max_connections: usize) -> String {
+    format!("sharing = \"exclusive\"\nmax_connections = {max_connections}\n")
+}
+
+async fn pid(client: &Client) -> Value {
+    client.call("whoami", json!({})).await["pid"].clone()
+}
+
+#[tokio::test]
+async fn one_after_the_other_is_served_by_the_same_process() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[]) + &exclusive(3)).ready();
+    let (one, two) = (daemon.client("/servers/fake"), daemon.client("/"));
+    let first = pid(&one).await;
+    for _ in 0..3 {
+        assert_eq!(pid(&one).await, first);
+        assert_eq!(two.call("fake__whoami", json!({})).await["pid"], first);
+    }
+    assert_eq!(server_status(&daemon, "fake").await["connections"], 1);
+}
+
+#[tokio::test]
+async fn as_many_run_at_a_time_as_there_are_connections_and_the_next_one_waits() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", &exclusive(2))).ready();
+    let client = daemon.client("/servers/up");
+    let held = [running(client.clone().hold("a")), running(client.clone().hold("b"))];
+    upstream.log("held=2").await;
+    let waiting = running(client.call("whoami", json!({})));
+    // It is in the service, and not at the server.
+    until(async || daemon.client("/status").get().await.answer()["clients"].as_u64() >= Some(4))
+        .await;
+    let log = upstream.log("sessions_minted=2").await;
+    assert_eq!((&log["calls"], &log["sessions_minted"]), (&json!(2), &json!(2)));
+
+    upstream.control("release?key=b").await;
+
+    let [a, b] = held;
+    assert!(b.end().await.answer()["result"].is_object());
+    assert!(waiting.end().await["session"].is_string(), "it has the place of the one that is done");
+    upstream.control("release?key=a").await;
+    a.end().await;
+    let log = upstream.log("calls=3").await;
+    assert_eq!(log["sessions_minted"], 2, "no third connection");
+    let status = server_status(&daemon, "up").await;
+    assert_eq!((&status["connections"], &status["in_flight"]), (&json!(2), &json!(0)));
+}
+
+#[tokio::test]
+async fn the_connection_that_was_used_last_is_used_next() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[]) + &exclusive(3)).ready();
+    let client = daemon.client("/servers/fake").initialized_with(json!({ "roots": {} })).await;
+    // Three at a time: each waits for its client.
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        let mut call = client.tool_stream("ask", json!({ "method": "roots/list" })).await;
+        let id = call.message().await["id"].clone();
+        calls.push((call, id));
+    }
+    for (mut call, id) in calls {
+        client.respond(&id, json!({ "roots": [] })).await;
+        call.message().await;
+    }
+    let mut pids = Vec::new();
+    for _ in 0..6 {
+        pids.push(pid(&client).await);
+    }
+    assert!(pids.iter().all(|found| *found == pids[0]), "{pids:?}");
+    assert_eq!(fakes.pids("fake").len(), 3);
+}
+
+#[tokio::test]
+async fn who_has_waited_long_enough_is_told_that_all_are_busy() {
+    let upstream = Upstream::start(&[]);
+    let config = "[service]\nrequest_timeout = \"300ms\"\n".to_owned();
+    let daemon = Daemon::with(config + &upstream.server("up", &exclusive(1))).ready();
+    let capable = daemon.client("/servers/up").initialized_with(json!({ "roots": {} })).await;
+    let mut call = capable.tool_stream("ask", json!({ "method": "roots/list" })).await;
+    let asked = call.message().await;
+
+    let busy = daemon.client("/servers/up").tool("whoami", json!({})).await.answer();
+
+    assert_eq!(busy["error"]["data"]["code"], "SERVER_BUSY", "{busy}");
+    let remedy = busy["error"]["data"]["suggestion"].as_str().expect("a remedy");
+    assert!(remedy.contains("max_connections"), "{remedy}");
+    drop((call, asked));
+    until(async || {
+        let answer = daemon.client("/servers/up").tool("whoami", json!({})).await.answer();
+        answer["result"].is_object()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_question_is_for_whoever_has_the_connection() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[]) + &exclusive(2)).ready();
+    let able = daemon.client("/servers/fake").initialized_with(json!({ "roots": {} })).await;
+    let other = daemon.client("/servers/fake").initialized_with(json!({ "roots": {} })).await;
+    let ask = json!({ "method": "roots/list" });
+    let (mut of_able, mut of_other) =
+        (able.tool_stream("ask", ask.clone()).await, other.tool_stream("ask", ask.clone()).await);
+
+    for (client, call, root) in [(&other, &mut of_other, "other"), (&able, &mut of_able, "able")] {
+        let asked = call.message().await;
+        client.respond(&asked["id"], json!({ "roots": [root] })).await;
+        let answer = call.message().await;
+        assert_eq!(answer["result"]["structuredContent"]["result"]["roots"], json!([root]));
+    }
+    // The next on the same connection has declared nothing.
+    let unable = daemon.client("/servers/fake").initialized().await;
+    for client in [&unable, &daemon.client("/servers/fake")] {
+        let refused = client.call("ask", ask.clone()).await;
+        assert_eq!(refused["error"]["code"], -32601, "{refused}");
+    }
+    assert_eq!(fakes.pids("fake").len(), 2);
+}
+
+#[tokio::test]
+async fn a_connection_is_handed_on_only_when_nothing_runs_there_any_more() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[]) + &exclusive(1)).ready();
+    let client = daemon.client("/servers/fake").initialized().await;
+    let first = pid(&client).await;
+
+    // This one still answers after it was given up: the connection is clean then, and is kept.
+    let late = running({
+        let client = client.clone();
+        async move { client.tool("late", json!({ "key": "k" })).await }
+    });
+    until(async || server_status(&daemon, "fake").await["in_flight"] == 1).await;
+    client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+    assert_eq!(late.end().await.body, "");
+    assert_eq!(pid(&client).await, first);
+    assert_eq!(server_status(&daemon, "fake").await["late_answers"], 1);
+
+    // This one never answers: nobody else gets what it may still say.
+    let held = running(client.clone().hold("k"));
+    until(async || server_status(&daemon, "fake").await["in_flight"] == 1).await;
+    drop(held);
+    until(async || server_status(&daemon, "fake").await["draining"] == 1).await;
+    let (again, twice) = (pid(&client).await, pid(&client).await);
+    assert_ne!(again, first);
+    assert_eq!(again, twice);
+    assert_eq!(server_status(&daemon, "fake").await["draining"], 0);
+}
+
+#[tokio::test]
+async fn what_would_be_forgotten_between_requests_is_not_offered() {
+    let fakes = Fakes::new();
+    let options = ["--logging", "--subscribe"];
+    let daemon = Daemon::with(fakes.server("fake", &options) + &exclusive(2)).ready();
+    let client = daemon.client("/servers/fake");
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {} });
+    let hello = client.request(json!(0), "initialize", params).await.answer();
+    let offered = &hello["result"]["capabilities"];
+    assert!(offered["tools"].is_object() && offered["logging"].is_null(), "{offered}");
+    assert!(offered["resources"]["subscribe"].is_null(), "{offered}");
+
+    for (method, params) in [
+        ("logging/setLevel", json!({ "level": "debug" })),
+        ("resources/subscribe", json!({ "uri": "fake:///one" })),
+    ] {
+        let refused = client.request(json!(1), method, params).await.answer();
+        assert_eq!(refused["error"]["code"], -32601, "{refused}");
+    }
+    let answers = all((0..6).map(|_| client.call("echo", json!({ "value": 1 })))).await;
+    assert!(answers.iter().all(|answer| answer["value"] == 1));
+}

@@ -1,0 +1,161 @@
+//! The log level: one session at the server, a level for each client.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        client::Client,
+        daemon::Daemon,
+        fake::{Fakes, Upstream},
+    },
+    server_status, until,
+};
+
+async fn set(client: &Client, level: &str) -> Value {
+    client.request(json!(7), "logging/setLevel", json!({ "level": level })).await.answer()
+}
+
+/// Has the server write to its log, for everybody or on the stream of this call.
+async fn log(client: &Client, level: &str, data: u64, is_related: bool) -> Vec<Value> {
+    let arguments = json!({ "level": level, "data": data, "related": is_related });
+    let reply = client.tool("log", arguments).await;
+    let mut messages = reply.messages();
+    messages.pop();
+    messages.iter().map(|message| message["params"]["data"].clone()).collect()
+}
+
+#[tokio::test]
+async fn each_client_sees_its_own_level_and_the_server_knows_the_lowest() {
+    let upstream = Upstream::start(&["--logging"]);
+    let daemon = Daemon::with(upstream.server("fake", "")).ready();
+    let [chatty, quiet, silent] = [(); 3].map(|()| daemon.client("/servers/fake"));
+    let (chatty, quiet) = (chatty.initialized().await, quiet.initialized().await);
+    let silent = silent.initialized().await;
+    let mut to_chatty = chatty.listen().await;
+    let mut to_quiet = quiet.listen().await;
+    let mut to_silent = silent.listen().await;
+    upstream.log("streams_open=1").await;
+
+    assert_eq!(set(&quiet, "error").await, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
+    set(&chatty, "debug").await;
+    assert_eq!(upstream.log("levels=2").await["levels"], json!(["error", "debug"]));
+    log(&chatty, "debug", 1, false).await;
+    log(&chatty, "critical", 2, false).await;
+
+    assert_eq!(to_chatty.message().await["params"]["data"], 1);
+    assert_eq!(to_chatty.message().await["params"]["data"], 2);
+    assert_eq!(to_quiet.message().await["params"]["data"], 2, "its own level");
+    // Who has asked for nothing is not flooded by what others want: the next thing is no log.
+    silent.call("flip_tools", json!({})).await;
+    assert_eq!(to_silent.message().await["method"], "notifications/tools/list_changed");
+
+    // On the stream of a request too.
+    assert_eq!(log(&chatty, "debug", 3, true).await, [3]);
+    assert_eq!(log(&quiet, "warning", 4, true).await, [] as [u64; 0]);
+    assert_eq!(log(&quiet, "error", 5, true).await, [5]);
+    assert_eq!(log(&silent, "debug", 6, true).await, [] as [u64; 0], "others have lowered it");
+    assert_eq!(log(&silent, "info", 7, true).await, [7], "what a server sends by itself");
+
+    // The one that wanted most goes: the server is told what the others want.
+    chatty.send(Method::DELETE, &[], "").await;
+    assert_eq!(upstream.log("levels=3").await["levels"], json!(["error", "debug", "error"]));
+    quiet.send(Method::DELETE, &[], "").await;
+    assert_eq!(upstream.log("levels=4").await["levels"][3], "info", "nobody wants any");
+}
+
+#[tokio::test]
+async fn a_level_that_is_no_lower_is_not_told_again() {
+    let upstream = Upstream::start(&["--logging"]);
+    let daemon = Daemon::with(upstream.server("fake", "")).ready();
+    let one = daemon.client("/servers/fake").initialized().await;
+    let two = daemon.client("/").initialized().await;
+    for (client, level) in [(&one, "info"), (&two, "error"), (&two, "info"), (&one, "info")] {
+        assert_eq!(set(client, level).await["result"], json!({}));
+    }
+    set(&two, "notice").await;
+    set(&one, "warning").await;
+    assert_eq!(upstream.log("levels=2").await["levels"], json!(["info", "notice"]));
+}
+
+#[tokio::test]
+async fn the_level_is_told_again_in_a_new_session_and_to_a_new_process() {
+    let fakes = Fakes::new();
+    let upstream = Upstream::start(&["--logging"]);
+    let config = upstream.server("up", "") + &fakes.server("child", &["--logging"]);
+    let daemon = Daemon::with(config).ready();
+    let to_upstream = daemon.client("/servers/up").initialized().await;
+    let to_child = daemon.client("/servers/child").initialized().await;
+    set(&to_upstream, "notice").await;
+    set(&to_child, "alert").await;
+
+    upstream.control("forget").await;
+    to_upstream.call("echo", json!({ "value": 1 })).await;
+    to_child.tool("exit", json!({ "code": 1 })).await;
+    until(async || server_status(&daemon, "child").await["state"] == "failed").await;
+
+    let seen = to_child.call("seen", json!({ "counts": { "levels": 1 } })).await;
+    assert_eq!(seen["levels"], json!(["alert"]));
+    assert_eq!(fakes.pids("child").len(), 2);
+    assert_eq!(upstream.log("levels=2").await["levels"], json!(["notice", "notice"]));
+}
+
+#[tokio::test]
+async fn a_server_that_is_declared_anew_is_told_the_level() {
+    let fakes = Fakes::new();
+    let before = fakes.server("fake", &["--logging"]);
+    let mut daemon = Daemon::with(before).ready();
+    let client = daemon.client("/servers/fake").initialized().await;
+    set(&client, "critical").await;
+
+    daemon.rewrite(&fakes.server("fake", &["--logging", "--bad-tool"]));
+    daemon.reload();
+
+    let seen = client.call("seen", json!({ "counts": { "levels": 1 } })).await;
+    assert_eq!(seen["levels"], json!(["critical"]));
+}
+
+#[tokio::test]
+async fn a_connection_of_ones_own_is_told_the_level_that_was_set_before_it() {
+    let fakes = Fakes::new();
+    let config = fakes.server("own", &["--logging"]) + "sharing = \"session\"\n";
+    let mut daemon = Daemon::with(config).ready();
+    let [one, two] =
+        [daemon.client("/").initialized().await, daemon.client("/").initialized().await];
+    set(&one, "critical").await;
+    set(&two, "notice").await;
+
+    for round in 1..=2 {
+        for (client, level) in [(&one, "critical"), (&two, "notice")] {
+            let seen = client.call("own__seen", json!({ "counts": { "levels": 1 } })).await;
+            assert_eq!(seen["levels"], json!([level]), "round {round}");
+        }
+        // The same for the next processes, of a server that is declared anew.
+        let config = fakes.server("own", &["--logging", "--bad-tool"]) + "sharing = \"session\"\n";
+        daemon.rewrite(&config);
+        daemon.reload();
+    }
+}
+
+#[tokio::test]
+async fn a_word_that_is_no_level_is_answered_with_those_that_are() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &["--logging"]) + &fakes.server("plain", &[]));
+    let daemon = daemon.ready();
+    for path in ["/", "/servers/fake"] {
+        let client = daemon.client(path).initialized().await;
+        let error = set(&client, "loud").await["error"].clone();
+        assert_eq!(
+            (&error["code"], &error["data"]["code"]),
+            (&json!(-32602), &json!("INVALID_LEVEL"))
+        );
+        let remedy = error["data"]["suggestion"].as_str().expect("a remedy");
+        let names = "debug, info, notice, warning, error, critical, alert, emergency";
+        assert!(remedy.contains(names), "{remedy}");
+        let missing = client.request(json!(1), "logging/setLevel", json!({})).await.answer();
+        assert_eq!(missing["error"]["code"], -32602);
+    }
+    // The server itself says that it has no levels.
+    let plain = daemon.client("/servers/plain").initialized().await;
+    assert_eq!(set(&plain, "info").await["error"]["code"], -32601);
+}

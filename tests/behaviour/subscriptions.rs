@@ -1,0 +1,140 @@
+//! Resources that are watched: one subscription at the server for all clients that want it.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    client::Client,
+    daemon::Daemon,
+    fake::{Fakes, Upstream},
+};
+
+async fn subscribe(client: &Client, uri: &str) -> Value {
+    client.request(json!("s"), "resources/subscribe", json!({ "uri": uri })).await.answer()
+}
+
+async fn unsubscribe(client: &Client, uri: &str) -> Value {
+    client.request(json!("u"), "resources/unsubscribe", json!({ "uri": uri })).await.answer()
+}
+
+#[tokio::test]
+async fn the_first_subscribes_the_last_unsubscribes_and_only_those_between_are_told() {
+    let upstream = Upstream::start(&["--subscribe"]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let one = daemon.client("/servers/up").initialized().await;
+    let two = daemon.client("/servers/up").initialized().await;
+    let (mut to_one, mut to_two) = (one.listen().await, two.listen().await);
+    upstream.log("streams_open=1").await;
+
+    assert_eq!(subscribe(&one, "a:1").await, json!({ "jsonrpc": "2.0", "id": "s", "result": {} }));
+    subscribe(&two, "a:1").await;
+    subscribe(&two, "a:2").await;
+    subscribe(&two, "a:2").await;
+    assert_eq!(upstream.log("subscribes=2").await["subscribes"], json!(["a:1", "a:2"]));
+    for uri in ["a:2", "a:1"] {
+        one.call("touch", json!({ "uri": uri })).await;
+    }
+    assert_eq!(to_one.message().await["params"]["uri"], "a:1", "not that of the other");
+    assert_eq!(to_two.message().await["params"]["uri"], "a:2");
+    assert_eq!(to_two.message().await["params"]["uri"], "a:1");
+
+    assert_eq!(unsubscribe(&one, "a:1").await["result"], json!({}));
+    assert_eq!(unsubscribe(&one, "a:1").await["result"], json!({}), "twice does no harm");
+    one.call("touch", json!({ "uri": "a:1" })).await;
+    assert_eq!(to_two.message().await["params"]["uri"], "a:1", "the other still wants it");
+    let log = upstream.log("").await;
+    assert_eq!((&log["unsubscribes"], &log["subscribed"]), (&json!([]), &json!(["a:1", "a:2"])));
+
+    unsubscribe(&two, "a:1").await;
+    assert_eq!(upstream.log("unsubscribes=1").await["subscribed"], json!(["a:2"]));
+    two.send(Method::DELETE, &[], "").await;
+    assert_eq!(upstream.log("unsubscribes=2").await["subscribed"], json!([]));
+    one.call("flip_tools", json!({})).await;
+    let next = to_one.message().await;
+    assert_eq!(next["method"], "notifications/tools/list_changed", "nothing came meanwhile");
+}
+
+#[tokio::test]
+async fn what_is_watched_is_watched_in_the_next_session_too() {
+    let fakes = Fakes::new();
+    let upstream = Upstream::start(&["--subscribe"]);
+    let config = upstream.server("up", "") + &fakes.server("child", &["--subscribe"]);
+    let daemon = Daemon::with(config).ready();
+    let to_upstream = daemon.client("/servers/up").initialized().await;
+    let to_child = daemon.client("/servers/child").initialized().await;
+    subscribe(&to_upstream, "a:1").await;
+    subscribe(&to_upstream, "a:2").await;
+    unsubscribe(&to_upstream, "a:1").await;
+    subscribe(&to_child, "b:1").await;
+    let mut updates = to_upstream.listen().await;
+
+    upstream.control("forget").await;
+    to_upstream.call("echo", json!({ "value": 1 })).await;
+    let log = upstream.log("subscribes=3&streams_open=1").await;
+    assert_eq!(log["subscribes"], json!(["a:1", "a:2", "a:2"]), "only what is still wanted");
+    to_upstream.call("touch", json!({ "uri": "a:2" })).await;
+    let told = updates.message().await;
+    assert_eq!(told["params"]["uri"], "a:2", "{told}");
+
+    to_child.tool("exit", json!({ "code": 1 })).await;
+    let seen = to_child.call("seen", json!({ "counts": { "subscribes": 1 } })).await;
+    assert_eq!(seen["subscribed"], json!(["b:1"]));
+    assert_eq!(fakes.pids("child").len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_is_declared_anew_is_asked_for_what_is_watched() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with(fakes.server("fake", &["--subscribe"])).ready();
+    let client = daemon.client("/servers/fake").initialized().await;
+    subscribe(&client, "a:1").await;
+
+    daemon.rewrite(&fakes.server("fake", &["--subscribe", "--bad-tool"]));
+    daemon.reload();
+
+    let seen = client.call("seen", json!({ "counts": { "subscribes": 1 } })).await;
+    assert_eq!(seen["subscribed"], json!(["a:1"]));
+}
+
+#[tokio::test]
+async fn a_refusal_is_in_the_servers_words_and_nothing_is_kept() {
+    let upstream = Upstream::start(&["--subscribe"]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up").initialized().await;
+
+    for n_asked in 1..=2 {
+        let refused = subscribe(&client, "refuse:1").await;
+        assert_eq!(refused["id"], "s");
+        let error = json!({ "code": -32002, "message": "Resource not found: refuse:1" });
+        assert_eq!(refused["error"], error);
+        let log = upstream.log(&format!("subscribes={n_asked}")).await;
+        assert_eq!(log["subscribes"].as_array().map(Vec::len), Some(n_asked), "asked anew");
+    }
+    upstream.control("forget").await;
+    subscribe(&client, "a:1").await;
+    let log = upstream.log("subscribes=3").await;
+    assert_eq!(log["subscribes"], json!(["refuse:1", "refuse:1", "a:1"]));
+
+    let missing = client.request(json!(1), "resources/subscribe", json!({})).await.answer();
+    assert_eq!(missing["error"]["data"]["code"], "MISSING_PARAMETER");
+    let plain = Upstream::start(&["--protocol", "2025-03-26"]);
+    let daemon = Daemon::with(plain.server("up", "")).ready();
+    let client = daemon.client("/servers/up").initialized().await;
+    assert_eq!(subscribe(&client, "a:1").await["error"]["code"], -32601, "its own words");
+}
+
+#[tokio::test]
+async fn the_merged_view_finds_the_server_by_the_uri() {
+    let upstream = Upstream::start(&["--subscribe"]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/").initialized().await;
+    let mut updates = client.listen().await;
+    assert_eq!(subscribe(&client, "fake:///one").await["result"], json!({}));
+    upstream.log("streams_open=1").await;
+    client.call("up__touch", json!({ "uri": "fake:///one" })).await;
+    assert_eq!(updates.message().await["params"]["uri"], "fake:///one");
+    let unknown = subscribe(&client, "no:where").await;
+    assert_eq!(unknown["error"]["data"]["code"], "RESOURCE_NOT_FOUND");
+    assert_eq!(unsubscribe(&client, "fake:///one").await["result"], json!({}));
+    assert_eq!(upstream.log("unsubscribes=1").await["subscribed"], json!([]));
+}
