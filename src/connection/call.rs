@@ -100,14 +100,14 @@ impl Call {
     /// Safe: nothing is lost, and the next call goes on.
     pub async fn next(&mut self) -> Result<Event, Failure> {
         let deadline = self.silent_until.min(self.ends);
-        tokio::select! {
-            // What has come goes out, whatever the clock says.
-            biased;
-            event = std::future::poll_fn(|context| self.poll_next(context)) => {
+        // Not a race of two: a server that never stops sending would leave the clock no turn.
+        let coming = std::future::poll_fn(|context| self.poll_next(context));
+        match time::timeout_at(deadline, coming).await {
+            Ok(event) => {
                 self.silent_until = Instant::now() + self.limits.silence;
                 event
             }
-            () = time::sleep_until(deadline) => {
+            Err(_) => {
                 let after =
                     if deadline == self.ends { self.limits.total } else { self.limits.silence };
                 Err(Failure::Timeout { after })
