@@ -1,9 +1,10 @@
 //! `sharing = "session"`: a connection for each client, and questions for the one that has it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyper::Method;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
     all,

@@ -1,10 +1,11 @@
 //! The stream that a client opens with GET: who is told what, and what a stream that broke misses.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyper::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::harness::{
     client::Client,
