@@ -6,11 +6,13 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod bad_upstreams;
 mod children;
 mod command_line;
 mod edge;
 mod fake;
 mod features;
+mod generations;
 mod pinned;
 mod restarts;
 mod service;
