@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod bad_upstreams;
 mod children;
 mod command_line;
 mod edge;
@@ -13,6 +14,7 @@ mod exclusive;
 mod fake;
 mod features;
 mod fidelity;
+mod generations;
 mod levels;
 mod owned;
 mod pinned;

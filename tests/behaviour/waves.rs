@@ -47,7 +47,7 @@ fn call(id: &str, tool: &str, arguments: &Value) -> String {
 /// Has twelve clients call at once, and then report progress at once.
 async fn twelve_get_their_own(daemon: &Daemon) {
     let clients: Vec<Client> =
-        all(SPELLINGS.map(|_| daemon.client("/servers/up").initialized())).await;
+        all(SPELLINGS.iter().map(|_| daemon.client("/servers/up").initialized())).await;
 
     // `meet` answers when all twelve are in flight, the last one first.
     let replies = all((0..).zip(&clients).map(|(number, client)| {

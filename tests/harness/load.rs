@@ -1,14 +1,11 @@
 //! Many clients at work: each asks one thing after the other until it is told to end.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use tokio::{sync::Notify, task::JoinSet, time::Instant};
+use tokio::{sync::Notify, task::JoinSet};
 
 use super::DEADLINE;
 
@@ -23,7 +20,6 @@ pub(crate) struct Load<T> {
 struct Board {
     is_over: AtomicBool,
     n_done: Vec<AtomicUsize>,
-    slowest_ms: AtomicUsize,
     changed: Notify,
 }
 
@@ -43,9 +39,8 @@ impl<T: Send + 'static> Load<T> {
             workers.spawn(async move {
                 let mut answers = Vec::new();
                 while !board.is_over.load(Ordering::Relaxed) {
-                    let since = Instant::now();
                     answers.push(ask(number, answers.len()).await);
-                    board.done(number, since.elapsed());
+                    board.done(number);
                 }
                 answers
             });
@@ -70,12 +65,6 @@ impl<T: Send + 'static> Load<T> {
         assert!(waited.is_ok(), "every client goes on: {:?}", self.board);
     }
 
-    /// Returns how long the slowest answer has taken so far.
-    pub(crate) fn slowest(&self) -> Duration {
-        let slowest_ms = self.board.slowest_ms.load(Ordering::Relaxed);
-        Duration::from_millis(slowest_ms as u64)
-    }
-
     /// Ends the work and returns what each client was answered, in order.
     pub(crate) async fn end(mut self) -> Vec<T> {
         self.board.is_over.store(true, Ordering::Relaxed);
@@ -91,9 +80,7 @@ impl<T: Send + 'static> Load<T> {
 }
 
 impl Board {
-    fn done(&self, number: usize, took: Duration) {
-        let took_ms = usize::try_from(took.as_millis()).unwrap_or(usize::MAX);
-        self.slowest_ms.fetch_max(took_ms, Ordering::Relaxed);
+    fn done(&self, number: usize) {
         self.n_done[number].fetch_add(1, Ordering::Relaxed);
         self.changed.notify_waiters();
     }

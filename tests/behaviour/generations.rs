@@ -1,0 +1,202 @@
+//! One session after the other at the same upstream: what is a reason for a new one, what clients
+//! are told of it, and how each is ended.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    all,
+    harness::{
+        client::running, daemon::Daemon, fake::Upstream, scripted::Scripted, stream::EventStream,
+    },
+};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+/// A notice that the upstream sends to everybody, to see what came before it.
+fn marker() -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/marker" })
+}
+
+/// Returns the methods of everything that came before the marker.
+async fn before_marker(stream: &mut EventStream) -> Vec<String> {
+    let mut methods = Vec::new();
+    loop {
+        let message = stream.message().await;
+        if message == marker() {
+            return methods;
+        }
+        methods.push(message["method"].as_str().expect("a method").to_owned());
+    }
+}
+
+#[tokio::test]
+async fn only_a_session_that_is_not_known_is_a_reason_for_another() {
+    let cases = [
+        (400, "Bad Request: Server not initialized", true),
+        (400, "Bad Request: No valid session ID provided", true),
+        (404, "", true),
+        (404, "<html>not found</html>", true),
+        (400, "Bad Request: Unsupported protocol version", false),
+        (400, "", false),
+        (401, "no session for you", false),
+        (403, "no session for you", false),
+        (409, "the session is busy", false),
+        (410, "", false),
+        (429, "too many sessions", false),
+        (500, "session store is down", false),
+        (502, "", false),
+        (503, "session limit", false),
+    ];
+    for (status, words, is_reason) in cases {
+        let n_calls = AtomicUsize::new(0);
+        let upstream = Scripted::start(move |asked, wire| {
+            let is_spoiled =
+                asked.method() == "tools/call" && n_calls.fetch_add(1, Ordering::SeqCst) == 0;
+            if is_spoiled {
+                wire.page(status, "text/plain", words);
+            }
+            is_spoiled
+        });
+        let daemon = Daemon::with(upstream.server("")).ready();
+
+        let answer = daemon.client("/servers/up").tool("x", json!({})).await.answer();
+
+        assert_eq!(answer["result"].is_object(), is_reason, "{status} {words}: {answer}");
+        if !is_reason {
+            assert_eq!(answer["error"]["data"]["code"], "UPSTREAM_STATUS", "{answer}");
+        }
+        let n_minted = upstream.count("initialize");
+        assert_eq!(n_minted, 1 + usize::from(is_reason), "{status} {words}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_no_reason_for_a_new_session() {
+    let upstream = Upstream::start(&[]);
+    let config = format!("[service]\nrequest_timeout = \"200ms\"\n{}", upstream.server("up", ""));
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/servers/up");
+    client.call("echo", json!({ "value": 0 })).await;
+
+    let replies = all((0..8).map(|_| client.clone().hold("never"))).await;
+
+    for reply in replies {
+        assert_eq!(reply.answer()["error"]["data"]["code"], "TIMEOUT", "{reply:?}");
+    }
+    assert!(client.tool("echo", json!({ "value": 1 })).await.answer()["result"].is_object());
+    assert_eq!(upstream.log("").await["sessions_minted"], 1);
+}
+
+#[tokio::test]
+async fn clients_are_told_of_a_new_session_only_if_its_tools_are_others() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let [one, two] = [daemon.client("/servers/up"), daemon.client("/servers/up")];
+    let (one, two) = (one.initialized().await, two.initialized().await);
+    one.call("echo", json!({ "value": 0 })).await;
+    let (mut to_one, mut to_two) = (one.listen().await, two.listen().await);
+
+    for (number, (is_changed, n_told)) in
+        [(false, 0), (true, 1), (false, 0)].into_iter().enumerate()
+    {
+        if is_changed {
+            upstream.control("flip").await;
+        }
+        upstream.control("forget?finish=1").await;
+        one.call("echo", json!({ "value": 1 })).await;
+        let log = upstream.log(&format!("sessions_minted={}&streams_open=1", number + 2)).await;
+        assert_eq!(log["sessions_minted"], number + 2);
+        upstream.push(&marker()).await;
+
+        for stream in [&mut to_one, &mut to_two] {
+            let told = before_marker(stream).await;
+            let n_changed = told.iter().filter(|method| *method == CHANGED).count();
+            assert_eq!(n_changed, n_told, "mint {number}: {told:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_was_served_without_its_server_is_told_when_it_is_there() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    upstream.control("status?code=500&n=1").await;
+
+    let early = daemon.client("/servers/up").initialized().await;
+    let mut told = early.listen().await;
+    let status = daemon.client("/status").get().await.answer();
+    assert_eq!(status["servers"][0]["state"], "failed", "{status}");
+    daemon.client("/servers/up").call("echo", json!({ "value": 1 })).await;
+
+    assert_eq!(told.message().await["method"], CHANGED);
+    let list = early.request(json!(1), "tools/list", json!({})).await.answer();
+    assert!(list["result"]["tools"].is_array());
+    assert_eq!(upstream.log("").await["sessions_minted"], 1);
+}
+
+#[tokio::test]
+async fn a_stop_ends_every_session_that_there_is() {
+    let (one, two) = (Upstream::start(&[]), Upstream::start(&["--json"]));
+    let owned = Upstream::start(&[]);
+    let config = one.server("one", "")
+        + &two.server("two", "")
+        + &owned.server("own", "sharing = \"session\"");
+    let mut daemon = Daemon::with(config).ready();
+    for server in ["one", "two"] {
+        daemon.client(&format!("/servers/{server}")).call("echo", json!({ "value": 1 })).await;
+    }
+    for _ in 0..3 {
+        let client = daemon.client("/servers/own").initialized().await;
+        client.call("echo", json!({ "value": 1 })).await;
+    }
+    assert_eq!(owned.log("sessions=3").await["deletes"], 0);
+
+    assert!(daemon.stop().success());
+
+    for (upstream, n_sessions) in [(&one, 1), (&two, 1), (&owned, 3)] {
+        let log = upstream.log("").await;
+        assert_eq!((&log["deletes"], &log["sessions"]), (&json!(n_sessions), &json!([])), "{log}");
+        assert_eq!(log["sessions_minted"], n_sessions);
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_hangs_on_the_end_of_its_session_does_not_hold_up_the_stop() {
+    let n_ended = Arc::new(AtomicUsize::new(0));
+    let hanging = [(); 3].map(|()| {
+        let n_ended = Arc::clone(&n_ended);
+        Scripted::start(move |asked, wire| {
+            let is_end = asked.method() == "DELETE";
+            if is_end {
+                n_ended.fetch_add(1, Ordering::SeqCst);
+                wire.wait_gone();
+            }
+            is_end
+        })
+    });
+    let servers = hanging.iter().zip(["up", "a", "b"]);
+    let config =
+        servers.map(|(upstream, name)| upstream.server("").replace(".up]", &format!(".{name}]")));
+    let mut daemon = Daemon::with(config.collect::<String>()).ready();
+    for name in ["up", "a", "b"] {
+        let answer = daemon.client(&format!("/servers/{name}")).tool("x", json!({})).await.answer();
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+
+    let since = Instant::now();
+    let stopped = running(async move { tokio::task::spawn_blocking(move || daemon.stop()).await });
+    assert!(stopped.end().await.expect("it does not panic").success());
+
+    // All three are waited for at the same time, for two seconds.
+    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+    assert_eq!(n_ended.load(Ordering::SeqCst), 3);
+}
