@@ -184,7 +184,10 @@ async fn advance(
             Stage::Done => return Part::Nothing,
         };
         let aside = match exchange.next().await {
-            Ok(Event::Answer(message)) => return Part::Answer(exchange.restore(&message)),
+            Ok(Event::Answer(message)) => {
+                running.answered();
+                return Part::Answer(exchange.restore(&message));
+            }
             Ok(Event::Aside(Aside::Notification(message))) => {
                 notification(&message, exchange, beat, edge, running)
             }

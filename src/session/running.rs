@@ -1,18 +1,22 @@
 //! A client's request that runs, so that its cancellation finds it.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Asked, Session};
 
 /// A request that runs; dropping it ends the entry, and the questions that servers put on its
-/// stream.
+/// stream, unless it was answered.
 #[derive(Debug)]
 pub struct Running {
     session: Arc<Session>,
     number: u64,
     cancelled: CancellationToken,
+    is_answered: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -35,7 +39,8 @@ impl Session {
         if self.id.is_some() {
             memory.running.push(Entry { number, id: id.into(), cancelled: cancelled.clone() });
         }
-        Running { session: Arc::clone(self), number, cancelled }
+        let is_answered = AtomicBool::new(false);
+        Running { session: Arc::clone(self), number, cancelled, is_answered }
     }
 
     /// Cancels the request `id`; `false` when it is not known which request is meant.
@@ -63,6 +68,12 @@ impl Running {
         self.number
     }
 
+    /// The server has answered. A question of it that is still open on the stream is about something
+    /// else: on a pipe, nothing tells which request it belongs to. The client may take its time.
+    pub fn answered(&self) {
+        self.is_answered.store(true, Ordering::Relaxed);
+    }
+
     /// Waits until the client cancels the request.
     ///
     /// # Cancel safety
@@ -78,10 +89,10 @@ impl Drop for Running {
         let unanswered: Vec<Asked> = {
             let mut memory = self.session.memory();
             memory.running.retain(|entry| entry.number != self.number);
-            let number = Some(self.number);
+            let is_answered = *self.is_answered.get_mut();
             memory
                 .asked
-                .extract_if(|_, asked| asked.request == number)
+                .extract_if(|_, asked| !is_answered && asked.request == Some(self.number))
                 .map(|(_, asked)| asked)
                 .collect()
         };
