@@ -48,6 +48,7 @@
 //! | [`report`] | an error and its causes on one line |
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
+//! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
 //! | [`systemd`] | inherited sockets, notices, capabilities |
@@ -86,6 +87,7 @@
 
 pub mod acceptor;
 pub mod backoff;
+pub mod body;
 pub mod call;
 pub mod catalog;
 pub mod child;

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
@@ -11,7 +10,7 @@ use crate::{
     connection::{Call, Connection, Event, Failure, Limits, Owner},
     name::ServerName,
     pool::{Lease, Slot},
-    protocol::{Message, jsonrpc::Part, mcp::method},
+    protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
     report::chain,
 };
 
@@ -208,10 +207,10 @@ impl Exchange {
     }
 
     /// Returns the bytes of `message` as the client is to see them: its own id and token.
-    pub fn restore(&self, message: &Message) -> Bytes {
+    pub fn restore(&self, message: &Message) -> Pieces {
         // A message with a token comes only where the request had one.
         let token = self.client_token().unwrap_or("null");
-        message.edit([(Part::Id, self.client_id()), (Part::ProgressToken, token)])
+        message.edit_in_pieces([(Part::Id, self.client_id()), (Part::ProgressToken, token)])
     }
 }
 

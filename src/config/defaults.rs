@@ -103,9 +103,9 @@ pub const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// Clients allow 30 s to connect; past this we answer without knowing its capabilities. Ours.
 pub const INITIALIZE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long the merged lists wait for servers that are still starting.
-/// Below the 30 s that clients allow for connecting. Ours.
-pub const LIST_PATIENCE: Duration = Duration::from_secs(20);
+/// How long the merged lists wait for servers that are still starting; clients are told to read them
+/// again when one comes later. Below the 5 s after which Claude Code gives a list up. Ours.
+pub const LIST_PATIENCE: Duration = Duration::from_secs(4);
 
 /// How long an answer may take before it is sent as a stream instead of plain JSON, so that
 /// comments can keep the connection alive. Ours.
@@ -174,8 +174,12 @@ pub const SETTLE_ROUNDS: usize = 8;
 /// How many messages may wait to be written to one child. Ours.
 pub const WRITE_QUEUE: usize = 256;
 
-/// How many notifications may wait for the client of one request; with more, it is given up. Ours.
+/// How many notifications may wait for the client of one request; more are dropped. Ours.
 pub const NOTIFICATION_QUEUE: usize = 256;
+
+/// How long a client may pick nothing up while there is no room for more, before its request is
+/// given up. Ours: a burst is over sooner.
+pub const OVERRUN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How much they may take together, in bytes; one alone may take more. Ours.
 pub const NOTIFICATION_BYTES_MAX: usize = 1 << 20;

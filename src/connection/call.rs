@@ -5,12 +5,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use super::{Aside, Connection, Failure, Inbox, Limits, Link, http};
-use crate::protocol::{Message, mcp::method};
+use crate::protocol::{Message, Pieces, mcp::method};
 
 /// A request in flight. Dropping it cancels the request at the server.
 pub struct Call {
@@ -71,17 +70,22 @@ impl Call {
         self.id = id;
     }
 
-    pub(super) async fn send(&mut self, frame: Bytes, is_cancellable: bool) -> Result<(), Failure> {
+    pub(super) async fn send(
+        &mut self,
+        frame: Pieces,
+        is_cancellable: bool,
+    ) -> Result<(), Failure> {
         match &self.connection.link {
             Link::Stdio(link) => {
                 // A child that does not read fills its queue: the wait for it is bounded too.
-                time::timeout_at(self.silent_until, link.send(frame, Some(self.id)))
+                time::timeout_at(self.silent_until, link.send(frame.join(), Some(self.id)))
                     .await
                     .map_err(|_| Failure::Timeout { after: self.limits.silence })??;
                 self.is_sent = true;
             }
             Link::Http(_) => {
-                let posting = http::Link::post(Arc::clone(&self.connection), self.id, frame);
+                let posting =
+                    http::Link::post(Arc::clone(&self.connection), self.id, frame, self.inbox());
                 self.posting = Some(posting);
             }
         }

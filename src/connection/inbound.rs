@@ -12,7 +12,8 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::{
-    Announcement, Aside, Connection, Failure, Link, Party, Question, Waiter, mux::Settled,
+    Announcement, Aside, Connection, Failure, Link, Party, Question, Waiter, inbox::Full,
+    mux::Settled,
 };
 use crate::protocol::{
     Message, RpcError, Shape,
@@ -150,11 +151,17 @@ impl Connection {
             );
             return;
         };
-        if inbox.push(aside).is_err() {
-            self.counters.cut_off.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(mcp_server = %self.server, "a client does not read: its request is given up");
-            inbox.settle(Err(Failure::Overrun));
-            self.give_up(id, true, true);
+        match inbox.push(aside) {
+            Ok(()) => {}
+            Err(Full::Dropped) => {
+                self.counters.overflow.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(Full::Overrun) => {
+                self.counters.cut_off.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(mcp_server = %self.server, "a client does not read: its request is given up");
+                inbox.settle(Err(Failure::Overrun));
+                self.give_up(id, true, true);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What comes back for one request: from the reader of a connection to whoever asked.
 //!
-//! Bounded, and never waited for by the reader: whoever does not take what was sent loses its
-//! request, so that the others on the connection are not held up.
+//! Bounded, and never waited for by a reader that others share: what finds no room is dropped, and
+//! whoever takes nothing for a while loses its request. A reader that is one client's own waits.
 
 use std::{
     collections::VecDeque,
@@ -9,6 +9,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
+
+use tokio::time::Instant;
 
 use super::{Aside, Event, Failure};
 use crate::{config::defaults, protocol::Message};
@@ -22,6 +24,8 @@ struct State {
     asides: VecDeque<Aside>,
     /// The size of all of them.
     n_bytes: usize,
+    /// Since when nothing has been picked up although there was no room any more.
+    full_since: Option<Instant>,
     outcome: Option<Result<Message, Failure>>,
     reader: Option<Waker>,
     /// Nobody picks anything up any more.
@@ -31,12 +35,18 @@ struct State {
     sender: Option<Waker>,
 }
 
-/// More has come than may wait.
+/// There is no room for what has come.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Overrun;
+pub(super) enum Full {
+    /// Whoever picks it up was slow for a moment: this one is dropped.
+    Dropped,
+    /// Nobody has picked anything up for [`defaults::OVERRUN_PATIENCE`].
+    Overrun,
+}
 
 impl State {
     fn take(&mut self) -> Option<Result<Event, Failure>> {
+        self.full_since = None;
         if let Some(aside) = self.asides.pop_front() {
             self.n_bytes -= aside.message().bytes().len();
             return Some(Ok(aside.into()));
@@ -47,7 +57,7 @@ impl State {
 
 impl Inbox {
     /// Puts down something that comes before the answer; after a close it is dropped.
-    pub(super) fn push(&self, aside: Aside) -> Result<(), Overrun> {
+    pub(super) fn push(&self, aside: Aside) -> Result<(), Full> {
         let mut state = self.state();
         if state.is_closed || state.outcome.is_some() {
             drop(state); // Before the aside, whose end may be told to the server.
@@ -58,7 +68,10 @@ impl Inbox {
         if state.asides.len() >= defaults::NOTIFICATION_QUEUE
             || (n_bytes > defaults::NOTIFICATION_BYTES_MAX && !state.asides.is_empty())
         {
-            return Err(Overrun);
+            let full_since = *state.full_since.get_or_insert_with(Instant::now);
+            drop(state); // Before the aside, as above.
+            let is_overrun = full_since.elapsed() >= defaults::OVERRUN_PATIENCE;
+            return Err(if is_overrun { Full::Overrun } else { Full::Dropped });
         }
         state.n_bytes = n_bytes;
         state.asides.push_back(aside);
@@ -100,6 +113,20 @@ impl Inbox {
                 Poll::Pending
             }
         }
+    }
+
+    /// Waits until what was put down is picked up. Only for who is polled by the one who picks up:
+    /// nobody else is woken.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn drained(&self) {
+        std::future::poll_fn(|_| match self.state().asides.is_empty() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
     }
 
     /// Nobody picks anything up any more. With `is_cancelled`, the answer is of no use either.
@@ -173,17 +200,23 @@ mod tests {
         assert!(poll(&inbox).is_pending());
     }
 
-    #[test]
-    fn what_waits_is_bounded_by_number_and_by_size() {
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_is_bounded_by_number_and_by_size() {
         let many = Inbox::default();
         for _ in 0..defaults::NOTIFICATION_QUEUE {
             many.push(notification(1)).expect("room");
         }
-        assert_eq!(many.push(notification(1)), Err(Overrun));
+        assert_eq!(many.push(notification(1)), Err(Full::Dropped), "a moment is forgiven");
+        tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
+        assert!(poll(&many).is_ready());
+        many.push(notification(1)).expect("room");
+        assert_eq!(many.push(notification(1)), Err(Full::Dropped), "it does read");
+        tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
+        assert_eq!(many.push(notification(1)), Err(Full::Overrun));
 
         let large = Inbox::default();
         large.push(notification(defaults::NOTIFICATION_BYTES_MAX)).expect("alone it may");
-        assert_eq!(large.push(notification(1)), Err(Overrun));
+        assert_eq!(large.push(notification(1)), Err(Full::Dropped));
         assert!(poll(&large).is_ready());
         large.push(notification(1)).expect("room again");
     }

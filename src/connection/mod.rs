@@ -289,7 +289,7 @@ impl Connection {
             return Err(Failure::Gone);
         }
         let number = id.to_string();
-        let frame = request.edit([(Part::Id, &number), (Part::ProgressToken, &number)]);
+        let frame = request.edit_in_pieces([(Part::Id, &number), (Part::ProgressToken, &number)]);
         let is_cancellable = request.method() != Some(method::INITIALIZE);
         call.send(frame, is_cancellable).await?;
         Ok(call)

@@ -52,7 +52,7 @@ pub struct Traffic {
     pub noise_lines: u64,
     /// Requests that were given up because their client did not read what came for them.
     pub cut_off: u64,
-    /// Messages without an owner that came faster than they could be handed on.
+    /// Notifications that came faster than they could be handed on.
     pub dropped_notifications: u64,
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Limited};
 use hyper::{
     HeaderMap, Method, Request, StatusCode,
     body::{Bytes, Incoming},
@@ -21,6 +21,7 @@ use super::{
     stream,
 };
 use crate::{
+    body::{self, ReadError},
     config::defaults,
     protocol::{
         Message, Shape,
@@ -152,14 +153,14 @@ fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
 }
 
 async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
-    let whole = Limited::new(&mut body, defaults::BODY_BYTES_MAX).collect();
+    let whole = body::whole(&mut body, defaults::BODY_BYTES_MAX);
     match time::timeout(defaults::BODY_TIMEOUT, whole).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(ReadError::TooLong)) => {
             skip(body).await;
             Err(EdgeError::TooLarge)
         }
-        Ok(Err(_)) => Err(EdgeError::BrokenOff),
+        Ok(Err(ReadError::Broken(_))) => Err(EdgeError::BrokenOff),
         Err(_) => Err(EdgeError::TooSlow),
     }
 }

@@ -4,7 +4,7 @@
 //! when it takes long: then comments keep the connection alive.
 //! Dropping a reply, as happens when the client goes away, cancels the request at the server.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, vec};
 
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream};
@@ -17,7 +17,7 @@ use crate::{
     call::Exchange,
     config::defaults,
     connection::{Aside, Event, Question},
-    protocol::{Message, RpcError, error::INTERNAL_ERROR, mcp::method, sse},
+    protocol::{Message, Pieces, RpcError, error::INTERNAL_ERROR, mcp::method, sse},
     session::Running,
     view::Outcome,
 };
@@ -39,6 +39,8 @@ pub(super) struct Reply {
     beat: Beat,
     /// Since when nothing has come that says something.
     silent_since: Instant,
+    /// What of an event is still to be sent.
+    unsent: vec::IntoIter<Bytes>,
 }
 
 enum Stage {
@@ -50,8 +52,8 @@ enum Stage {
 /// What goes to the client next.
 enum Part {
     /// Something that comes before the answer.
-    Aside(Bytes),
-    Answer(Bytes),
+    Aside(Pieces),
+    Answer(Pieces),
     /// The client has cancelled: there is no answer.
     Nothing,
 }
@@ -65,7 +67,16 @@ impl Reply {
         running: Running,
     ) -> Self {
         let (stage, beat) = (Stage::Handling(outcome), Beat::new(token));
-        Self { edge, stage, id, accepts, running, beat, silent_since: Instant::now() }
+        Self {
+            edge,
+            stage,
+            id,
+            accepts,
+            running,
+            beat,
+            silent_since: Instant::now(),
+            unsent: Vec::new().into_iter(),
+        }
     }
 
     /// Waits for what comes first and chooses the form of the answer by it.
@@ -91,6 +102,9 @@ impl Reply {
 
     fn into_stream(self, first: Option<Part>) -> Response {
         let frames = stream::unfold((self, first), |(mut reply, first): (Self, _)| async move {
+            if let Some(piece) = reply.unsent.next() {
+                return Some((piece, (reply, first)));
+            }
             let part = match first {
                 Some(part) => part,
                 None => match reply.next_or_silence().await {
@@ -99,17 +113,21 @@ impl Reply {
                 },
             };
             match part {
-                Part::Aside(message) => Some((sse::encode(&message), (reply, None))),
+                Part::Aside(message) => Some((reply.event(message), (reply, None))),
                 // The stream ends right after the answer.
-                Part::Answer(message) => {
-                    Some((sse::encode(&message), (reply, Some(Part::Nothing))))
-                }
+                Part::Answer(message) => Some((reply.event(message), (reply, Some(Part::Nothing)))),
                 Part::Nothing => None,
             }
         });
         let frames =
             futures_util::StreamExt::map(frames, |bytes| Ok::<_, Infallible>(Frame::data(bytes)));
         respond::event_stream(StreamBody::new(frames).boxed_unsync())
+    }
+
+    /// Encodes an event and returns the first piece of it.
+    fn event(&mut self, message: Pieces) -> Bytes {
+        self.unsent = sse::encode_pieces(message).into_iter();
+        self.unsent.next().unwrap_or_default()
     }
 
     /// Returns what comes next, or a sign of life when it is time for one.
@@ -151,7 +169,7 @@ impl Reply {
             () = self.edge.hurry.cancelled() => {
                 let error = RpcError::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping")
                     .suggest("Call again in a moment: the service may come back.");
-                Part::Answer(error.render(Some(&self.id)))
+                Part::Answer(error.render(Some(&self.id)).into())
             }
         };
         match part {
@@ -174,7 +192,7 @@ async fn advance(
     loop {
         let exchange = match stage {
             Stage::Handling(outcome) => match outcome.await {
-                Outcome::Answer(answer) => return Part::Answer(answer),
+                Outcome::Answer(answer) => return Part::Answer(answer.into()),
                 Outcome::Exchange(exchange) => {
                     *stage = Stage::Running(exchange);
                     continue;
@@ -191,9 +209,11 @@ async fn advance(
             Ok(Event::Aside(Aside::Notification(message))) => {
                 notification(&message, exchange, beat, edge, running)
             }
-            Ok(Event::Aside(Aside::Question(question))) => ask(question, running, accepts),
+            Ok(Event::Aside(Aside::Question(question))) => {
+                ask(question, running, accepts).map(Pieces::from)
+            }
             Err(error) => {
-                return Part::Answer(error.to_rpc().render(Some(exchange.client_id())));
+                return Part::Answer(error.to_rpc().render(Some(exchange.client_id())).into());
             }
         };
         if let Some(aside) = aside {
@@ -209,13 +229,13 @@ fn notification(
     beat: &mut Beat,
     edge: &Edge,
     running: &Running,
-) -> Option<Bytes> {
+) -> Option<Pieces> {
     let session = running.session();
     match message.method().unwrap_or_default() {
         method::LOG_MESSAGE if !session.wants_log(message, edge.views.sessions().has_levels()) => {
             return None;
         }
-        method::CANCELLED => return session.recall(exchange.server(), message),
+        method::CANCELLED => return session.recall(exchange.server(), message).map(Pieces::from),
         method::PROGRESS => beat.note(message),
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! Every answer of our own as an HTTP response.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, Full};
+use http_body_util::{BodyExt as _, Empty};
 use hyper::{
     StatusCode,
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{Body, Response};
 use crate::{
+    body::Outgoing,
     call::CallError,
     config::defaults,
     protocol::{
@@ -136,14 +137,14 @@ impl EdgeError {
 }
 
 /// Returns `bytes`, which are JSON.
-pub(super) fn json_bytes(status: StatusCode, bytes: Bytes) -> Response {
-    with_body(status, "application/json", Full::new(bytes).boxed_unsync())
+pub(super) fn json_bytes(status: StatusCode, bytes: impl Into<Outgoing>) -> Response {
+    with_body(status, "application/json", bytes.into().boxed_unsync())
 }
 
 /// Returns `value` as JSON.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let bytes = serde_json::to_vec(value).expect("our own values have string keys");
-    json_bytes(status, bytes.into())
+    json_bytes(status, Bytes::from(bytes))
 }
 
 /// Returns nothing.

@@ -8,14 +8,14 @@
 
 use std::{borrow::Cow, fmt, ops::Range};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
-use super::mcp::method;
+use super::{mcp::method, pieces::Pieces};
 
 /// A JSON-RPC 2.0 message: a request, a notification or a response.
 #[derive(Clone)]
@@ -219,12 +219,15 @@ impl Message {
     /// Returns the bytes with each named part replaced by JSON text; a part that the message does
     /// not have is left out.
     pub fn edit<const N: usize>(&self, edits: [(Part, &str); N]) -> Bytes {
+        self.edit_in_pieces(edits).join()
+    }
+
+    /// As [`Message::edit`], without a copy of a large message.
+    pub fn edit_in_pieces<const N: usize>(&self, edits: [(Part, &str); N]) -> Pieces {
         let mut edits = edits.map(|(part, text)| (self.range(part), text));
         edits.sort_by_key(|(range, _)| range.as_ref().map(|range| range.start));
-        splice(
-            &self.bytes,
-            edits.into_iter().filter_map(|(range, text)| range.map(|range| (range, text))),
-        )
+        let present = |(range, text): (Option<Range<usize>>, _)| Some((range?, text));
+        Pieces::splice(&self.bytes, edits.into_iter().filter_map(present))
     }
 
     /// Returns the message with one part replaced by JSON text, without another scan.
@@ -250,19 +253,6 @@ impl Message {
         let range = self.spans[part as usize].as_ref()?;
         Some(range.start as usize..range.end as usize)
     }
-}
-
-/// Replaces ranges of `bytes`, which come in ascending order and do not overlap.
-pub fn splice<'a>(bytes: &[u8], edits: impl Iterator<Item = (Range<usize>, &'a str)>) -> Bytes {
-    let mut spliced = BytesMut::with_capacity(bytes.len() + 32);
-    let mut done = 0;
-    for (range, text) in edits {
-        spliced.extend_from_slice(&bytes[done..range.start]);
-        spliced.extend_from_slice(text.as_bytes());
-        done = range.end;
-    }
-    spliced.extend_from_slice(&bytes[done..]);
-    spliced.freeze()
 }
 
 /// Returns where `part`, which was borrowed from `whole`, lies in it.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{jsonrpc, version};
+use super::{jsonrpc, pieces, version};
 
 /// The methods that the gateway itself looks at. Every other one passes.
 pub mod method {
@@ -347,7 +347,7 @@ impl Item {
     pub fn renamed(&self, key: &str) -> Bytes {
         let key = Value::from(key).to_string();
         let edit = (self.key_span.clone(), key.as_str());
-        jsonrpc::splice(self.json.as_bytes(), std::iter::once(edit))
+        pieces::splice(self.json.as_bytes(), std::iter::once(edit))
     }
 }
 

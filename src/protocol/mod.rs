@@ -7,9 +7,11 @@ pub mod jsonrpc;
 pub mod level;
 pub mod mcp;
 pub mod ndjson;
+pub mod pieces;
 pub mod sse;
 pub mod version;
 
 pub use error::RpcError;
 pub use jsonrpc::{Message, ParseError, Shape};
 pub use level::Level;
+pub use pieces::Pieces;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::ndjson::Oversized;
+use super::{Pieces, ndjson::Oversized};
 
 /// What keeps a silent stream alive: a comment, which every parser ignores.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
@@ -12,6 +12,16 @@ pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 /// Encodes one JSON message as an event.
 pub fn encode(message: &[u8]) -> Bytes {
     encode_with_id(None, message)
+}
+
+/// Encodes one JSON message as an event, without a copy of a large one.
+pub fn encode_pieces(message: Pieces) -> Pieces {
+    match message {
+        Pieces::One(message) => Pieces::One(encode(&message)),
+        // A line break would end the data.
+        many if many.contains(b'\n') || many.contains(b'\r') => Pieces::One(encode(&many.join())),
+        many => many.between(b"event: message\ndata: ", b"\n\n"),
+    }
 }
 
 /// Encodes an event without data, which tells a client where the stream begins.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// More than the system takes for a client that does not read.
-const STEPS: u64 = 60_000;
+const STEPS: u64 = 200_000;
 
 fn progress(steps: u64) -> String {
     let params = json!({

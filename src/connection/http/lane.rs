@@ -13,10 +13,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::{
     Request, Response, Uri,
-    body::{Body as _, Frame, Incoming},
+    body::{Body, Frame, Incoming, SizeHint},
     client::conn::http1,
 };
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
@@ -24,9 +23,9 @@ use tokio::{net::TcpStream, time::Instant};
 use tower_service::Service as _;
 
 use super::super::Failure;
-use crate::{config::defaults, report::chain};
+use crate::{body::Outgoing, config::defaults, report::chain};
 
-type Wire = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+type Wire = http1::Connection<TokioIo<TcpStream>, Outgoing>;
 
 /// The TCP connections to one upstream.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ pub(super) struct Lanes {
 
 /// One TCP connection: where requests go in, and what moves their bytes.
 struct Lane {
-    sender: http1::SendRequest<Full<Bytes>>,
+    sender: http1::SendRequest<Outgoing>,
     /// Absent once it has ended.
     wire: Option<Pin<Box<Wire>>>,
 }
@@ -80,7 +79,7 @@ impl Lane {
     /// Sends a request and waits for the head of its answer.
     async fn send(
         &mut self,
-        request: Request<Full<Bytes>>,
+        request: Request<Outgoing>,
     ) -> Result<Response<Incoming>, hyper::Error> {
         let mut answer = pin!(self.sender.send_request(request));
         let wire = &mut self.wire;
@@ -124,7 +123,7 @@ impl Lanes {
     pub(super) async fn send(
         self: &Arc<Self>,
         url: &Uri,
-        request: impl Fn() -> Request<Full<Bytes>>,
+        request: impl Fn() -> Request<Outgoing>,
     ) -> Result<Response<Flow>, Failure> {
         loop {
             let (mut lane, was_idle) = match self.take() {
@@ -192,31 +191,37 @@ impl Lanes {
     }
 }
 
-impl Flow {
-    /// Returns the next part of the body; `None` at its end.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe.
-    pub(super) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, hyper::Error>> {
-        let next = poll_fn(|context| {
-            if let Poll::Ready(next) = Pin::new(&mut self.body).poll_frame(context) {
-                return Poll::Ready(next);
-            }
-            let Some(lane) = &mut self.lane else { return Poll::Pending };
+impl Body for Flow {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let mut next = Pin::new(&mut self.body).poll_frame(context);
+        if next.is_pending()
+            && let Some(lane) = &mut self.lane
+        {
             lane.drive(context);
-            Pin::new(&mut self.body).poll_frame(context)
-        })
-        .await;
-        let is_over = next.is_none() || (matches!(next, Some(Ok(_))) && self.body.is_end_stream());
+            next = Pin::new(&mut self.body).poll_frame(context);
+        }
+        let is_over = match &next {
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Ok(_))) => self.body.is_end_stream(),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => false,
+        };
         if is_over && let Some(lane) = self.lane.take().filter(|lane| lane.wire.is_some()) {
             self.lanes.give_back(lane);
         }
         next
     }
 
-    /// Returns how long the whole body will be, if that is known.
-    pub(super) fn length(&self) -> Option<u64> {
-        self.body.size_hint().exact()
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

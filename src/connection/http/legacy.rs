@@ -4,6 +4,7 @@
 //! The stream is the connection: when it ends, so does the session.
 //! Source: MCP 2024-11-05, "HTTP with SSE"; 2025-03-26, "Backwards compatibility".
 
+use http_body_util::BodyExt as _;
 use hyper::Uri;
 use std::sync::Arc;
 use tokio::time;

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use super::{Connection, Failure, Inbox, health};
 use crate::{
     config::{Health, defaults},
-    protocol::{Message, Shape, jsonrpc::Part, mcp::Profile},
+    protocol::{Message, Pieces, Shape, jsonrpc::Part, mcp::Profile},
 };
 
 mod lane;
@@ -95,11 +95,12 @@ impl Link {
     pub(super) fn post(
         connection: Arc<Connection>,
         id: u64,
-        frame: Bytes,
+        frame: Pieces,
+        inbox: Arc<Inbox>,
     ) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let Some(link) = connection.http() else { return };
-            if let Err(failure) = link.exchange(&connection, id, frame).await {
+            if let Err(failure) = link.exchange(&connection, id, frame, &inbox).await {
                 if matches!(failure, Failure::SessionLost(_) | Failure::Connect(_)) {
                     connection.forsake(failure.clone());
                 }
@@ -149,7 +150,8 @@ impl Link {
         &self,
         connection: &Arc<Connection>,
         id: u64,
-        frame: Bytes,
+        frame: Pieces,
+        inbox: &Inbox,
     ) -> Result<(), Failure> {
         let answer = self.upstream.post(frame).await?;
         let status = answer.status();
@@ -162,7 +164,7 @@ impl Link {
             Answers::There => self.upstream.pin(&answer),
         }
         if upstream::is_event_stream(&answer) {
-            return self.follow(connection, id, answer.into_body()).await;
+            return self.follow(connection, id, answer.into_body(), inbox).await;
         }
         let body = upstream::whole(answer.into_body()).await?;
         match Message::parse(body.clone()) {

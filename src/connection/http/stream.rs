@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use tokio::time;
 
-use super::{Connection, Failure, Link, lane::Flow, upstream};
+use super::{Connection, Failure, Inbox, Link, lane::Flow, upstream};
 use crate::{
     backoff::Backoff,
     config::defaults,
@@ -25,12 +26,13 @@ impl Link {
         connection: &Arc<Connection>,
         id: u64,
         mut body: Flow,
+        inbox: &Inbox,
     ) -> Result<(), Failure> {
         let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
         let mut attempts = Attempts::new();
         loop {
             let reached = events.last_id().to_vec();
-            let why = read_answer(connection, id, &mut body, &mut events).await?;
+            let why = read_answer(connection, id, &mut body, &mut events, inbox).await?;
             if !connection.is_open(id) {
                 return Ok(());
             }
@@ -80,6 +82,7 @@ async fn read_answer(
     id: u64,
     body: &mut Flow,
     events: &mut Events,
+    inbox: &Inbox,
 ) -> Result<Arc<str>, Failure> {
     loop {
         // Nothing that matters comes after the answer: the end is waited for, so that the TCP
@@ -98,6 +101,8 @@ async fn read_answer(
         events.push(chunk);
         while let Some(item) = events.next_item() {
             take(connection, item, Some(id));
+            // The stream is this client's own: it is read as fast as the client reads.
+            inbox.drained().await;
         }
         // Known before its end has come, which may be never.
         if let Some(length) = events.skipped() {

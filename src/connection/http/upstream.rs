@@ -6,8 +6,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::Full;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode, Uri,
     header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue},
@@ -19,8 +19,12 @@ use super::{
     lane::{Flow, Lanes},
 };
 use crate::{
+    body::{self, Outgoing, ReadError},
     config::defaults,
-    protocol::mcp::{Profile, SESSION_HEADER, VERSION_HEADER},
+    protocol::{
+        Pieces,
+        mcp::{Profile, SESSION_HEADER, VERSION_HEADER},
+    },
     report::chain,
 };
 
@@ -105,7 +109,7 @@ impl Upstream {
 
     /// Remembers session and protocol version for the headers of all that follows.
     pub(super) fn settled(&self, profile: &Profile) {
-        let mut stamped = self.headers();
+        let mut stamped = self.headers().into_owned();
         if let Ok(version) = HeaderValue::try_from(&profile.protocol_version) {
             stamped.insert(VERSION, version);
         }
@@ -113,13 +117,13 @@ impl Upstream {
     }
 
     /// Posts a message.
-    pub(super) async fn post(&self, frame: Bytes) -> Result<Response<Flow>, Failure> {
+    pub(super) async fn post(&self, frame: Pieces) -> Result<Response<Flow>, Failure> {
         self.send(Method::POST, self.headers(), frame).await
     }
 
     /// Posts a message that has no answer, and waits until it was taken.
     pub(super) async fn notify(&self, frame: Bytes) -> Result<(), Failure> {
-        let answer = self.post(frame).await?;
+        let answer = self.post(frame.into()).await?;
         let status = answer.status();
         finish(answer.into_body()).await;
         if status.is_success() { Ok(()) } else { Err(Failure::Status { status, body: "".into() }) }
@@ -127,7 +131,7 @@ impl Upstream {
 
     /// Asks for an event stream, for the one that goes on after the event `last_id` if there is one.
     pub(super) async fn listen(&self, last_id: &[u8]) -> Result<Response<Flow>, Failure> {
-        let mut headers = self.headers();
+        let mut headers = self.headers().into_owned();
         headers.insert(ACCEPT, EVENTS);
         headers.remove(CONTENT_TYPE);
         if !last_id.is_empty()
@@ -135,36 +139,36 @@ impl Upstream {
         {
             headers.insert(LAST_EVENT_ID, last_id);
         }
-        self.send(Method::GET, headers, Bytes::new()).await
+        self.send(Method::GET, Cow::Owned(headers), Bytes::new().into()).await
     }
 
     /// Ends the session.
     pub(super) async fn delete(&self) -> Result<(), Failure> {
-        self.send(Method::DELETE, self.headers(), Bytes::new()).await.map(drop)
+        self.send(Method::DELETE, self.headers(), Bytes::new().into()).await.map(drop)
     }
 
-    fn headers(&self) -> HeaderMap {
+    fn headers(&self) -> Cow<'_, HeaderMap> {
         if let Some(stamped) = self.stamped.get() {
-            return stamped.clone();
+            return Cow::Borrowed(stamped);
         }
         let mut headers = self.bare.clone();
         if let Some(session) = self.session.get() {
             headers.insert(SESSION, session.clone());
         }
-        headers
+        Cow::Owned(headers)
     }
 
     async fn send(
         &self,
         method: Method,
-        headers: HeaderMap,
-        body: Bytes,
+        headers: Cow<'_, HeaderMap>,
+        body: Pieces,
     ) -> Result<Response<Flow>, Failure> {
         let request = || {
-            let mut request = Request::new(Full::new(body.clone()));
+            let mut request = Request::new(Outgoing::from(body.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = self.target.clone();
-            *request.headers_mut() = headers.clone();
+            *request.headers_mut() = HeaderMap::clone(&headers);
             request
         };
         self.lanes.send(&self.url, request).await
@@ -195,29 +199,11 @@ pub(super) fn is_event_stream(answer: &Response<Flow>) -> bool {
 
 /// Reads a body that is no stream.
 pub(super) async fn whole(mut body: Flow) -> Result<Bytes, Failure> {
-    let oversized = || Failure::Oversized { length: defaults::MESSAGE_BYTES_MAX };
-    let length = body.length();
-    let mut read = Bytes::new();
-    let mut more = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Failure::BrokenOff(chain(&error).into()))?;
-        let Ok(chunk) = frame.into_data() else { continue };
-        if read.len() + more.len() + chunk.len() > defaults::MESSAGE_BYTES_MAX {
-            return Err(oversized());
-        }
-        // Most bodies come in one piece, which is not copied.
-        if read.is_empty() && more.is_empty() {
-            read = chunk;
-            continue;
-        }
-        if more.is_empty() {
-            let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
-            more.reserve(length.clamp(2 * read.len(), defaults::MESSAGE_BYTES_MAX));
-            more.extend_from_slice(&std::mem::take(&mut read));
-        }
-        more.extend_from_slice(&chunk);
-    }
-    Ok(if more.is_empty() { read } else { more.freeze() })
+    let length_max = defaults::MESSAGE_BYTES_MAX;
+    body::whole(&mut body, length_max).await.map_err(|error| match error {
+        ReadError::TooLong => Failure::Oversized { length: length_max },
+        ReadError::Broken(error) => Failure::BrokenOff(chain(&error).into()),
+    })
 }
 
 /// Reads a body of no use, so that its TCP connection can be used again.
