@@ -76,9 +76,10 @@ impl<W> Mux<W> {
         self.entries.get(&id).filter(|entry| !entry.is_draining).map(|entry| &entry.waiter)
     }
 
-    /// Returns the request that somebody waits for, if it is only one.
+    /// Returns the request that the server works on, if it is only one and somebody waits for it.
+    /// What was abandoned may still have something to say.
     pub(super) fn sole(&self) -> Option<u64> {
-        if self.in_flight() == 1 { self.any() } else { None }
+        if self.entries.len() == 1 { self.any() } else { None }
     }
 
     /// Returns a request that somebody waits for.
