@@ -60,10 +60,10 @@ impl<W> Mux<W> {
         }
     }
 
-    /// Gives a request its id. A full map forgets the request that drains the longest.
+    /// Gives a request its id, if there is room; see [`Mux::expire`].
     pub(super) fn admit(&mut self, waiter: W) -> Result<u64, Saturated> {
         if self.entries.len() >= self.in_flight_max {
-            self.forget_oldest().ok_or(Saturated)?;
+            return Err(Saturated);
         }
         let id = self.next;
         self.next += 1;
@@ -76,9 +76,10 @@ impl<W> Mux<W> {
         self.entries.get(&id).filter(|entry| !entry.is_draining).map(|entry| &entry.waiter)
     }
 
-    /// Returns the request that somebody waits for, if it is only one.
+    /// Returns the request that the server works on, if it is only one and somebody waits for it.
+    /// What was abandoned may still have something to say.
     pub(super) fn sole(&self) -> Option<u64> {
-        if self.in_flight() == 1 { self.any() } else { None }
+        if self.entries.len() == 1 { self.any() } else { None }
     }
 
     /// Returns a request that somebody waits for.
@@ -118,7 +119,8 @@ impl<W> Mux<W> {
         self.entries.get(&id).map(|entry| &entry.waiter)
     }
 
-    /// Forgets what has drained for too long, and returns who had waited for it.
+    /// Forgets what has drained for too long, and what drains the longest where there would be no
+    /// room otherwise. Returns who had waited for it, to let go of whatever still reads the answer.
     pub(super) fn expire(&mut self, now: Duration) -> Vec<W> {
         let mut expired = Vec::new();
         while let Some((ends, id)) = self.draining.front().copied() {
@@ -131,13 +133,16 @@ impl<W> Mux<W> {
                 expired.push(waiter);
             }
         }
+        if self.entries.len() >= self.in_flight_max {
+            expired.extend(self.forget_oldest());
+        }
         expired
     }
 
-    fn forget_oldest(&mut self) -> Option<()> {
+    fn forget_oldest(&mut self) -> Option<W> {
         while let Some((_, id)) = self.draining.pop_front() {
-            if let Settled::Drained(_) = self.settle(id) {
-                return Some(());
+            if let Settled::Drained(waiter) = self.settle(id) {
+                return Some(waiter);
             }
         }
         None

@@ -172,7 +172,7 @@ impl Keeper {
                 if std::mem::take(&mut state.is_missed) || has_changed {
                     connection.tell_changed();
                 }
-                self.standing().connected();
+                self.standing().connected(generation);
                 self.live.store(Some(Arc::clone(&connection)));
                 let version = connection.profile().map(|profile| profile.protocol_version.as_str());
                 tracing::info!(
@@ -349,7 +349,7 @@ impl Keeper {
             Err(failure) if connection.is_live() => {
                 // Not asked for again on this connection: it would not end.
                 tracing::warn!(mcp_server = %self.name(), %failure, ?step, "session state not set");
-                self.standing().done(&step, None);
+                self.standing().done(connection.generation(), &step, None);
                 return true;
             }
             Err(_) => return false,
@@ -358,7 +358,7 @@ impl Keeper {
         if let Some(error) = &refusal {
             tracing::debug!(mcp_server = %self.name(), error, ?step, "refused");
         }
-        self.standing().done(&step, answer.part(Part::Error));
+        self.standing().done(connection.generation(), &step, answer.part(Part::Error));
         true
     }
 

@@ -42,11 +42,25 @@ fn requests_that_drain_do_not_keep_new_ones_out() {
     let later = Duration::from_secs(300);
     let mut mux = Mux::new(2);
     for number in 0..100 {
+        let forgotten = mux.expire(Duration::ZERO);
+        // Told, so that nothing reads on for them.
+        assert_eq!(forgotten, (number >= 2).then(|| number - 2).into_iter().collect::<Vec<_>>());
         let id = mux.admit(number).expect("a drained one makes room");
         mux.abandon(id, later);
     }
     assert_eq!((mux.in_flight(), mux.draining()), (0, 2));
     assert!(mux.draining.len() <= 22, "what is forgotten leaves no trace");
+}
+
+#[test]
+fn a_request_is_the_only_one_when_nothing_else_runs_for_nobody_either() {
+    let mut mux = Mux::new(8);
+    let (gone, kept) = (mux.admit("a").expect("room"), mux.admit("b").expect("room"));
+    assert_eq!(mux.sole(), None);
+    mux.abandon(gone, Duration::from_secs(60));
+    assert_eq!(mux.sole(), None, "the server may still talk about the first one");
+    mux.settle(gone);
+    assert_eq!(mux.sole(), Some(kept));
 }
 
 /// What may happen next; the numbers choose among what is there.
