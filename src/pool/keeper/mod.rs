@@ -74,6 +74,8 @@ struct KeeperState {
     backoff: Option<Backoff>,
     /// Since when there has been no connection although one was wanted, or had been there.
     down_since: Option<Instant>,
+    /// There was a connection before.
+    was_connected: bool,
     /// What the tools of the last connection were.
     tools: Option<u64>,
     /// Clients were told something without the server, which was not there.
@@ -161,7 +163,7 @@ impl Keeper {
                 // Clients that know other lists are told to read them again. What an upstream has
                 // is known; a child that is there again may have changed.
                 let tools = connection.tools_fingerprint();
-                let is_again = self.live.load().is_some();
+                let is_again = std::mem::replace(&mut state.was_connected, true);
                 let has_changed = match (state.tools, tools) {
                     (Some(before), Some(now)) => before != now,
                     _ => is_again,
