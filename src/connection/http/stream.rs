@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use hyper::StatusCode;
-use tokio::time;
+use tokio::{task, time};
 
 use super::{Connection, Failure, Link, lane::Flow, upstream};
 use crate::{
@@ -98,6 +98,11 @@ async fn read_answer(
         events.push(chunk);
         while let Some(item) = events.next_item() {
             take(connection, item, Some(id));
+            // Whoever asked polls this: what has come is picked up before more is put down, so that
+            // a burst is not taken for a client that does not read.
+            if connection.is_waiting(id) {
+                task::yield_now().await;
+            }
         }
         // Known before its end has come, which may be never.
         if let Some(length) = events.skipped() {
