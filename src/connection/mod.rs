@@ -36,7 +36,7 @@ use crate::{
     protocol::{
         Message, Shape,
         jsonrpc::Part,
-        mcp::{CLIENT_CAPABILITIES, List, Profile, method},
+        mcp::{List, Profile, method},
     },
     redact::Redactor,
 };
@@ -63,7 +63,7 @@ pub use dial::{DialError, Dialer};
 pub use failure::Failure;
 use inbox::Inbox;
 use mux::Mux;
-pub use owner::Owner;
+pub use owner::{Owner, Party};
 pub use question::Question;
 pub use traffic::Traffic;
 use traffic::{Counters, ListRevisions};
@@ -110,29 +110,6 @@ pub struct Connection {
 enum Link {
     Stdio(stdio::Link),
     Http(Box<http::Link>),
-}
-
-/// For whom a connection is.
-#[derive(Clone, Debug)]
-pub enum Party {
-    /// Everybody, many at a time. Nothing can be asked of nobody, so the server is offered no
-    /// capability of a client (ruling 3).
-    Shared,
-    /// Everybody, one at a time: what the server asks is for whoever has the connection.
-    Exclusive,
-    /// One client.
-    Owned(Owner),
-}
-
-impl Party {
-    /// Returns the client capabilities that the server is offered, as JSON text.
-    fn capabilities(&self) -> &str {
-        match self {
-            Self::Shared => "{}",
-            Self::Exclusive => CLIENT_CAPABILITIES,
-            Self::Owned(owner) => &owner.capabilities,
-        }
-    }
 }
 
 /// Who waits for an answer.

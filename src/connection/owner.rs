@@ -5,6 +5,20 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use crate::protocol::mcp::CLIENT_CAPABILITIES;
+
+/// For whom a connection is.
+#[derive(Clone, Debug)]
+pub enum Party {
+    /// Everybody, many at a time. Nothing can be asked of nobody, so the server is offered no
+    /// capability of a client (ruling 3).
+    Shared,
+    /// Everybody, one at a time: what the server asks is for whoever has the connection.
+    Exclusive,
+    /// One client.
+    Owned(Owner),
+}
+
 /// A client that can have connections of its own.
 #[derive(Clone, Debug)]
 pub struct Owner {
@@ -13,6 +27,17 @@ pub struct Owner {
     /// The capabilities that it declared, as JSON text.
     pub capabilities: Arc<str>,
     has_gone: Arc<AtomicBool>,
+}
+
+impl Party {
+    /// Returns the client capabilities that the server is offered, as JSON text.
+    pub(super) fn capabilities(&self) -> &str {
+        match self {
+            Self::Shared => "{}",
+            Self::Exclusive => CLIENT_CAPABILITIES,
+            Self::Owned(owner) => &owner.capabilities,
+        }
+    }
 }
 
 impl Owner {

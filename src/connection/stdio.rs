@@ -10,7 +10,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{ChildStdin, ChildStdout},
     sync::mpsc,
-    task::JoinHandle,
+    task::{self, JoinHandle},
     time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -30,6 +30,10 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Frames up to this size are copied together and written at once, in bytes.
 const BATCH_BYTES: usize = 64 << 10;
+
+/// How many lines are handed on before others get their turn: some of them may be for a client that
+/// has had no time yet to pick up the last ones.
+const LINES_PER_TURN: usize = defaults::NOTIFICATION_QUEUE / 8;
 
 /// The sending end of a link.
 #[derive(Debug)]
@@ -254,8 +258,14 @@ async fn read(mut stdout: ChildStdout, connection: Arc<Connection>) {
             buffer.reserve(READ_BYTES);
         }
         let has_ended = matches!(stdout.read_buf(buffer).await, Ok(0) | Err(_));
+        let mut n_taken = 0;
         while let Some(line) = lines.next_line() {
             take(line, &connection);
+            n_taken += 1;
+            // Clients that read get a turn before a burst is more than may wait for one of them.
+            if n_taken % LINES_PER_TURN == 0 {
+                task::yield_now().await;
+            }
         }
         if has_ended {
             // A server may end without ending its last line.

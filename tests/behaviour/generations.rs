@@ -15,8 +15,13 @@ use tokio::time::Instant;
 use crate::{
     all,
     harness::{
-        client::running, daemon::Daemon, fake::Upstream, scripted::Scripted, stream::EventStream,
+        client::running,
+        daemon::Daemon,
+        fake::{Fakes, Upstream},
+        scripted::Scripted,
+        stream::EventStream,
     },
+    server_status, until,
 };
 
 const CHANGED: &str = "notifications/tools/list_changed";
@@ -123,6 +128,22 @@ async fn clients_are_told_of_a_new_session_only_if_its_tools_are_others() {
             assert_eq!(n_changed, n_told, "mint {number}: {told:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn clients_are_told_that_a_child_is_there_again_for_it_may_have_changed() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake").initialized().await;
+    client.call("echo", json!({ "value": 1 })).await;
+    let mut told = client.listen().await;
+
+    client.tool("exit", json!({ "code": 1 })).await;
+    // Nothing of it is left before anybody needs the next one.
+    until(async || server_status(&daemon, "fake").await["requests"] == 0).await;
+    client.call("echo", json!({ "value": 2 })).await;
+
+    assert_eq!(told.message().await["method"], CHANGED);
 }
 
 #[tokio::test]

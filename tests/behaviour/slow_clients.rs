@@ -8,6 +8,7 @@ use crate::{
         client::{Client, request, running},
         daemon::Daemon,
         fake::{Fakes, Upstream},
+        scripted::Scripted,
         stream::End,
     },
     server_status, until,
@@ -57,6 +58,51 @@ async fn a_client_that_does_not_read_its_progress_loses_its_request_and_nobody_e
     assert_eq!(last["id"], "slow");
     assert_eq!(last["error"]["data"]["code"], "CLIENT_TOO_SLOW", "{last}");
     assert_eq!(server_status(&daemon, "fake").await["in_flight"], 0);
+}
+
+#[tokio::test]
+async fn a_burst_of_progress_is_no_fault_of_a_client_that_reads() {
+    const N: usize = 5000;
+    let fakes = Fakes::new();
+    let upstream = Scripted::start(|asked, wire| {
+        let progress = |n: usize| {
+            let token = &asked.message["params"]["_meta"]["progressToken"];
+            let params = json!({ "progressToken": token, "progress": n });
+            let notice =
+                json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+            format!("data: {notice}\n\n")
+        };
+        match asked.method() {
+            "tools/call" => {
+                wire.events();
+                wire.piece(&(1..=N).map(progress).collect::<String>());
+                wire.piece(&format!("data: {}\n\n", asked.result(&json!({}))));
+                wire.end();
+            }
+            _ => return false,
+        }
+        true
+    });
+    let config = upstream.server("") + &fakes.server("fake", &[]);
+    let daemon = Daemon::with(config).ready();
+    let log = |n: usize| {
+        let params = json!({ "level": "error", "data": n });
+        json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params }).to_string()
+    };
+    let lines = (1..=N).map(log).collect::<Vec<_>>().join("\n");
+
+    let from_stream = daemon.client("/servers/up").post(progress(0)).await.messages();
+    let client = daemon.client("/servers/fake");
+    let from_pipe = client.post(call("emit", &json!({ "message": lines }))).await.messages();
+
+    let (answer, notices) = from_stream.split_last().expect("an answer");
+    assert!(answer["result"].is_object(), "{answer}");
+    assert!(notices.iter().map(|notice| &notice["params"]["progress"]).eq(1..=N));
+    // A pipe is everybody's and waits for nobody: what finds no room is left out.
+    let (answer, notices) = from_pipe.split_last().expect("an answer");
+    assert!(answer["result"].is_object(), "{answer}");
+    let told = notices.iter().map(|notice| notice["params"]["data"].as_u64());
+    assert!(told.is_sorted() && notices.len() > N / 100, "{}", notices.len());
 }
 
 #[tokio::test]

@@ -24,19 +24,17 @@ use arc_swap::ArcSwapOption;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    slot::SlotError,
-    wants::{Standing, Step, Wants},
-};
+use super::{slot::SlotError, wants::Standing};
 use crate::{
     backoff::Backoff,
     config::{Server, Start, defaults},
-    connection::{Connection, DialError, Dialer, Limits, Party},
+    connection::{Connection, DialError, Dialer, Party},
     name::ServerName,
-    protocol::{Message, jsonrpc::Part},
     report::chain,
     single_flight::{Flight, SingleFlight},
 };
+
+mod settle;
 
 type Outcome = Result<Arc<Connection>, Arc<DialError>>;
 
@@ -76,6 +74,8 @@ struct KeeperState {
     backoff: Option<Backoff>,
     /// Since when there has been no connection although one was wanted, or had been there.
     down_since: Option<Instant>,
+    /// There was a connection before.
+    was_connected: bool,
     /// What the tools of the last connection were.
     tools: Option<u64>,
     /// Clients were told something without the server, which was not there.
@@ -163,7 +163,7 @@ impl Keeper {
                 // Clients that know other lists are told to read them again. What an upstream has
                 // is known; a child that is there again may have changed.
                 let tools = connection.tools_fingerprint();
-                let is_again = self.live.load().is_some();
+                let is_again = std::mem::replace(&mut state.was_connected, true);
                 let has_changed = match (state.tools, tools) {
                     (Some(before), Some(now)) => before != now,
                     _ => is_again,
@@ -296,72 +296,6 @@ impl Keeper {
         self.closing.cancel();
     }
 
-    /// Notes what the clients of this connection want of the state that it has only once;
-    /// [`Keeper::settle`] brings it about. `wants` is asked for one at a time, so that the last
-    /// answer is the one that counts.
-    pub(super) fn want(&self, wants: impl FnOnce() -> Wants) {
-        let mut standing = self.standing();
-        standing.want(wants());
-    }
-
-    /// Returns the error object with which the server refused a subscription, as JSON text.
-    pub(super) fn refusal(&self, uri: &str) -> Option<String> {
-        self.standing().refusal(uri)
-    }
-
-    /// Brings the state at the server in line with what is wanted. Without a connection, the next
-    /// one is told.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a step that is under way is taken.
-    pub(super) async fn settle(self: &Arc<Self>) {
-        // Whoever joins a run that is just ending looks again.
-        for _ in 0..defaults::SETTLE_ROUNDS {
-            if self.next_step().is_none() {
-                return;
-            }
-            let keeper = Arc::clone(self);
-            let run = || async move { while keeper.step().await {} };
-            self.settles.join(self.origin.dialer.tasks(), || None, run).outcome().await;
-        }
-    }
-
-    fn next_step(&self) -> Option<(Arc<Connection>, Step)> {
-        let connection = self.live()?;
-        let step = self.standing().next(|capability| {
-            connection.profile().is_some_and(|profile| profile.has(capability))
-        })?;
-        Some((connection, step))
-    }
-
-    /// Takes one step; `false` when there is none, or when the connection has gone: the next one
-    /// begins anew.
-    async fn step(&self) -> bool {
-        let Some((connection, step)) = self.next_step() else { return false };
-        let limits = Limits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
-        let answered = match connection.call(&step.request(), limits).await {
-            Ok(call) => call.finish().await,
-            Err(failure) => Err(failure),
-        };
-        let answer: Message = match answered {
-            Ok(answer) => answer,
-            Err(failure) if connection.is_live() => {
-                // Not asked for again on this connection: it would not end.
-                tracing::warn!(mcp_server = %self.name(), %failure, ?step, "session state not set");
-                self.standing().done(connection.generation(), &step, None);
-                return true;
-            }
-            Err(_) => return false,
-        };
-        let refusal = answer.part(Part::Error).map(|error| connection.quote(error));
-        if let Some(error) = &refusal {
-            tracing::debug!(mcp_server = %self.name(), error, ?step, "refused");
-        }
-        self.standing().done(connection.generation(), &step, answer.part(Part::Error));
-        true
-    }
-
     /// Notes that clients were told something without the server, so that they are told to ask
     /// again once it is there.
     pub(super) fn missed(&self) {
@@ -386,12 +320,6 @@ impl Keeper {
     pub(super) fn trouble(&self) -> (bool, Option<String>) {
         let state = self.state();
         (state.has_failed, state.last_error.clone())
-    }
-
-    fn standing(&self) -> MutexGuard<'_, Standing> {
-        // Held for single statements on plain data. Sessions are looked at while it is held, so it
-        // is never taken by who holds one of those.
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, KeeperState> {

@@ -1,0 +1,87 @@
+//! Brings the state that a session has only once in line with what its clients want.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use super::{
+    super::wants::{Standing, Step, Wants},
+    Keeper,
+};
+use crate::{
+    config::defaults,
+    connection::{Connection, Limits},
+    protocol::{Message, jsonrpc::Part},
+};
+
+impl Keeper {
+    /// Notes what the clients of this connection want of the state that it has only once;
+    /// [`Keeper::settle`] brings it about. `wants` is asked for one at a time, so that the last
+    /// answer is the one that counts.
+    pub(in super::super) fn want(&self, wants: impl FnOnce() -> Wants) {
+        let mut standing = self.standing();
+        standing.want(wants());
+    }
+
+    /// Returns the error object with which the server refused a subscription, as JSON text.
+    pub(in super::super) fn refusal(&self, uri: &str) -> Option<String> {
+        self.standing().refusal(uri)
+    }
+
+    /// Brings the state at the server in line with what is wanted. Without a connection, the next
+    /// one is told.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a step that is under way is taken.
+    pub(in super::super) async fn settle(self: &Arc<Self>) {
+        // Whoever joins a run that is just ending looks again.
+        for _ in 0..defaults::SETTLE_ROUNDS {
+            if self.next_step().is_none() {
+                return;
+            }
+            let keeper = Arc::clone(self);
+            let run = || async move { while keeper.step().await {} };
+            self.settles.join(self.origin.dialer.tasks(), || None, run).outcome().await;
+        }
+    }
+
+    fn next_step(&self) -> Option<(Arc<Connection>, Step)> {
+        let connection = self.live()?;
+        let step = self.standing().next(|capability| {
+            connection.profile().is_some_and(|profile| profile.has(capability))
+        })?;
+        Some((connection, step))
+    }
+
+    /// Takes one step; `false` when there is none, or when the connection has gone: the next one
+    /// begins anew.
+    async fn step(&self) -> bool {
+        let Some((connection, step)) = self.next_step() else { return false };
+        let limits = Limits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
+        let answered = match connection.call(&step.request(), limits).await {
+            Ok(call) => call.finish().await,
+            Err(failure) => Err(failure),
+        };
+        let answer: Message = match answered {
+            Ok(answer) => answer,
+            Err(failure) if connection.is_live() => {
+                // Not asked for again on this connection: it would not end.
+                tracing::warn!(mcp_server = %self.name(), %failure, ?step, "session state not set");
+                self.standing().done(connection.generation(), &step, None);
+                return true;
+            }
+            Err(_) => return false,
+        };
+        let refusal = answer.part(Part::Error).map(|error| connection.quote(error));
+        if let Some(error) = &refusal {
+            tracing::debug!(mcp_server = %self.name(), error, ?step, "refused");
+        }
+        self.standing().done(connection.generation(), &step, answer.part(Part::Error));
+        true
+    }
+
+    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
+        // Held for single statements on plain data. Sessions are looked at while it is held, so it
+        // is never taken by who holds one of those.
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
