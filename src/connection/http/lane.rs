@@ -9,7 +9,7 @@ use std::{
     future::{Future as _, poll_fn},
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -69,11 +69,17 @@ impl Lane {
 
     /// Waits until a request can be sent; `false` when the peer has closed the connection.
     async fn is_ready(&mut self) -> bool {
-        poll_fn(|context| {
-            self.drive(context);
-            self.sender.poll_ready(context).map(|ready| ready.is_ok())
-        })
-        .await
+        // Mostly at once: then there is nobody whom the request would have to wake.
+        let at_once = self.poll_ready(&mut nobody());
+        match at_once {
+            Poll::Ready(is_ready) => is_ready,
+            Poll::Pending => poll_fn(|context| self.poll_ready(context)).await,
+        }
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+        self.drive(context);
+        self.sender.poll_ready(context).map(|ready| ready.is_ok())
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -89,10 +95,16 @@ impl Lane {
             {
                 *wire = None;
             }
-            answer.as_mut().poll(context)
+            // Only what has just been moved can have brought it.
+            answer.as_mut().poll(&mut nobody())
         })
         .await
     }
+}
+
+/// A context for what is polled again without being woken.
+fn nobody() -> Context<'static> {
+    Context::from_waker(Waker::noop())
 }
 
 impl Lanes {
@@ -199,11 +211,12 @@ impl Body for Flow {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let mut next = Pin::new(&mut self.body).poll_frame(context);
-        if next.is_pending()
-            && let Some(lane) = &mut self.lane
-        {
-            lane.drive(context);
+        let mut next = Pin::new(&mut self.body).poll_frame(&mut nobody());
+        if next.is_pending() {
+            // Only what is moved now can bring more of it.
+            if let Some(lane) = &mut self.lane {
+                lane.drive(context);
+            }
             next = Pin::new(&mut self.body).poll_frame(context);
         }
         let is_over = match &next {
