@@ -207,7 +207,8 @@ impl Connection {
             Party::Exclusive => return,
             Party::Shared => None,
         };
-        let announcement = Announcement { server: self.server.clone(), owner, aside };
+        let announcement =
+            Announcement { server: self.server.clone(), generation: self.generation, owner, aside };
         if self.announcements.try_send(announcement).is_err() {
             self.counters.overflow.fetch_add(1, Ordering::Relaxed);
         }

@@ -215,7 +215,9 @@ fn notification(
         method::LOG_MESSAGE if !session.wants_log(message, edge.views.sessions().has_levels()) => {
             return None;
         }
-        method::CANCELLED => return session.recall(exchange.server(), message),
+        method::CANCELLED => {
+            return session.recall(exchange.server(), exchange.generation()?, message);
+        }
         method::PROGRESS => beat.note(message),
         _ => {}
     }

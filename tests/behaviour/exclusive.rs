@@ -224,3 +224,38 @@ async fn what_comes_after_an_answer_is_not_put_to_the_next_client() {
     let refusal = upstream.asked().into_iter().find(|asked| asked.message["id"] == 7);
     assert!(refusal.expect("just seen").message["error"].is_object());
 }
+
+#[tokio::test]
+async fn a_question_is_taken_back_by_the_connection_that_put_it() {
+    let upstream = Scripted::start(|asked, wire| {
+        let Some(name) = asked.message["params"]["name"].as_str() else { return false };
+        wire.events();
+        // Every connection numbers its questions from 0.
+        let question = json!({ "jsonrpc": "2.0", "id": 0, "method": "roots/list" });
+        wire.piece(&format!("data: {question}\n\n"));
+        if name == "recant" {
+            let params = json!({ "requestId": 0 });
+            let back =
+                json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+            wire.piece(&format!("data: {back}\n\n"));
+        }
+        wire.wait_gone();
+        true
+    });
+    let daemon = Daemon::with(upstream.server(&exclusive(6))).ready();
+    let client = daemon.client("/servers/up").initialized_with(json!({ "roots": {} })).await;
+    let mut asking = Vec::new();
+    for _ in 0..5 {
+        let mut call = client.tool_stream("ask", json!({})).await;
+        call.message().await;
+        asking.push(call);
+    }
+
+    let mut call = client.tool_stream("recant", json!({})).await;
+    let question = call.message().await;
+    let back = call.message().await;
+
+    assert_eq!(back["params"]["requestId"], question["id"], "its own question, not another's");
+    drop((call, asking));
+    until(async || server_status(&daemon, "up").await["in_flight"] == 0).await;
+}
