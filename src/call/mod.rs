@@ -191,6 +191,14 @@ impl Exchange {
         self.slot.name()
     }
 
+    /// Returns the generation of the connection that the request is on, if it is on one.
+    pub fn generation(&self) -> Option<u64> {
+        match &self.stage {
+            Stage::Connected(Connected { lease, .. }) => Some(lease.connection.generation()),
+            Stage::Connecting(_) | Stage::Cancelled => None,
+        }
+    }
+
     /// Tells whether the server works on the request.
     pub fn is_running(&self) -> bool {
         matches!(self.stage, Stage::Connected(Connected { call: Some(_), .. }))

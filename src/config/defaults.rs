@@ -155,6 +155,10 @@ pub const STDERR_LINES_PER_SECOND: u32 = 20;
 /// How many requests may be in flight on one connection. Ours.
 pub const IN_FLIGHT_MAX: usize = 4096;
 
+/// How many answers are waited for on one connection whose clients have gone. Ours: over HTTP, each
+/// holds a TCP connection, and a process has 1,024 descriptors unless it is given more.
+pub const DRAINING_MAX: usize = 256;
+
 /// How many connections an `exclusive` server has at most. Ours: each may be a process.
 pub const EXCLUSIVE_CONNECTIONS: usize = 4;
 

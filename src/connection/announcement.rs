@@ -27,6 +27,8 @@ impl Aside {
 pub struct Announcement {
     /// The server.
     pub server: ServerName,
+    /// The generation of the connection that it came on.
+    pub generation: u64,
     /// Whose connection it is, when it is not everybody's.
     pub owner: Option<Owner>,
     /// What was sent.

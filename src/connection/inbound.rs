@@ -124,9 +124,13 @@ impl Connection {
     /// Hands something to the client that has this connection: on the stream of the request that
     /// caused it where that is known, else of another one, else of none.
     fn put(&self, aside: Aside, via: Option<u64>) {
+        // The stream of a request that was answered is still read when another client has the
+        // connection already: that one has nothing to do with it.
+        let is_past = via.is_some() && matches!(self.party, Party::Exclusive);
         let id = {
             let mux = self.mux();
-            via.filter(|id| mux.waiter(*id).is_some()).or_else(|| mux.any())
+            let its_own = via.filter(|id| mux.waiter(*id).is_some());
+            its_own.or_else(|| if is_past { None } else { mux.any() })
         };
         match id {
             Some(_) => self.hand(aside, id, |_| true),
@@ -210,7 +214,8 @@ impl Connection {
             Party::Exclusive => return,
             Party::Shared => None,
         };
-        let announcement = Announcement { server: self.server.clone(), owner, aside };
+        let announcement =
+            Announcement { server: self.server.clone(), generation: self.generation, owner, aside };
         if self.announcements.try_send(announcement).is_err() {
             self.counters.overflow.fetch_add(1, Ordering::Relaxed);
         }

@@ -140,7 +140,7 @@ impl Connection {
             announcements,
             link,
             redactor,
-            mux: Mutex::new(Mux::new(defaults::IN_FLIGHT_MAX)),
+            mux: Mutex::new(Mux::new(defaults::IN_FLIGHT_MAX, defaults::DRAINING_MAX)),
             profile: OnceLock::new(),
             gone: CancellationToken::new(),
             closing,

@@ -25,6 +25,7 @@ pub(super) struct Mux<W> {
     draining: VecDeque<(Duration, u64)>,
     n_draining: usize,
     in_flight_max: usize,
+    draining_max: usize,
 }
 
 #[derive(Debug)]
@@ -49,14 +50,16 @@ pub(super) enum Settled<W> {
 }
 
 impl<W> Mux<W> {
-    /// Returns an empty map with a bound on requests in flight, abandoned ones included.
-    pub(super) fn new(in_flight_max: usize) -> Self {
+    /// Returns an empty map with a bound on requests in flight, abandoned ones included, and one on
+    /// these alone.
+    pub(super) fn new(in_flight_max: usize, draining_max: usize) -> Self {
         Self {
             next: 1,
             entries: HashMap::new(),
             draining: VecDeque::new(),
             n_draining: 0,
             in_flight_max,
+            draining_max,
         }
     }
 
@@ -120,7 +123,7 @@ impl<W> Mux<W> {
     }
 
     /// Forgets what has drained for too long, and what drains the longest where there would be no
-    /// room otherwise. Returns who had waited for it, to let go of whatever still reads the answer.
+    /// room otherwise or where too much drains. Returns who had waited for it, to let go of whatever still reads the answer.
     pub(super) fn expire(&mut self, now: Duration) -> Vec<W> {
         let mut expired = Vec::new();
         while let Some((ends, id)) = self.draining.front().copied() {
@@ -133,8 +136,10 @@ impl<W> Mux<W> {
                 expired.push(waiter);
             }
         }
-        if self.entries.len() >= self.in_flight_max {
-            expired.extend(self.forget_oldest());
+        while (self.entries.len() >= self.in_flight_max || self.n_draining > self.draining_max)
+            && let Some(oldest) = self.forget_oldest()
+        {
+            expired.push(oldest);
         }
         expired
     }

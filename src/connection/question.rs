@@ -19,17 +19,24 @@ use crate::{
 pub struct Question {
     message: Message,
     server: ServerName,
+    generation: u64,
     asker: Option<Weak<Connection>>,
 }
 
 impl Question {
     pub(super) fn new(message: Message, asker: &Arc<Connection>) -> Self {
-        Self { message, server: asker.server.clone(), asker: Some(Arc::downgrade(asker)) }
+        let (server, generation) = (asker.server.clone(), asker.generation);
+        Self { message, server, generation, asker: Some(Arc::downgrade(asker)) }
     }
 
     /// Returns the server that asks.
     pub fn server(&self) -> &ServerName {
         &self.server
+    }
+
+    /// Returns the generation of the connection that it came on: each numbers its questions anew.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Returns the request, with the id that the server chose.

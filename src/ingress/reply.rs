@@ -235,7 +235,11 @@ fn notification(
         method::LOG_MESSAGE if !session.wants_log(message, edge.views.sessions().has_levels()) => {
             return None;
         }
-        method::CANCELLED => return session.recall(exchange.server(), message).map(Pieces::from),
+        method::CANCELLED => {
+            return session
+                .recall(exchange.server(), exchange.generation()?, message)
+                .map(Pieces::from);
+        }
         method::PROGRESS => beat.note(message),
         _ => {}
     }

@@ -139,14 +139,24 @@ impl Session {
         Some(message)
     }
 
-    /// Returns what the client is to be told when `server` takes a question back. Servers choose
-    /// their ids without knowing of each other.
-    pub fn recall(&self, server: &ServerName, cancelled: &Message) -> Option<Bytes> {
+    /// Returns what the client is to be told when `server` takes a question back on its connection
+    /// `generation`. Servers choose their ids without knowing of each other, and so do the processes
+    /// of one server.
+    pub fn recall(
+        &self,
+        server: &ServerName,
+        generation: u64,
+        cancelled: &Message,
+    ) -> Option<Bytes> {
         let id = cancelled.part(Part::CancelledId)?;
         let (ours, asked) = {
             let mut memory = self.memory();
-            let is_meant =
-                |asked: &Asked| asked.question.server() == server && asked.question.id() == id;
+            let is_meant = |asked: &Asked| {
+                let question = &asked.question;
+                question.server() == server
+                    && question.generation() == generation
+                    && question.id() == id
+            };
             let ours = *memory.asked.iter().find(|(_, asked)| is_meant(asked))?.0;
             (ours, memory.asked.remove(&ours)?)
         };
@@ -194,7 +204,7 @@ impl Session {
     }
 
     /// Puts down what a server has sent to nobody in particular, if it is for this client.
-    fn hear(&self, server: &ServerName, message: &Message, is_own: bool) {
+    fn hear(&self, server: &ServerName, generation: u64, message: &Message, is_own: bool) {
         if !is_own && !self.scope.covers(server) {
             return;
         }
@@ -211,7 +221,7 @@ impl Session {
                     .is_some_and(|lowest| level_of(message) >= lowest)
             }
             method::CANCELLED => {
-                if let Some(recalled) = self.recall(server, message) {
+                if let Some(recalled) = self.recall(server, generation, message) {
                     self.outbox.push(recalled);
                 }
                 false

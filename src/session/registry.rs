@@ -239,18 +239,18 @@ impl Sessions {
     }
 
     fn announce(&self, announcement: Announcement) {
-        let Announcement { server, owner, aside } = announcement;
+        let Announcement { server, generation, owner, aside } = announcement;
         let sessions = self.read();
         match (aside, owner) {
             (Aside::Notification(message), Some(owner)) => {
                 if let Some(session) = sessions.values().find(|found| found.owner() == Some(&owner))
                 {
-                    session.hear(&server, &message, true);
+                    session.hear(&server, generation, &message, true);
                 }
             }
             (Aside::Notification(message), None) => {
                 for session in sessions.values() {
-                    session.hear(&server, &message, false);
+                    session.hear(&server, generation, &message, false);
                 }
             }
             (Aside::Question(question), Some(owner)) => {

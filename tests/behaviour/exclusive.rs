@@ -1,5 +1,7 @@
 //! `sharing = "exclusive"`: one request at a time on each connection.
 
+use std::sync::Mutex;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -8,6 +10,7 @@ use crate::{
         client::{Client, running},
         daemon::Daemon,
         fake::{Fakes, Upstream},
+        scripted::Scripted,
     },
     server_status, until,
 };
@@ -181,4 +184,78 @@ async fn what_would_be_forgotten_between_requests_is_not_offered() {
     }
     let answers = all((0..6).map(|_| client.call("echo", json!({ "value": 1 })))).await;
     assert!(answers.iter().all(|answer| answer["value"] == 1));
+}
+
+#[tokio::test]
+async fn what_comes_after_an_answer_is_not_put_to_the_next_client() {
+    let (second_came, wait) = std::sync::mpsc::channel::<()>();
+    let (second_came, wait) = (Mutex::new(second_came), Mutex::new(wait));
+    let upstream =
+        Scripted::start(move |asked, wire| match asked.message["params"]["name"].as_str() {
+            Some("first") => {
+                wire.events();
+                wire.piece(&format!("data: {}\n\n", asked.result(&json!({}))));
+                wait.lock().expect("not poisoned").recv().expect("another call comes");
+                let question = json!({ "jsonrpc": "2.0", "id": 7, "method": "roots/list" });
+                wire.piece(&format!("data: {question}\n\n"));
+                wire.end();
+                true
+            }
+            Some("second") => {
+                wire.events();
+                second_came.lock().expect("not poisoned").send(()).expect("somebody waits");
+                // The refusal of the question shows that it was dealt with.
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                wire.piece(&format!("data: {}\n\n", asked.result(&json!({}))));
+                wire.end();
+                true
+            }
+            _ => false,
+        });
+    let daemon = Daemon::with(upstream.server(&exclusive(1))).ready();
+    let one = daemon.client("/servers/up").initialized_with(json!({ "roots": {} })).await;
+    let other = daemon.client("/servers/up").initialized_with(json!({ "roots": {} })).await;
+
+    one.tool("first", json!({})).await;
+    let second = other.tool("second", json!({})).await.body;
+
+    assert!(!second.contains("roots/list"), "a question about the first: {second}");
+    until(async || upstream.asked().iter().any(|asked| asked.message["id"] == 7)).await;
+    let refusal = upstream.asked().into_iter().find(|asked| asked.message["id"] == 7);
+    assert!(refusal.expect("just seen").message["error"].is_object());
+}
+
+#[tokio::test]
+async fn a_question_is_taken_back_by_the_connection_that_put_it() {
+    let upstream = Scripted::start(|asked, wire| {
+        let Some(name) = asked.message["params"]["name"].as_str() else { return false };
+        wire.events();
+        // Every connection numbers its questions from 0.
+        let question = json!({ "jsonrpc": "2.0", "id": 0, "method": "roots/list" });
+        wire.piece(&format!("data: {question}\n\n"));
+        if name == "recant" {
+            let params = json!({ "requestId": 0 });
+            let back =
+                json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+            wire.piece(&format!("data: {back}\n\n"));
+        }
+        wire.wait_gone();
+        true
+    });
+    let daemon = Daemon::with(upstream.server(&exclusive(6))).ready();
+    let client = daemon.client("/servers/up").initialized_with(json!({ "roots": {} })).await;
+    let mut asking = Vec::new();
+    for _ in 0..5 {
+        let mut call = client.tool_stream("ask", json!({})).await;
+        call.message().await;
+        asking.push(call);
+    }
+
+    let mut call = client.tool_stream("recant", json!({})).await;
+    let question = call.message().await;
+    let back = call.message().await;
+
+    assert_eq!(back["params"]["requestId"], question["id"], "its own question, not another's");
+    drop((call, asking));
+    until(async || server_status(&daemon, "up").await["in_flight"] == 0).await;
 }

@@ -7,7 +7,7 @@ use crate::protocol::{Message, jsonrpc::Part};
 
 #[test]
 fn a_full_connection_takes_no_more_until_an_answer_comes() {
-    let mut mux = Mux::new(2);
+    let mut mux = Mux::new(2, 2);
     let first = mux.admit("a").expect("room");
     mux.admit("b").expect("room");
     assert_eq!(mux.admit("c"), Err(Saturated));
@@ -20,7 +20,7 @@ fn a_full_connection_takes_no_more_until_an_answer_comes() {
 fn a_request_that_nobody_waits_for_drains_until_its_time_is_up() {
     let now = Duration::from_secs(7);
     let minute = Duration::from_secs(60);
-    let mut mux = Mux::new(8);
+    let mut mux = Mux::new(8, 8);
     let (gone, late) = (mux.admit("a").expect("room"), mux.admit("b").expect("room"));
     let kept = mux.admit("c").expect("room");
     assert_eq!(mux.abandon(gone, now + minute), Some(&"a"));
@@ -40,7 +40,7 @@ fn a_request_that_nobody_waits_for_drains_until_its_time_is_up() {
 #[test]
 fn requests_that_drain_do_not_keep_new_ones_out() {
     let later = Duration::from_secs(300);
-    let mut mux = Mux::new(2);
+    let mut mux = Mux::new(2, 2);
     for number in 0..100 {
         let forgotten = mux.expire(Duration::ZERO);
         // Told, so that nothing reads on for them.
@@ -53,8 +53,22 @@ fn requests_that_drain_do_not_keep_new_ones_out() {
 }
 
 #[test]
+fn only_so_many_drain() {
+    let later = Duration::from_secs(300);
+    let mut mux = Mux::new(100, 3);
+    let kept = mux.admit(0).expect("room");
+    for number in 1..=10 {
+        let id = mux.admit(number).expect("room");
+        mux.abandon(id, later);
+    }
+    assert_eq!(mux.expire(Duration::ZERO), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!((mux.in_flight(), mux.draining()), (1, 3));
+    assert_eq!(mux.settle(kept), Settled::Wanted(0));
+}
+
+#[test]
 fn a_request_is_the_only_one_when_nothing_else_runs_for_nobody_either() {
-    let mut mux = Mux::new(8);
+    let mut mux = Mux::new(8, 8);
     let (gone, kept) = (mux.admit("a").expect("room"), mux.admit("b").expect("room"));
     assert_eq!(mux.sole(), None);
     mux.abandon(gone, Duration::from_secs(60));
@@ -104,7 +118,7 @@ proptest! {
         steps in prop::collection::vec(step(), 0..40),
     ) {
         let mut now = Duration::ZERO;
-        let mut mux = Mux::new(16);
+        let mut mux = Mux::new(16, 8);
         let mut asked: Vec<Asked> = Vec::new();
         let mut by_id: HashMap<u64, usize> = HashMap::new();
         for (client, step) in steps.into_iter().enumerate() {
