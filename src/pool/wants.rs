@@ -19,6 +19,8 @@ pub struct Wants {
 /// What is wanted of a connection, and what its server was told.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
+    /// Of the connection whose server was told.
+    generation: u64,
     wanted: Wants,
     told: Wants,
     /// Subscriptions that the server refused, with its error objects as JSON text.
@@ -60,7 +62,8 @@ impl Standing {
     }
 
     /// There is a new connection, whose server was told nothing yet.
-    pub(super) fn connected(&mut self) {
+    pub(super) fn connected(&mut self, generation: u64) {
+        self.generation = generation;
         self.told = Wants::default();
         self.refused.clear();
     }
@@ -86,8 +89,12 @@ impl Standing {
             .or_else(|| removed().map(|uri| Step::Unsubscribe(uri.clone())))
     }
 
-    /// Notes that a step was taken; `refusal` is the server's error object, as JSON text.
-    pub(super) fn done(&mut self, step: &Step, refusal: Option<&str>) {
+    /// Notes that a step was taken on the connection `generation`; `refusal` is the server's error
+    /// object, as JSON text. An answer may come when there is the next connection already.
+    pub(super) fn done(&mut self, generation: u64, step: &Step, refusal: Option<&str>) {
+        if generation != self.generation {
+            return;
+        }
         match step {
             Step::SetLevel(level) => self.told.level = Some(*level),
             Step::Subscribe(uri) => match refusal {
@@ -122,7 +129,7 @@ mod tests {
     fn settle(standing: &mut Standing) -> Vec<Step> {
         let mut steps = Vec::new();
         while let Some(step) = standing.next(|_| true) {
-            standing.done(&step, None);
+            standing.done(standing.generation, &step, None);
             steps.push(step);
         }
         steps
@@ -158,8 +165,19 @@ mod tests {
         let mut standing = Standing::default();
         standing.want(wants(Some(Level::Error), &["a"]));
         let first = settle(&mut standing);
-        standing.connected();
+        standing.connected(2);
         assert_eq!(settle(&mut standing), first);
+    }
+
+    #[test]
+    fn what_the_last_server_has_taken_says_nothing_of_the_next() {
+        let mut standing = Standing::default();
+        standing.connected(1);
+        standing.want(wants(None, &["a"]));
+        let step = standing.next(|_| true).expect("a step");
+        standing.connected(2);
+        standing.done(1, &step, None);
+        assert_eq!(standing.next(|_| true), Some(step));
     }
 
     #[test]
@@ -167,7 +185,7 @@ mod tests {
         let mut standing = Standing::default();
         standing.want(wants(None, &["a"]));
         let step = standing.next(|_| true).expect("a step");
-        standing.done(&step, Some("{}"));
+        standing.done(0, &step, Some("{}"));
         assert_eq!(standing.next(|_| true), None);
         assert_eq!(standing.refusal("a").as_deref(), Some("{}"));
 

@@ -172,7 +172,7 @@ impl Keeper {
                 if std::mem::take(&mut state.is_missed) || has_changed {
                     connection.tell_changed();
                 }
-                self.standing().connected();
+                self.standing().connected(generation);
                 self.live.store(Some(Arc::clone(&connection)));
                 let version = connection.profile().map(|profile| profile.protocol_version.as_str());
                 tracing::info!(

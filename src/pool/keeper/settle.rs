@@ -66,7 +66,7 @@ impl Keeper {
             Err(failure) if connection.is_live() => {
                 // Not asked for again on this connection: it would not end.
                 tracing::warn!(mcp_server = %self.name(), %failure, ?step, "session state not set");
-                self.standing().done(&step, None);
+                self.standing().done(connection.generation(), &step, None);
                 return true;
             }
             Err(_) => return false,
@@ -75,7 +75,7 @@ impl Keeper {
         if let Some(error) = &refusal {
             tracing::debug!(mcp_server = %self.name(), error, ?step, "refused");
         }
-        self.standing().done(&step, answer.part(Part::Error));
+        self.standing().done(connection.generation(), &step, answer.part(Part::Error));
         true
     }
 
