@@ -97,6 +97,35 @@ async fn a_server_that_is_declared_anew_is_asked_for_what_is_watched() {
 }
 
 #[tokio::test]
+async fn what_could_never_be_told_is_refused() {
+    let fakes = Fakes::new();
+    let upstream = Upstream::start(&["--subscribe"]);
+    let config = upstream.server("up", "")
+        + &fakes.server("one", &["--subscribe"])
+        + "sharing = \"exclusive\"\n";
+    let daemon = Daemon::with(config).ready();
+
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let nameless = daemon.client("/servers/up");
+        let refused = nameless.request(json!(1), method, json!({ "uri": "a:1" })).await.answer();
+        assert_eq!(refused["error"]["data"]["code"], "SESSION_REQUIRED", "{refused}");
+        for path in ["/servers/one", "/direct"] {
+            let client = daemon.client(path).initialized().await;
+            let list = client.request(json!(0), "resources/list", json!({})).await.answer();
+            let of_one = list["result"]["resources"][0]["uri"].clone();
+            let asked =
+                if path == "/direct" { json!({ "uri": of_one }) } else { json!({ "uri": "a:1" }) };
+            let refused = client.request(json!(1), method, asked).await.answer();
+            assert_eq!(
+                refused["error"]["data"]["code"], "METHOD_NOT_FOUND",
+                "{path}: {refused} {list}"
+            );
+        }
+    }
+    assert_eq!(upstream.log("").await["subscribes"], json!([]));
+}
+
+#[tokio::test]
 async fn a_refusal_is_in_the_servers_words_and_nothing_is_kept() {
     let upstream = Upstream::start(&["--subscribe"]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
