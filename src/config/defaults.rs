@@ -161,7 +161,7 @@ pub const EXCLUSIVE_CONNECTIONS: usize = 4;
 /// How many connections a `session` server has at most. Ours: each may be a browser.
 pub const SESSION_CONNECTIONS: usize = 16;
 
-/// What `max_connections` is held to: beyond it, a host runs out of processes. Ours.
+/// The largest `max_connections`: beyond it, a host runs out of processes. Ours.
 pub const MAX_CONNECTIONS_MAX: usize = 1024;
 
 /// How long a server may take to set a log level or to have a resource watched. Ours.
