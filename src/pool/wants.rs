@@ -23,7 +23,7 @@ pub(super) struct Standing {
     generation: u64,
     wanted: Wants,
     told: Wants,
-    /// Subscriptions that the server refused, with its error objects as JSON text.
+    /// Subscriptions that the server refused, or did not answer, with the error objects as JSON text.
     refused: BTreeMap<String, String>,
 }
 
@@ -89,8 +89,8 @@ impl Standing {
             .or_else(|| removed().map(|uri| Step::Unsubscribe(uri.clone())))
     }
 
-    /// Notes that a step was taken on the connection `generation`; `refusal` is the server's error
-    /// object, as JSON text. An answer may come when there is the next connection already.
+    /// Notes that a step was taken on the connection `generation`; `refusal` is an error object,
+    /// as JSON text. An answer may come when there is the next connection already.
     pub(super) fn done(&mut self, generation: u64, step: &Step, refusal: Option<&str>) {
         if generation != self.generation {
             return;

@@ -7,6 +7,7 @@ use crate::harness::{
     client::Client,
     daemon::Daemon,
     fake::{Fakes, Upstream},
+    scripted::Scripted,
 };
 
 async fn subscribe(client: &Client, uri: &str) -> Value {
@@ -123,6 +124,29 @@ async fn what_could_never_be_told_is_refused() {
         }
     }
     assert_eq!(upstream.log("").await["subscribes"], json!([]));
+}
+
+#[tokio::test]
+async fn a_subscription_that_got_no_answer_is_none() {
+    let upstream = Scripted::start(|asked, wire| {
+        match asked.method() {
+            "initialize" => wire.json(&asked.result(&json!({
+                "protocolVersion": "2025-06-18", "capabilities": { "resources": { "subscribe": true } },
+                "serverInfo": { "name": "scripted", "version": "1" },
+            }))),
+            "resources/subscribe" => wire.page(500, "text/plain", "out of order"),
+            _ => return false,
+        }
+        true
+    });
+    let daemon = Daemon::with(upstream.server("")).ready();
+    let client = daemon.client("/servers/up").initialized().await;
+
+    for n_asked in 1..=2 {
+        let answer = subscribe(&client, "a:1").await;
+        assert_eq!(answer["error"]["data"]["code"], "UPSTREAM_STATUS", "{answer}");
+        assert_eq!(upstream.count("resources/subscribe"), n_asked, "it may be asked for again");
+    }
 }
 
 #[tokio::test]
