@@ -209,8 +209,10 @@ pub const WATCHED_MAX: usize = 1024;
 /// How many messages that belong to no request may wait to be handed on; more are dropped. Ours.
 pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
-/// How many client connections are served at a time; more wait in the backlog. Ours.
-pub const CLIENT_CONNECTIONS_MAX: usize = 1024;
+/// How many client connections are served at a time; more wait in the backlog. Ours: as many as
+/// sessions, of which each may hold a stream for good, and a quarter of the descriptors that the
+/// unit allows.
+pub const CLIENT_CONNECTIONS_MAX: usize = 4096;
 
 /// How long accepting pauses when the system has no descriptor or memory to spare. Ours.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
