@@ -178,7 +178,7 @@ impl CallError {
     }
 
     /// Returns the JSON-RPC code.
-    pub fn rpc_code(&self) -> i64 {
+    fn rpc_code(&self) -> i64 {
         match self {
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }

@@ -92,11 +92,6 @@ impl Sessions {
         ended.is_some()
     }
 
-    /// Returns how many sessions there are.
-    pub fn n_sessions(&self) -> usize {
-        self.read().len()
-    }
-
     /// Tells whether any client has set a log level, so that servers may send more than by themselves.
     pub fn has_levels(&self) -> bool {
         self.n_levels.load(Ordering::Relaxed) > 0
