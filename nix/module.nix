@@ -105,7 +105,32 @@ let
         description = ''
           When to connect: `lazy` with the first request that needs the server,
           `eager` when the service starts, `prewarm` before the service accepts
-          its first client.
+          its first client. Only a `shared` server can be other than `lazy`.
+        '';
+      };
+
+      sharing = mkOption {
+        type = types.enum [
+          "shared"
+          "exclusive"
+          "session"
+        ];
+        default = "shared";
+        description = ''
+          Who shares a connection to the server: `shared` for everybody at a
+          time, `exclusive` for one request at a time, whoever sends it,
+          `session` for one client session each, as a server needs that keeps
+          state for its client.
+        '';
+      };
+
+      max_connections = mkOption {
+        type = types.nullOr (types.ints.between 1 1024);
+        default = null;
+        example = 8;
+        description = ''
+          How many connections an `exclusive` or `session` server may have: 4
+          or 16 if `null`.
         '';
       };
     };
@@ -198,6 +223,14 @@ in
                 `TimeoutStopSec` need not be as long.
               '';
             };
+            progress_beat = mkOption {
+              type = duration;
+              default = "30s";
+              description = ''
+                How long a tool may be silent before a client that asked for
+                progress is sent some by the service, `"0s"` for never.
+              '';
+            };
             log_level = mkOption {
               type = types.enum [
                 "error"
@@ -252,6 +285,19 @@ in
               default = [ ];
               example = [ "https://chat.example.org" ];
               description = "Values of the `Origin` header to accept besides those of the loopback interface.";
+            };
+            keep_alive = mkOption {
+              type = duration;
+              default = "15s";
+              description = "How long a stream to a client may be silent before a comment keeps it alive.";
+            };
+            write_timeout = mkOption {
+              type = duration;
+              default = "30s";
+              description = ''
+                How long a client may take nothing of what is written to it
+                before its connection is cut.
+              '';
             };
           };
 

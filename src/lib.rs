@@ -7,13 +7,15 @@
 //! > One live connection per MCP server, owned by the host, shared by every client.
 //!
 //! Every session of an MCP client starts its own copy of every server. Here a *server* is declared
-//! once, *connected* once, and what clients see at a path is only a *view* over the connections.
+//! once, *connected* once unless it is declared to need more, and what clients see at a path is only
+//! a *view* over the connections.
 //!
 //! ```text
 //!  clients              ingress            view           call ── pool ── connection ── server
 //!  Claude Code, Cursor ─┐                 direct ┐          │       │         │
 //!  Codex, Inspector ────┼─ HTTP :12011 ───       ├──────────┤     slot      mux ─ stdio ─ child
-//!  anything with curl ──┘                 passthrough ┘   replay  generation └── HTTP ── upstream
+//!  anything with curl ──┘       │         passthrough ┘   replay  generation └── HTTP ── upstream
+//!                            session                         ◀── announcements ──┘
 //!  metamcp status ────── control.sock ─── control ── status
 //! ```
 //!
@@ -23,19 +25,35 @@
 //!
 //! 1. [`ingress`] checks host, origin and size, and has the body scanned by
 //!    [`protocol::Message::parse`]. The scan finds the few values that hops rewrite; the message is
-//!    never turned into a model, so nothing that we do not know is lost.
+//!    never turned into a model, so nothing that we do not know is lost. The client's
+//!    [`session::Session`] notes that the request runs, so that a cancellation finds it.
 //! 2. [`view`] finds the server by the name, and renames the tool to `log`.
-//! 3. [`call::Exchange`] asks the [`pool::Slot`] for its connection. The slot dials if there is none:
-//!    one dial, however many wait for it ([`single_flight`]).
+//! 3. [`call::Exchange`] asks the [`pool::Slot`] for a [`pool::Lease`]: of the one connection that all
+//!    share, or, as the server declares its `sharing`, of one that nobody else uses now, or of the
+//!    client's own. Where there is none it is dialled: once, however many wait for it
+//!    ([`single_flight`]).
 //! 4. [`connection::Connection::call`] gives the request an id that is unique on the connection, and
 //!    its progress token too, remembers who waits, and hands it to the link: the pipe of a
 //!    [`child`], or a POST with the one pinned session.
-//! 5. The link's reader finds who waits by the id of the answer. The id that the client chose is
-//!    put back, byte for byte, and the answer goes out: as JSON when it comes soon, else as an event
-//!    stream with progress and signs of life.
+//! 5. The link's reader finds who waits by the id of the answer; that of a POST is the asker's own
+//!    task. The id that the client chose is put back, byte for byte, and the answer goes out: as JSON
+//!    when it comes soon, else as an event stream with progress, questions of the server and signs
+//!    of life.
 //!
 //! A client that goes away drops its reply, and with it everything down to the waiter; the server
-//! gets a cancellation. A server that goes away fails its waiters, each with its own id.
+//! gets a cancellation, and its answer is drained. A server that goes away fails its waiters, each
+//! with its own id.
+//!
+//! # What belongs to no request
+//!
+//! A notice of a changed list, an updated resource, a log message: the connection announces it, and
+//! [`session::Sessions`] puts it into the outbox of every session that it is for, whose GET stream
+//! [`ingress`] reads. What a session has only once, the log level and the watched resources, clients
+//! share: each [`session::Session`] keeps what its client wants, and the pool brings the connection
+//! in line with all of that together ([`pool::Wants`]), each new one again.
+//!
+//! A server may ask its client something only on a connection that is not shared. Such a
+//! [`connection::Question`] goes to the client whose request caused it, and its answer back.
 //!
 //! # The modules, in reading order
 //!
@@ -56,8 +74,8 @@
 //! | [`acceptor`] | accept connections, each with a seat |
 //! | [`child`] | processes: start, drain, see off |
 //! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
-//! | [`pool`] | one slot per server: its connection and the dial that makes it |
-//! | [`call`] | the only way from a request to a server, with the one safe replay |
+//! | [`pool`] | one slot per server: its connections, as it shares them, and the dials that make them |
+//! | [`call`] | the only way from a request to a server, with the replays that are safe |
 //! | [`session`] | what is remembered of a client between its requests |
 //! | [`catalog`] | what all servers offer |
 //! | [`view`] | what a client sees: all servers merged, or one as it is |
@@ -76,7 +94,10 @@
 //! - Only `connection` writes to a server; every request comes through `call`.
 //! - An id is never used twice on a connection, so an answer cannot reach anybody but its asker.
 //! - A request is sent a second time only if it provably was not executed
-//!   ([`connection::Failure::is_unexecuted`]).
+//!   ([`connection::Failure::is_replayable`]), or if it was interrupted before anything came of it and
+//!   only reads, or its tool declares that it may be repeated.
+//! - What a server sends for one client waits in a queue with a bound; a client that does not take it
+//!   loses its request or its stream, and holds up nobody.
 //! - Only `ingress` chooses an HTTP status.
 //! - Every queue, body, wait and retry has a bound with a name, in [`config::defaults`] unless it
 //!   is a detail of one file.

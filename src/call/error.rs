@@ -9,7 +9,8 @@ use crate::{
     protocol::{
         Level, RpcError,
         error::{
-            INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, RESOURCE_NOT_FOUND,
+            INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_TIMEOUT,
+            RESOURCE_NOT_FOUND,
         },
     },
     report::chain,
@@ -41,6 +42,12 @@ pub enum CallError {
         method: String,
         /// The parameter.
         parameter: &'static str,
+    },
+    /// What was asked for is kept for a session, and the request names none.
+    #[error("`{method}` without a session")]
+    NoSession {
+        /// The method.
+        method: String,
     },
     /// No server lists the resource.
     #[error("no server has a resource `{uri}`")]
@@ -120,6 +127,7 @@ impl CallError {
             Self::TooManyWatched { .. } => "TOO_MANY_SUBSCRIPTIONS",
             Self::UnknownLevel { .. } => "INVALID_LEVEL",
             Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
+            Self::NoSession { .. } => "SESSION_REQUIRED",
             Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
             Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
             Self::NotConnected { source: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
@@ -157,7 +165,8 @@ impl CallError {
                 "Call again when others are done, or raise `max_connections` of this server."
                     .to_owned()
             }
-            Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
+            Self::NoSession { .. }
+            | Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
                 "Send the `Mcp-Session-Id` that `initialize` answers with.".to_owned()
             }
             Self::NotConnected { source: SlotError::SessionEnded(_), .. } => {
@@ -169,7 +178,7 @@ impl CallError {
     }
 
     /// Returns the JSON-RPC code.
-    pub fn rpc_code(&self) -> i64 {
+    fn rpc_code(&self) -> i64 {
         match self {
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }
@@ -179,6 +188,7 @@ impl CallError {
             | Self::UnknownCursor { .. } => INVALID_PARAMS,
             Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. } => METHOD_NOT_FOUND,
+            Self::NoSession { .. } => INVALID_REQUEST,
             Self::Failed {
                 source: Failure::Timeout { .. } | Failure::NotInTime { .. }, ..
             } => REQUEST_TIMEOUT,
@@ -201,7 +211,9 @@ impl CallError {
             Self::NoList { server, method, .. } => json!({ "server": server, "method": method }),
             Self::TooManyWatched { max } => json!({ "max": max }),
             Self::UnknownLevel { level } => json!({ "level": level }),
-            Self::UnknownMethod { method, .. } => json!({ "method": method }),
+            Self::UnknownMethod { method, .. } | Self::NoSession { method } => {
+                json!({ "method": method })
+            }
             Self::NotConnected { server, .. } => json!({ "server": server }),
             Self::Failed { server, .. } => json!({ "server": server }),
         };

@@ -205,7 +205,7 @@ impl Exchange {
     }
 
     /// Returns the progress token that the client gave, as JSON text.
-    pub fn client_token(&self) -> Option<&str> {
+    fn client_token(&self) -> Option<&str> {
         self.request.part(Part::ProgressToken)
     }
 

@@ -165,7 +165,7 @@ pub const EXCLUSIVE_CONNECTIONS: usize = 4;
 /// How many connections a `session` server has at most. Ours: each may be a browser.
 pub const SESSION_CONNECTIONS: usize = 16;
 
-/// What `max_connections` is held to: beyond it, a host runs out of processes. Ours.
+/// The largest `max_connections`: beyond it, a host runs out of processes. Ours.
 pub const MAX_CONNECTIONS_MAX: usize = 1024;
 
 /// How long a server may take to set a log level or to have a resource watched. Ours.
@@ -217,8 +217,10 @@ pub const WATCHED_MAX: usize = 1024;
 /// How many messages that belong to no request may wait to be handed on; more are dropped. Ours.
 pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
-/// How many client connections are served at a time; more wait in the backlog. Ours.
-pub const CLIENT_CONNECTIONS_MAX: usize = 1024;
+/// How many client connections are served at a time; more wait in the backlog. Ours: as many as
+/// sessions, of which each may hold a stream for good, and a quarter of the descriptors that the
+/// unit allows.
+pub const CLIENT_CONNECTIONS_MAX: usize = 4096;
 
 /// How long accepting pauses when the system has no descriptor or memory to spare. Ours.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

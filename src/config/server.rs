@@ -225,7 +225,12 @@ fn sharing(
     let max = |default: usize| match &max_connections {
         Some(max) if *max.get_ref() == 0 => Err(Problem::at(max.span(), "`max_connections` is 0")
             .help("no request could be served: use 1 or more")),
-        Some(max) => Ok((*max.get_ref()).min(defaults::MAX_CONNECTIONS_MAX)),
+        Some(max) if *max.get_ref() > defaults::MAX_CONNECTIONS_MAX => {
+            let message = format!("`max_connections` is {}", max.get_ref());
+            Err(Problem::at(max.span(), message)
+                .help(format!("use {} or less", defaults::MAX_CONNECTIONS_MAX)))
+        }
+        Some(max) => Ok(*max.get_ref()),
         None => Ok(default),
     };
     match name.map(Spanned::into_inner).unwrap_or(SharingName::Shared) {

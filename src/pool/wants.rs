@@ -19,11 +19,11 @@ pub struct Wants {
 /// What is wanted of a connection, and what its server was told.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
+    /// Of the connection whose server was told.
+    generation: u64,
     wanted: Wants,
     told: Wants,
-    /// The generation of the connection whose server was told.
-    generation: u64,
-    /// Subscriptions that the server refused, with its error objects as JSON text.
+    /// Subscriptions that the server refused, or did not answer, with the error objects as JSON text.
     refused: BTreeMap<String, String>,
 }
 
@@ -89,8 +89,8 @@ impl Standing {
             .or_else(|| removed().map(|uri| Step::Unsubscribe(uri.clone())))
     }
 
-    /// Notes that a step was taken on the connection `generation`; `refusal` is the server's error
-    /// object, as JSON text. What the last connection was told is of no use to the present one.
+    /// Notes that a step was taken on the connection `generation`; `refusal` is an error object,
+    /// as JSON text. An answer may come when there is the next connection already.
     pub(super) fn done(&mut self, generation: u64, step: &Step, refusal: Option<&str>) {
         if generation != self.generation {
             return;
@@ -165,19 +165,19 @@ mod tests {
         let mut standing = Standing::default();
         standing.want(wants(Some(Level::Error), &["a"]));
         let first = settle(&mut standing);
-        standing.connected(1);
+        standing.connected(2);
         assert_eq!(settle(&mut standing), first);
     }
 
     #[test]
-    fn what_the_last_connection_was_told_late_counts_for_nothing() {
+    fn what_the_last_server_has_taken_says_nothing_of_the_next() {
         let mut standing = Standing::default();
         standing.connected(1);
         standing.want(wants(None, &["a"]));
         let step = standing.next(|_| true).expect("a step");
         standing.connected(2);
         standing.done(1, &step, None);
-        assert_eq!(standing.next(|_| true), Some(step), "the new one knows nothing of it");
+        assert_eq!(standing.next(|_| true), Some(step));
     }
 
     #[test]

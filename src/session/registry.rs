@@ -92,11 +92,6 @@ impl Sessions {
         ended.is_some()
     }
 
-    /// Returns how many sessions there are.
-    pub fn n_sessions(&self) -> usize {
-        self.read().len()
-    }
-
     /// Tells whether any client has set a log level, so that servers may send more than by themselves.
     pub fn has_levels(&self) -> bool {
         self.n_levels.load(Ordering::Relaxed) > 0
@@ -108,8 +103,15 @@ impl Sessions {
     ///
     /// Safe: it is set, and the servers are told all the same.
     pub async fn set_level(&self, session: &Session, level: Level) {
-        if session.memory().level.replace(level).is_none() {
-            self.n_levels.fetch_add(1, Ordering::Relaxed);
+        {
+            // What nobody takes back is not counted: the level of a client that cannot be told from
+            // others, or that has left while it asked.
+            let by_id = self.read();
+            let known = session.id().and_then(|id| by_id.get(id));
+            let is_known = known.is_some_and(|known| std::ptr::eq(&raw const **known, session));
+            if is_known && session.memory().level.replace(level).is_none() {
+                self.n_levels.fetch_add(1, Ordering::Relaxed);
+            }
         }
         let slots = self.pool.slots();
         let meant = slots.values().filter(|slot| session.scope.covers(slot.name()));
@@ -161,8 +163,8 @@ impl Sessions {
     pub fn tell_again(&self) {
         for slot in self.pool.slots().values() {
             if slot.is_owned() {
-                for session in self.read().values().filter(|found| found.scope.covers(slot.name()))
-                {
+                let sessions: Vec<_> = self.read().values().cloned().collect();
+                for session in sessions.iter().filter(|found| found.scope.covers(slot.name())) {
                     slot.want_soon(session.owner(), || session.wants(slot.name()));
                 }
             } else {

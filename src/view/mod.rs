@@ -184,13 +184,20 @@ impl Views {
         slot: &Slot,
         request: &Message,
     ) -> Result<Outcome, CallError> {
+        let asked = request.method().unwrap_or_default();
+        if !slot.is_standing() {
+            return Err(nothing_is_kept(asked));
+        }
+        if session.id().is_none() {
+            return Err(CallError::NoSession { method: asked.to_owned() });
+        }
         let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
-        if request.method() == Some(method::RESOURCES_UNSUBSCRIBE) {
+        if asked == method::RESOURCES_UNSUBSCRIBE {
             self.sessions.unwatch(session, slot, &uri).await;
             return Ok(answer(request, &json!({})));
         }
         let mut watched = self.sessions.watch(session, slot, &uri).await;
-        if watched.is_ok() && slot.is_standing() && slot.live(session.owner()).is_none() {
+        if watched.is_ok() && slot.live(session.owner()).is_none() {
             // It went at this moment, or is not there yet: nobody else may ever need the next one.
             drop(call::connect(slot, session.owner(), self.limits().silence).await?);
             watched = self.sessions.watch(session, slot, &uri).await;
@@ -238,6 +245,14 @@ fn own_profile(request: &Message, capabilities: &Value, instructions: &str) -> V
 fn missing(request: &Message, parameter: &'static str) -> CallError {
     let method = request.method().unwrap_or_default().to_owned();
     CallError::MissingParameter { method, parameter }
+}
+
+/// A request that a server with a connection for each request cannot make sense of.
+fn nothing_is_kept(method: &str) -> CallError {
+    CallError::UnknownMethod {
+        method: method.to_owned(),
+        hint: "Each request to this server has another connection: nothing is kept between them.",
+    }
 }
 
 /// Returns a client's own word as far as an error repeats it.

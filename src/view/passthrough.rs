@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Outcome, Views, answer, own_profile};
+use super::{Outcome, Views, answer, nothing_is_kept, own_profile};
 use crate::{
     call::{self, CallError},
     config::defaults,
@@ -48,10 +48,7 @@ impl Views {
             | method::RESOURCES_SUBSCRIBE
             | method::RESOURCES_UNSUBSCRIBE) => {
                 if !slot.is_standing() {
-                    return Err(CallError::UnknownMethod {
-                        method: asked.to_owned(),
-                        hint: "Each request to this server has another connection: nothing is kept between them.",
-                    });
+                    return Err(nothing_is_kept(asked));
                 }
                 let patience = self.limits().silence;
                 let lease = call::connect(&slot, session.owner(), patience).await?;

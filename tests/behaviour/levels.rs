@@ -65,6 +65,21 @@ async fn each_client_sees_its_own_level_and_the_server_knows_the_lowest() {
 }
 
 #[tokio::test]
+async fn a_level_that_cannot_be_remembered_changes_nothing_for_others() {
+    let upstream = Upstream::start(&["--logging"]);
+    let daemon = Daemon::with(upstream.server("fake", "")).ready();
+    let client = daemon.client("/servers/fake").initialized().await;
+
+    for path in ["/servers/fake", "/direct"] {
+        let answer = set(&daemon.client(path), "debug").await;
+        assert_eq!(answer["result"], json!({}), "a client without a session is served");
+    }
+
+    assert_eq!(log(&client, "debug", 1, true).await, [1], "what a server sends by itself");
+    assert_eq!(upstream.log("").await["levels"], json!([]));
+}
+
+#[tokio::test]
 async fn a_level_that_is_no_lower_is_not_told_again() {
     let upstream = Upstream::start(&["--logging"]);
     let daemon = Daemon::with(upstream.server("fake", "")).ready();

@@ -7,6 +7,7 @@ use crate::harness::{
     client::Client,
     daemon::Daemon,
     fake::{Fakes, Upstream},
+    scripted::Scripted,
 };
 
 async fn subscribe(client: &Client, uri: &str) -> Value {
@@ -94,6 +95,58 @@ async fn a_server_that_is_declared_anew_is_asked_for_what_is_watched() {
 
     let seen = client.call("seen", json!({ "counts": { "subscribes": 1 } })).await;
     assert_eq!(seen["subscribed"], json!(["a:1"]));
+}
+
+#[tokio::test]
+async fn what_could_never_be_told_is_refused() {
+    let fakes = Fakes::new();
+    let upstream = Upstream::start(&["--subscribe"]);
+    let config = upstream.server("up", "")
+        + &fakes.server("one", &["--subscribe"])
+        + "sharing = \"exclusive\"\n";
+    let daemon = Daemon::with(config).ready();
+
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let nameless = daemon.client("/servers/up");
+        let refused = nameless.request(json!(1), method, json!({ "uri": "a:1" })).await.answer();
+        assert_eq!(refused["error"]["data"]["code"], "SESSION_REQUIRED", "{refused}");
+        for path in ["/servers/one", "/direct"] {
+            let client = daemon.client(path).initialized().await;
+            let list = client.request(json!(0), "resources/list", json!({})).await.answer();
+            let of_one = list["result"]["resources"][0]["uri"].clone();
+            let asked =
+                if path == "/direct" { json!({ "uri": of_one }) } else { json!({ "uri": "a:1" }) };
+            let refused = client.request(json!(1), method, asked).await.answer();
+            assert_eq!(
+                refused["error"]["data"]["code"], "METHOD_NOT_FOUND",
+                "{path}: {refused} {list}"
+            );
+        }
+    }
+    assert_eq!(upstream.log("").await["subscribes"], json!([]));
+}
+
+#[tokio::test]
+async fn a_subscription_that_got_no_answer_is_none() {
+    let upstream = Scripted::start(|asked, wire| {
+        match asked.method() {
+            "initialize" => wire.json(&asked.result(&json!({
+                "protocolVersion": "2025-06-18", "capabilities": { "resources": { "subscribe": true } },
+                "serverInfo": { "name": "scripted", "version": "1" },
+            }))),
+            "resources/subscribe" => wire.page(500, "text/plain", "out of order"),
+            _ => return false,
+        }
+        true
+    });
+    let daemon = Daemon::with(upstream.server("")).ready();
+    let client = daemon.client("/servers/up").initialized().await;
+
+    for n_asked in 1..=2 {
+        let answer = subscribe(&client, "a:1").await;
+        assert_eq!(answer["error"]["data"]["code"], "UPSTREAM_STATUS", "{answer}");
+        assert_eq!(upstream.count("resources/subscribe"), n_asked, "it may be asked for again");
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@
 
     settings = {
       service.log_level = "debug";
+      service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
       servers = {
         # One that the program itself provides.
@@ -32,6 +33,15 @@
             GREETING = "good morning";
             ACCESS_TOKEN = "credential:token";
           };
+        };
+        notes = {
+          command = "metamcp";
+          args = [
+            "demo-server"
+            "scratch"
+          ];
+          sharing = "session";
+          max_connections = 8;
         };
         cluster = {
           url = "http://127.0.0.1:12009/mcp";

@@ -385,6 +385,7 @@ fn what_can_never_work_is_refused() {
         "[servers.a]\ncommand = \"x\"\nenv = { T = \"credential:\" }\n",
         "[servers.a]\nurl = \"http://h/\"\nheaders = { T = \"a\\nb\" }\n",
         "[servers.a]\nurl = \"http://h/\"\nheaders = { X-A = \"1\", x-a = \"2\" }\n",
+        "[servers.a]\ncommand = \"x\"\nsharing = \"session\"\nmax_connections = 1025\n",
         "[servers.a]\nurl = \"http://h/\"\nheaders = { Mcp-Session-Id = \"1\" }\n",
         "[listen]\ncontrol = \"\"\n",
         "[listen]\ncontrol = \"relative.sock\"\n",

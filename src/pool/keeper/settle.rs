@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use serde_json::json;
+
 use super::{
     super::wants::{Standing, Step, Wants},
     Keeper,
@@ -9,7 +11,7 @@ use super::{
 use crate::{
     config::defaults,
     connection::{Connection, Limits},
-    protocol::{Message, jsonrpc::Part},
+    protocol::{Message, error::INTERNAL_ERROR, jsonrpc::Part},
 };
 
 impl Keeper {
@@ -66,7 +68,12 @@ impl Keeper {
             Err(failure) if connection.is_live() => {
                 // Not asked for again on this connection: it would not end.
                 tracing::warn!(mcp_server = %self.name(), %failure, ?step, "session state not set");
-                self.standing().done(connection.generation(), &step, None);
+                let error = json!({
+                    "code": INTERNAL_ERROR,
+                    "message": failure.to_string(),
+                    "data": { "code": failure.code() },
+                });
+                self.standing().done(connection.generation(), &step, Some(&error.to_string()));
                 return true;
             }
             Err(_) => return false,
