@@ -97,7 +97,7 @@ pub async fn whole<B: Body<Data = Bytes> + Unpin>(
         }
         if all.is_empty() {
             // What the sender says of the length is taken at its word as far as it may be true.
-            all.reserve(length.unwrap_or_default().clamp(2 * first.len(), length_max));
+            all.reserve(length.unwrap_or_default().max(2 * first.len()).min(length_max));
             all.extend_from_slice(&std::mem::take(&mut first));
         }
         all.extend_from_slice(&chunk);

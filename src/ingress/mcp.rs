@@ -73,10 +73,11 @@ fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response,
         // Nobody can tell whose stream it is: it carries what everybody is told.
         None => edge.views.sessions().open(view.scope(), "{}"),
     };
+    let is_passing = text(headers, &SESSION).is_none();
     let last = text(headers, &LAST_EVENT).and_then(|id| id.parse().ok());
     // Older clients take an event without data for a broken message.
     let takes_priming = version.is_some_and(version::has_priming);
-    Ok(stream::open(edge, &session, last, takes_priming))
+    Ok(stream::open(edge, &session, last, takes_priming, is_passing))
 }
 
 async fn post(

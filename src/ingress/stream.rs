@@ -22,15 +22,27 @@ struct Listening {
     reader: Reader,
     /// What goes out before anything is read.
     first: Option<Bytes>,
+    /// The session that is of no use without the stream.
+    passing: Option<Arc<Session>>,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(id) = self.passing.as_ref().and_then(|session| session.id()) {
+            self.edge.views.sessions().end(id);
+        }
+    }
 }
 
 /// Opens the stream of `session` after the event `last`. A client that `takes_priming` is told the
-/// id of the beginning at once, so that it can resume even before the first event.
+/// id of the beginning at once, so that it can resume even before the first event. A session that
+/// `is_passing`, whose client does not know its id, ends with the stream.
 pub(super) fn open(
     edge: Arc<Edge>,
     session: &Arc<Session>,
     last: Option<EventId>,
     takes_priming: bool,
+    is_passing: bool,
 ) -> Response {
     let reader = session.read(last);
     let first = match takes_priming {
@@ -38,7 +50,8 @@ pub(super) fn open(
         // A proxy in between may hold the head back until something comes after it.
         false => sse::KEEP_ALIVE,
     };
-    let listening = Listening { edge, reader, first: Some(first) };
+    let passing = is_passing.then(|| Arc::clone(session));
+    let listening = Listening { edge, reader, first: Some(first), passing };
     let frames = stream::unfold(listening, |mut listening| async move {
         listening.next().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), listening))
     });

@@ -136,7 +136,8 @@ async fn an_upstream_that_is_drained_and_restarted_finishes_what_it_was_at() {
     old.control("release?key=k").await;
     assert_eq!(held.end().await.answer()["result"]["structuredContent"]["key"], "k");
     assert!(old.wait_exit().success());
-    assert_eq!(new.log("deletes=1").await["sessions_minted"], 1, "one per restart");
+    // The goodbye goes to whichever of the two still has a TCP connection with us.
+    assert_eq!(new.log("").await["sessions_minted"], 1, "one per restart");
     let calls = load.end().await;
     // A connection that is closed at the moment at which a call is written to it: nobody can tell
     // whether the call was read, so that only those that may be repeated are.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
-use tokio::time;
+use tokio::{task, time};
 
 use super::{Connection, Failure, Inbox, Link, lane::Flow, upstream};
 use crate::{
@@ -84,6 +84,7 @@ async fn read_answer(
     events: &mut Events,
     inbox: &Inbox,
 ) -> Result<Arc<str>, Failure> {
+    let mut turn = Turn::default();
     loop {
         // Nothing that matters comes after the answer: the end is waited for, so that the TCP
         // connection can be used again, but some upstreams never end a stream.
@@ -98,6 +99,7 @@ async fn read_answer(
             Some(Ok(frame)) => frame,
         };
         let Ok(chunk) = frame.into_data() else { continue };
+        turn.spend(chunk.len()).await;
         events.push(chunk);
         while let Some(item) = events.next_item() {
             take(connection, item, Some(id));
@@ -117,6 +119,7 @@ pub(super) async fn read_shared(
     body: &mut Flow,
     events: &mut Events,
 ) -> Arc<str> {
+    let mut turn = Turn::default();
     loop {
         while let Some(item) = events.next_item() {
             take(connection, item, None);
@@ -126,9 +129,31 @@ pub(super) async fn read_shared(
             Some(Err(error)) => return chain(&error).into(),
             Some(Ok(frame)) => {
                 if let Ok(chunk) = frame.into_data() {
+                    turn.spend(chunk.len()).await;
                     events.push(chunk);
                 }
             }
+        }
+    }
+}
+
+/// How much of a stream is read before others get their turn, in bytes. Ours: an upstream that never
+/// stops sending must not keep a thread to itself.
+const TURN_BYTES: usize = 64 << 10;
+
+/// What is left of a turn.
+#[derive(Default)]
+struct Turn {
+    n_bytes: usize,
+}
+
+impl Turn {
+    /// Takes note of what was read, and lets others go first when it is enough.
+    async fn spend(&mut self, n_bytes: usize) {
+        self.n_bytes += n_bytes;
+        if self.n_bytes >= TURN_BYTES {
+            self.n_bytes = 0;
+            task::yield_now().await;
         }
     }
 }
