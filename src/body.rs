@@ -4,11 +4,13 @@ use std::{
     convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::time;
 
 use crate::protocol::Pieces;
 
@@ -103,6 +105,16 @@ pub async fn whole<B: Body<Data = Bytes> + Unpin>(
         all.extend_from_slice(&chunk);
     }
     Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+/// Reads a body of no use to its end, for at most `patience`.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn discard<B: Body + Unpin>(body: &mut B, patience: Duration) {
+    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
+    let _gave_up = time::timeout(patience, reading).await;
 }
 
 #[cfg(test)]

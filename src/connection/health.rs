@@ -52,11 +52,7 @@ async fn watch_until_dead(connection: &Arc<Connection>, interval: Duration, pati
 async fn ping(connection: &Arc<Connection>, patience: Duration) -> Result<(), Failure> {
     let limits = Limits { silence: patience, total: patience };
     let ping = Message::request(method::PING, None);
-    let answered = match connection.call(&ping, limits).await {
-        Ok(call) => call.finish().await.map(drop),
-        Err(failure) => Err(failure),
-    };
-    match answered {
+    match connection.ask(&ping, limits).await.map(drop) {
         // Somebody is there, and a new session would not help.
         Err(Failure::Status { status, .. }) if status.is_client_error() => Ok(()),
         // Nothing can be said while we ourselves have too much under way.

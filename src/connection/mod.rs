@@ -272,6 +272,23 @@ impl Connection {
         Ok(call)
     }
 
+    /// Sends a request of our own and waits for its answer, as [`Call::finish`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::call`] and [`Call::next`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the request at the server.
+    pub async fn ask(
+        self: &Arc<Self>,
+        request: &Message,
+        limits: Limits,
+    ) -> Result<Message, Failure> {
+        self.call(request, limits).await?.finish().await
+    }
+
     /// Sends a notification. It is lost when the server is gone, or does not take it within
     /// [`defaults::GOODBYE_TIMEOUT`]: nobody waits for an answer to it.
     ///

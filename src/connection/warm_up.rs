@@ -107,7 +107,7 @@ impl Connection {
     async fn read_ahead(self: &Arc<Self>, list: List, ends: Instant) -> Result<Message, Failure> {
         let total = ends.saturating_duration_since(Instant::now());
         let limits = Limits { silence: total, total };
-        self.call(&Message::request(list.method(), None), limits).await?.finish().await
+        self.ask(&Message::request(list.method(), None), limits).await
     }
 
     /// Takes no new requests, for `reason`. Before the connection is established the dial alone

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::Limited;
 use hyper::{
     HeaderMap, Method, Request, StatusCode,
     body::{Bytes, Incoming},
@@ -170,8 +170,7 @@ async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
 /// closed never sees why.
 async fn skip(body: Incoming) {
     let mut rest = Limited::new(body, defaults::BODY_BYTES_SKIPPED);
-    let reading = async { while let Some(Ok(_)) = rest.frame().await {} };
-    let _gave_up = time::timeout(defaults::BODY_TIMEOUT, reading).await;
+    body::discard(&mut rest, defaults::BODY_TIMEOUT).await;
 }
 
 /// A page of another site can send plain text without asking first, but not JSON.

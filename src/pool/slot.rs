@@ -152,22 +152,17 @@ impl Slot {
 
     /// Returns a connection for a request of `owner` if there is one that need not be waited for.
     pub fn ready(&self, owner: Option<&Owner>) -> Option<Lease> {
-        let connection = match &self.connections {
-            Connections::Shared(keeper) => keeper.live()?,
-            Connections::Owned(owned) => owned.known(owner)?.live()?,
-            Connections::Exclusive(_) => return None,
-        };
+        let connection = self.standing(owner)?.live()?;
         Some(Lease { connection, _checkout: None })
     }
 
     /// Returns the connection that a request of `owner` would most likely get, if there is one.
     pub fn live(&self, owner: Option<&Owner>) -> Option<Arc<Connection>> {
         match &self.connections {
-            Connections::Shared(keeper) => keeper.live(),
-            Connections::Owned(owned) => owned.known(owner)?.live(),
             Connections::Exclusive(exclusive) => {
                 exclusive.keepers().iter().find_map(|keeper| keeper.live())
             }
+            Connections::Shared(_) | Connections::Owned(_) => self.standing(owner)?.live(),
         }
     }
 

@@ -242,28 +242,20 @@ impl Sessions {
 
     fn announce(&self, announcement: Announcement) {
         let Announcement { server, generation, owner, aside } = announcement;
-        let sessions = self.read();
-        match (aside, owner) {
-            (Aside::Notification(message), Some(owner)) => {
-                if let Some(session) = sessions.values().find(|found| found.owner() == Some(&owner))
-                {
-                    session.hear(&server, generation, &message, true);
-                }
-            }
-            (Aside::Notification(message), None) => {
-                for session in sessions.values() {
+        let Some(owner) = owner else {
+            // On a connection that is everybody's, nobody is asked.
+            if let Aside::Notification(message) = aside {
+                for session in self.read().values() {
                     session.hear(&server, generation, &message, false);
                 }
             }
-            (Aside::Question(question), Some(owner)) => {
-                let asked = sessions.values().find(|found| found.owner() == Some(&owner)).cloned();
-                drop(sessions);
-                if let Some(session) = asked {
-                    session.hear_question(question);
-                }
-            }
-            // On a connection that is everybody's, nobody is asked.
-            (Aside::Question(_), None) => {}
+            return;
+        };
+        let owned = self.read().values().find(|found| found.owner() == Some(&owner)).cloned();
+        let Some(session) = owned else { return };
+        match aside {
+            Aside::Notification(message) => session.hear(&server, generation, &message, true),
+            Aside::Question(question) => session.hear_question(question),
         }
     }
 

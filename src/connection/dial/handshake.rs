@@ -24,11 +24,7 @@ pub(super) async fn shake_hands(
         Some(&mcp::initialize_params(connection.party.capabilities())),
     );
     let limits = Limits { silence: patience, total: patience };
-    let answered = match connection.call(&request, limits).await {
-        Ok(call) => call.finish().await,
-        Err(failure) => Err(failure),
-    };
-    let answer = match answered {
+    let answer = match connection.ask(&request, limits).await {
         Ok(answer) => answer,
         // A child that has ended before it was written to: how it ended is known a little later.
         Err(Failure::Gone) => {

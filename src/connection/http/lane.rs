@@ -57,16 +57,6 @@ impl std::fmt::Debug for Lane {
 }
 
 impl Lane {
-    /// Moves what can be moved.
-    fn drive(&mut self, context: &mut Context<'_>) {
-        if let Some(wire) = &mut self.wire
-            && wire.as_mut().poll(context).is_ready()
-        {
-            // Whoever waits for an answer on it is told why through the answer.
-            self.wire = None;
-        }
-    }
-
     /// Waits until a request can be sent; `false` when the peer has closed the connection.
     async fn is_ready(&mut self) -> bool {
         // Mostly at once: then there is nobody whom the request would have to wake.
@@ -78,7 +68,7 @@ impl Lane {
     }
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<bool> {
-        self.drive(context);
+        drive(&mut self.wire, context);
         self.sender.poll_ready(context).map(|ready| ready.is_ok())
     }
 
@@ -90,15 +80,21 @@ impl Lane {
         let mut answer = pin!(self.sender.send_request(request));
         let wire = &mut self.wire;
         poll_fn(|context| {
-            if let Some(moving) = wire
-                && moving.as_mut().poll(context).is_ready()
-            {
-                *wire = None;
-            }
+            drive(wire, context);
             // Only what has just been moved can have brought it.
             answer.as_mut().poll(&mut nobody())
         })
         .await
+    }
+}
+
+/// Moves what can be moved on a TCP connection.
+fn drive(wire: &mut Option<Pin<Box<Wire>>>, context: &mut Context<'_>) {
+    if let Some(moving) = wire
+        && moving.as_mut().poll(context).is_ready()
+    {
+        // Whoever waits for an answer on it is told why through the answer.
+        *wire = None;
     }
 }
 
@@ -215,7 +211,7 @@ impl Body for Flow {
         if next.is_pending() {
             // Only what is moved now can bring more of it.
             if let Some(lane) = &mut self.lane {
-                lane.drive(context);
+                drive(&mut lane.wire, context);
             }
             next = Pin::new(&mut self.body).poll_frame(context);
         }

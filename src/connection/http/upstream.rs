@@ -7,12 +7,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode, Uri,
     header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue},
 };
-use tokio::time;
 
 use super::{
     super::{Connection, Failure},
@@ -208,8 +206,7 @@ pub(super) async fn whole(mut body: Flow) -> Result<Bytes, Failure> {
 
 /// Reads a body of no use, so that its TCP connection can be used again.
 pub(super) async fn finish(mut body: Flow) {
-    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
-    let _held = time::timeout(defaults::STREAM_END, reading).await;
+    body::discard(&mut body, defaults::STREAM_END).await;
 }
 
 /// Tells whether an answer says that the upstream does not know the session of the request.

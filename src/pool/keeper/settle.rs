@@ -11,7 +11,7 @@ use super::{
 use crate::{
     config::defaults,
     connection::{Connection, Limits},
-    protocol::{Message, error::INTERNAL_ERROR, jsonrpc::Part},
+    protocol::{error::INTERNAL_ERROR, jsonrpc::Part},
 };
 
 impl Keeper {
@@ -59,11 +59,7 @@ impl Keeper {
     async fn step(&self) -> bool {
         let Some((connection, step)) = self.next_step() else { return false };
         let limits = Limits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
-        let answered = match connection.call(&step.request(), limits).await {
-            Ok(call) => call.finish().await,
-            Err(failure) => Err(failure),
-        };
-        let answer: Message = match answered {
+        let answer = match connection.ask(&step.request(), limits).await {
             Ok(answer) => answer,
             Err(failure) if connection.is_live() => {
                 // Not asked for again on this connection: it would not end.
