@@ -214,14 +214,8 @@ impl Daemon {
     /// Waits for the end of the process.
     #[track_caller]
     pub(crate) fn wait_exit(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = self.process.try_wait().expect("it can be waited for") {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "the service does not end\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        exit_in_time(&mut self.process)
+            .unwrap_or_else(|| panic!("the service does not end\n{}", self.log()))
     }
 
     /// Asks the service to stop, waits for its end, and returns how it ended.
@@ -330,6 +324,18 @@ pub(crate) fn serve(config: &Path) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts")
+}
+
+/// Waits for the end of a process; nothing when it does not end in time.
+pub(crate) fn exit_in_time(process: &mut Child) -> Option<ExitStatus> {
+    let deadline = Instant::now() + DEADLINE;
+    while Instant::now() < deadline {
+        if let Some(status) = process.try_wait().expect("it can be waited for") {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    None
 }
 
 /// Sends a signal to a process that is not reaped yet.

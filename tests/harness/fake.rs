@@ -6,16 +6,13 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    time::Duration,
 };
 
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::time::Instant;
 
 use super::{
-    DEADLINE,
     client::{Client, Reply},
     daemon,
 };
@@ -167,14 +164,7 @@ impl Upstream {
     /// Waits for the end of the process.
     #[track_caller]
     pub(crate) fn wait_exit(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = self.process.try_wait().expect("it can be waited for") {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "the fake does not end");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        daemon::exit_in_time(&mut self.process).expect("the fake ends in time")
     }
 }
 
