@@ -12,9 +12,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::{
-    config::Start,
     name::ServerName,
-    pool::{Pool, SlotStatus, State},
+    pool::{Pool, PoolStatus, SlotStatus, State},
     telemetry::liveness::{Liveness, Stuck},
 };
 
@@ -41,6 +40,8 @@ pub struct Status {
     pub clients: usize,
     /// How many connections to servers were made since the start, all servers together.
     pub generation: u64,
+    /// The connections of all servers together.
+    pub pool: PoolStatus,
     /// Every declared server.
     pub servers: Vec<SlotStatus>,
 }
@@ -116,14 +117,14 @@ impl Board {
 
     /// Returns the state at this moment.
     pub fn status(&self) -> Status {
-        let servers = self.pool.status();
         Status {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
             clients: self.clients.load(Ordering::Relaxed),
             generation: self.pool.n_connected(),
-            servers,
+            pool: self.pool.status(),
+            servers: self.pool.servers(),
         }
     }
 
@@ -134,16 +135,12 @@ impl Board {
             missing.push(Missing::Service { reason: "starting or stopping" });
         }
         missing.extend(self.stuck().into_iter().map(Missing::Loop));
-        let servers = self.pool.status().into_iter();
-        missing.extend(
-            servers.filter(|server| server.start != Start::Lazy && !server.is_up()).map(|server| {
-                Missing::Server {
-                    server: server.name,
-                    state: server.state,
-                    reason: server.last_error,
-                }
-            }),
-        );
+        let servers = self.pool.servers().into_iter();
+        missing.extend(servers.filter(|server| server.is_missing).map(|server| Missing::Server {
+            server: server.name,
+            state: server.state,
+            reason: server.last_error,
+        }));
         Readiness { ready: missing.is_empty(), missing }
     }
 }

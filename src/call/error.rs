@@ -130,6 +130,7 @@ impl CallError {
             Self::NoSession { .. } => "SESSION_REQUIRED",
             Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
             Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
+            Self::NotConnected { source: SlotError::Exhausted { .. }, .. } => "POOL_EXHAUSTED",
             Self::NotConnected { source: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
             Self::NotConnected { source: SlotError::SessionEnded(_), .. } => "SESSION_ENDED",
             Self::NotConnected { source: SlotError::Dial(error), .. } => error.code(),
@@ -165,6 +166,10 @@ impl CallError {
                 "Call again when others are done, or raise `max_connections` of this server."
                     .to_owned()
             }
+            Self::NotConnected { source: SlotError::Exhausted { .. }, .. } => {
+                "Call again when others are done, or raise `pool.size` or `pool.reserve_size`."
+                    .to_owned()
+            }
             Self::NoSession { .. }
             | Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
                 "Send the `Mcp-Session-Id` that `initialize` answers with.".to_owned()
@@ -192,6 +197,11 @@ impl CallError {
             Self::Failed {
                 source: Failure::Timeout { .. } | Failure::NotInTime { .. }, ..
             } => REQUEST_TIMEOUT,
+            Self::NotConnected { source: SlotError::Dial(error), .. }
+                if error.code() == "TIMEOUT" =>
+            {
+                REQUEST_TIMEOUT
+            }
             Self::NoList { .. } | Self::NotConnected { .. } | Self::Failed { .. } => INTERNAL_ERROR,
         }
     }
@@ -213,6 +223,9 @@ impl CallError {
             Self::UnknownLevel { level } => json!({ "level": level }),
             Self::UnknownMethod { method, .. } | Self::NoSession { method } => {
                 json!({ "method": method })
+            }
+            Self::NotConnected { server, source: SlotError::Exhausted { holders, .. } } => {
+                json!({ "server": server, "holders": holders })
             }
             Self::NotConnected { server, .. } => json!({ "server": server }),
             Self::Failed { server, .. } => json!({ "server": server }),

@@ -67,7 +67,7 @@ impl Exchange {
         // One bound for the dial, the request and its replay together.
         let ends = Instant::now() + limits.total;
         let owner = owner.cloned();
-        let stage = connecting(&slot, owner.as_ref(), limits.silence, Duration::ZERO);
+        let stage = connecting(&slot, owner.as_ref(), limits, Duration::ZERO);
         Self {
             slot,
             owner,
@@ -104,9 +104,9 @@ impl Exchange {
             let Some(n_left) = attempts_left.checked_sub(1) else { return Err(error) };
             *attempts_left = n_left;
             tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
-            let left = self.ends.saturating_duration_since(Instant::now());
-            let patience = self.limits.silence.min(left);
-            self.stage = connecting(&self.slot, self.owner.as_ref(), patience, pause);
+            let total = self.ends.saturating_duration_since(Instant::now());
+            let limits = Limits { total, ..self.limits };
+            self.stage = connecting(&self.slot, self.owner.as_ref(), limits, pause);
         }
     }
 
@@ -233,8 +233,9 @@ fn is_repeatable(request: &Message, connection: &Connection) -> bool {
     }
 }
 
-/// Returns a connection for a request of `owner`, dialling first where that is needed, within
-/// `patience`; the dial goes on for whoever asks next.
+/// Returns a connection for a request of `owner`, dialling first where that is needed. Room for
+/// another connection is waited for as long as a request may be silent; a dial as long as one may
+/// take in all, for starting a server takes longer than asking it. It goes on for whoever asks next.
 ///
 /// # Errors
 ///
@@ -246,27 +247,22 @@ fn is_repeatable(request: &Message, connection: &Connection) -> bool {
 pub async fn connect(
     slot: &Slot,
     owner: Option<&Owner>,
-    patience: Duration,
+    limits: Limits,
 ) -> Result<Lease, CallError> {
     let server = || slot.name().clone();
-    // A little less for the wait inside, which can say more about what is missing.
-    time::timeout(patience, slot.lease(owner, patience.mul_f64(0.9)))
+    // Where both end at the same time, the wait inside has its say first: it knows what is missing.
+    time::timeout(limits.total, slot.lease(owner, Instant::now() + limits.silence))
         .await
         .map_err(|_| CallError::Failed {
             server: server(),
-            source: Failure::NotInTime { after: patience },
+            source: Failure::NotInTime { after: limits.total },
         })?
         .map_err(|source| CallError::NotConnected { server: server(), source })
 }
 
 /// Returns the first stage of a request, which has a connection where there is one for all. The wait
-/// for another one, which begins after a `pause`, counts as silence of the server.
-fn connecting(
-    slot: &Arc<Slot>,
-    owner: Option<&Owner>,
-    patience: Duration,
-    pause: Duration,
-) -> Stage {
+/// for another one begins after a `pause`.
+fn connecting(slot: &Arc<Slot>, owner: Option<&Owner>, limits: Limits, pause: Duration) -> Stage {
     if pause.is_zero()
         && let Some(lease) = slot.ready(owner)
     {
@@ -275,6 +271,6 @@ fn connecting(
     let (slot, owner) = (Arc::clone(slot), owner.cloned());
     Stage::Connecting(Box::pin(async move {
         time::sleep(pause).await;
-        connect(&slot, owner.as_ref(), patience).await
+        connect(&slot, owner.as_ref(), limits).await
     }))
 }

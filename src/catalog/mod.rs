@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -242,7 +243,7 @@ impl Entry {
         owner: Option<Owner>,
         limits: Limits,
     ) -> Result<Listing, CallError> {
-        let leased = slot.lease(owner.as_ref(), limits.silence).await;
+        let leased = slot.lease(owner.as_ref(), Instant::now() + limits.silence).await;
         // Given back before the list is read, which takes one of its own.
         let connection = leased
             .map(|lease| Arc::clone(&lease.connection))

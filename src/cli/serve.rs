@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
-    config::{Config, Listen, Server, Service, Sharing, Start, Transport},
+    config::{Config, Lifecycle, Listen, Pool, Server, Service, Sharing, Start, Transport},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
@@ -75,11 +75,14 @@ fn demonstration() -> Result<Config, Failed> {
             env: BTreeMap::new(),
             cwd: None,
         };
-        (name, Arc::new(Server { transport, start: Start::Eager, sharing: Sharing::Shared }))
+        let lifecycle = Lifecycle::KeepAlive { idle_timeout: None };
+        let (start, sharing) = (Start::Eager, Sharing::Shared);
+        (name, Arc::new(Server { transport, start, sharing, lifecycle }))
     });
     Ok(Config {
         service: Service::default(),
         listen: Listen::default(),
+        pool: Pool::default(),
         servers: servers.collect(),
     })
 }

@@ -159,6 +159,30 @@ pub const IN_FLIGHT_MAX: usize = 4096;
 /// holds a TCP connection, and a process has 1,024 descriptors unless it is given more.
 pub const DRAINING_MAX: usize = 256;
 
+/// How many connections to servers there may be, all servers together.
+/// Source: seed 000, `poolSize`.
+pub const POOL_SIZE: usize = 20;
+
+/// How many more there may be for those who have waited. Source: seed 000, `resPoolSize`.
+pub const POOL_RESERVE_SIZE: usize = 0;
+
+/// How long a request waits before it may have one of the reserve. Source: seed 000,
+/// `resPoolTimeout`.
+pub const POOL_RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many connections are kept although nobody uses them. Source: seed 000, `minPoolSize`.
+pub const POOL_MIN_SIZE: usize = 0;
+
+/// How long a connection is kept that nobody uses. Source: seed 000, `idleTimeoutMs`.
+pub const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// The largest `pool.size`, and the largest `pool.reserve_size`. Source: seed 000, `MAX_CHILDREN`.
+pub const POOL_SIZE_MAX: usize = 1024;
+
+/// How long an `ephemeral` connection waits for another request after its last answer: clients list
+/// tools right after the handshake. Ours: a quarter of the 100 ms in which it is to be closed.
+pub const EPHEMERAL_LINGER: Duration = Duration::from_millis(25);
+
 /// How many connections an `exclusive` server has at most. Ours: each may be a process.
 pub const EXCLUSIVE_CONNECTIONS: usize = 4;
 

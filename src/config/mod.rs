@@ -19,7 +19,7 @@ mod wording;
 
 pub use diagnostic::Diagnostic;
 pub use secret::Secret;
-pub use server::{Health, Server, Sharing, Start, Transport};
+pub use server::{Health, Lifecycle, Server, Sharing, Start, Transport};
 
 use crate::name::ServerName;
 
@@ -30,6 +30,8 @@ pub struct Config {
     pub service: Service,
     /// Where clients reach it: `[listen]`.
     pub listen: Listen,
+    /// How many connections there may be, and for how long: `[pool]`.
+    pub pool: Pool,
     /// The declared servers: `[servers.NAME]`.
     pub servers: BTreeMap<ServerName, Arc<Server>>,
 }
@@ -84,6 +86,21 @@ pub struct Listen {
     pub write_timeout: Duration,
 }
 
+/// How many connections to servers there may be, all servers together, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// How many there may be.
+    pub size: usize,
+    /// How many more there may be for those who have waited for [`Pool::reserve_timeout`].
+    pub reserve_size: usize,
+    /// How long a request waits before it may have one of the reserve.
+    pub reserve_timeout: Duration,
+    /// How many are kept although nobody uses them; below [`Pool::size`].
+    pub min_size: usize,
+    /// How long one is kept that nobody uses; for ever when absent.
+    pub idle_timeout: Option<Duration>,
+}
+
 /// The view at `/` and `/mcp`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -116,6 +133,18 @@ impl Default for Service {
             shutdown_timeout: defaults::SHUTDOWN_TIMEOUT,
             progress_beat: Some(defaults::PROGRESS_BEAT),
             log_level: LogLevel::Info,
+        }
+    }
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            size: defaults::POOL_SIZE,
+            reserve_size: defaults::POOL_RESERVE_SIZE,
+            reserve_timeout: defaults::POOL_RESERVE_TIMEOUT,
+            min_size: defaults::POOL_MIN_SIZE,
+            idle_timeout: Some(defaults::POOL_IDLE_TIMEOUT),
         }
     }
 }

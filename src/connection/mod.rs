@@ -356,6 +356,7 @@ impl Connection {
 
     /// Closes the connection; what runs on it fails.
     pub fn close(&self) {
+        self.gone.cancel();
         self.closing.cancel();
     }
 

@@ -6,18 +6,15 @@
 //!                  └────────────── idle stack ◀───────────────┘
 //! ```
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::{self, Instant},
 };
 
 use super::{
-    keeper::{Keeper, Origin},
+    keeper::{Claim, Keeper, Origin},
     slot::SlotError,
 };
 use crate::{
@@ -35,6 +32,8 @@ pub(super) struct Exclusive {
     idle: Mutex<Vec<Arc<Keeper>>>,
     /// Every connection, those in use included.
     all: Mutex<Vec<Arc<Keeper>>>,
+    /// Told when a connection is given back.
+    given_back: Notify,
 }
 
 /// A connection that was checked out; dropping it gives it back.
@@ -42,17 +41,25 @@ pub(super) struct Exclusive {
 pub(super) struct Checkout {
     exclusive: Arc<Exclusive>,
     keeper: Arc<Keeper>,
+    claim: Option<Claim>,
     seat: Option<OwnedSemaphorePermit>,
 }
 
 impl Exclusive {
     /// Returns at most `n_seats` connections; nothing is connected yet.
     pub(super) fn new(origin: Origin, n_seats: usize) -> Arc<Self> {
-        let seats = Arc::new(Semaphore::new(n_seats));
-        Arc::new(Self { origin, seats, n_seats, idle: Mutex::default(), all: Mutex::default() })
+        Arc::new(Self {
+            origin,
+            seats: Arc::new(Semaphore::new(n_seats)),
+            n_seats,
+            idle: Mutex::default(),
+            all: Mutex::default(),
+            given_back: Notify::new(),
+        })
     }
 
-    /// Checks a connection out, waiting for one to be given back for at most `patience`.
+    /// Checks a connection out, waiting for one to be given back, or for room for another, until
+    /// `until`.
     ///
     /// # Errors
     ///
@@ -63,26 +70,70 @@ impl Exclusive {
     /// Safe: whoever leaves gives its place to the next.
     pub(super) async fn check_out(
         self: &Arc<Self>,
-        patience: Duration,
+        until: Instant,
     ) -> Result<(Arc<Connection>, Checkout), SlotError> {
-        let server = &self.origin.name;
-        let seat = match time::timeout(patience, Arc::clone(&self.seats).acquire_owned()).await {
+        let server = || self.origin.name.clone();
+        let seat = match time::timeout_at(until, Arc::clone(&self.seats).acquire_owned()).await {
             Ok(Ok(seat)) => seat,
-            Ok(Err(_)) => return Err(SlotError::Closing(server.clone())),
-            Err(_) => {
-                return Err(SlotError::Busy { server: server.clone(), max: self.n_seats });
+            Ok(Err(_)) => return Err(SlotError::Closing(server())),
+            Err(_) => return Err(SlotError::Busy { server: server(), max: self.n_seats }),
+        };
+        let mut checkout = self.checkout(self.next(), seat);
+        let leased = tokio::select! {
+            biased;
+            leased = checkout.keeper.lease(Some(until)) => Some(leased?),
+            // There may be no room for another one, while one of ours has become free.
+            keeper = self.another_is_free() => {
+                self.idle().push(std::mem::replace(&mut checkout.keeper, keeper));
+                None
             }
         };
-        let keeper = self.idle().pop().unwrap_or_else(|| self.another());
-        let checkout = Checkout { exclusive: Arc::clone(self), keeper, seat: Some(seat) };
-        let connection = checkout.keeper.connection().await?;
+        let (connection, claim) = match leased {
+            Some(leased) => leased,
+            None => checkout.keeper.lease(Some(until)).await?,
+        };
+        checkout.claim = claim;
         Ok((connection, checkout))
     }
 
-    fn another(&self) -> Arc<Keeper> {
-        let keeper = Keeper::new(self.origin.clone(), Party::Exclusive);
-        self.all().push(Arc::clone(&keeper));
-        keeper
+    fn checkout(self: &Arc<Self>, keeper: Arc<Keeper>, seat: OwnedSemaphorePermit) -> Checkout {
+        Checkout { exclusive: Arc::clone(self), keeper, claim: None, seat: Some(seat) }
+    }
+
+    /// Returns the idle connection that was used last, else a place for another one.
+    fn next(&self) -> Arc<Keeper> {
+        if let Some(keeper) = self.connected() {
+            return keeper;
+        }
+        let idle = self.idle().pop();
+        idle.unwrap_or_else(|| {
+            let keeper = Keeper::new(self.origin.clone(), Party::Exclusive);
+            self.all().push(Arc::clone(&keeper));
+            keeper
+        })
+    }
+
+    /// Takes the topmost connection from the stack that is one.
+    fn connected(&self) -> Option<Arc<Keeper>> {
+        let mut idle = self.idle();
+        let at = idle.iter().rposition(|keeper| keeper.live().is_some())?;
+        Some(idle.remove(at))
+    }
+
+    /// Waits until a connection is given back that can be used, and takes it.
+    async fn another_is_free(&self) -> Arc<Keeper> {
+        loop {
+            let told = self.given_back.notified();
+            if let Some(keeper) = self.connected() {
+                return keeper;
+            }
+            told.await;
+        }
+    }
+
+    fn give_back(&self, keeper: Arc<Keeper>) {
+        self.idle().push(keeper);
+        self.given_back.notify_waiters();
     }
 
     /// Returns every connection's keeper.
@@ -96,7 +147,7 @@ impl Exclusive {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Arc<Keeper>>> {
-        // Held for single statements on plain data, as is `all`.
+        // Held for statements on plain data, as is `all`.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,9 +159,12 @@ impl Exclusive {
 impl Drop for Checkout {
     fn drop(&mut self) {
         let (exclusive, keeper) = (Arc::clone(&self.exclusive), Arc::clone(&self.keeper));
+        let claim = self.claim.take();
         let Some(connection) = keeper.live().filter(|connection| !connection.is_quiet()) else {
             // At once: whoever comes next is not to find none and start another.
-            exclusive.idle().push(keeper);
+            exclusive.give_back(keeper);
+            // Only now: who waits for room looks at what is idle.
+            drop(claim);
             return;
         };
         let seat = self.seat.take();
@@ -121,7 +175,8 @@ impl Drop for Checkout {
                 connection.close();
                 connection.gone().await;
             }
-            exclusive.idle().push(keeper);
+            exclusive.give_back(keeper);
+            drop(claim);
             drop(seat);
         });
     }

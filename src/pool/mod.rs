@@ -18,11 +18,18 @@ use crate::{
 };
 
 mod exclusive;
+mod idle;
 mod keeper;
+mod life;
 mod owned;
+mod roster;
+mod seats;
 mod slot;
 mod wants;
 
+pub use life::State;
+use roster::Roster;
+pub use roster::{Holder, PoolStatus};
 pub use slot::{Lease, Slot, SlotError};
 pub use wants::Wants;
 
@@ -30,6 +37,7 @@ pub use wants::Wants;
 #[derive(Debug)]
 pub struct Pool {
     dialer: Dialer,
+    roster: Arc<Roster>,
     slots: ArcSwap<BTreeMap<ServerName, Arc<Slot>>>,
     /// Serialises changes; readers never wait for it.
     changing: Mutex<()>,
@@ -48,8 +56,13 @@ pub struct SlotStatus {
     pub transport: &'static str,
     /// `shared`, `exclusive` or `session`.
     pub sharing: &'static str,
+    /// It is to be connected, and is not.
+    #[serde(skip)]
+    pub is_missing: bool,
     /// How many connections there are.
     pub connections: usize,
+    /// How many of its connections wait for room.
+    pub waiting: usize,
     /// How many times it was connected.
     pub generation: u64,
     /// The process id of a spawned child, of the first where there are several.
@@ -68,27 +81,15 @@ pub struct SlotStatus {
     pub start: Start,
 }
 
-/// The state of a server's connection. Source: seed 000, "Connection states".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Connected with no request in flight, or not needed so far.
-    Idle,
-    /// A dial is under way.
-    Connecting,
-    /// At least one request is in flight.
-    Active,
-    /// The last dial failed or the last connection ended by itself; the next request dials again.
-    Failed,
-    /// Gone for good.
-    Closed,
-}
-
 impl Pool {
     /// Returns a pool of the servers in `config`; nothing is connected yet.
     pub fn new(dialer: Dialer, config: &Config) -> Self {
         let closing = CancellationToken::new();
-        let pool = Self { dialer, slots: ArcSwap::default(), changing: Mutex::new(()), closing };
+        let roster = Roster::new(&config.pool);
+        let sweep = closing.clone().run_until_cancelled_owned(Arc::clone(&roster).sweep());
+        dialer.tasks().spawn(sweep);
+        let (slots, changing) = (ArcSwap::default(), Mutex::new(()));
+        let pool = Self { dialer, roster, slots, changing, closing };
         let slots = config.servers.iter().map(|(name, server)| pool.slot_for(name, server, 0));
         pool.slots.store(Arc::new(slots.collect()));
         pool
@@ -131,6 +132,7 @@ impl Pool {
     /// Removed and changed servers finish what runs, for at most `patience`, in the background.
     pub fn apply(&self, diff: &ServerDiff, config: &Config, patience: Duration) {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.roster.set_rules(&config.pool);
         let mut slots = BTreeMap::clone(&self.slots.load());
         let (mut generations, mut leaving) = (BTreeMap::new(), Vec::new());
         for name in diff.removed.iter().chain(&diff.changed) {
@@ -184,8 +186,13 @@ impl Pool {
         self.dialer.n_connected()
     }
 
+    /// Returns the state of all connections together.
+    pub fn status(&self) -> PoolStatus {
+        self.roster.status()
+    }
+
     /// Returns the state of every server.
-    pub fn status(&self) -> Vec<SlotStatus> {
+    pub fn servers(&self) -> Vec<SlotStatus> {
         self.slots().values().map(|slot| slot.status()).collect()
     }
 
@@ -195,8 +202,9 @@ impl Pool {
         server: &Arc<Server>,
         generation: u64,
     ) -> (ServerName, Arc<Slot>) {
-        let (dialer, closing) = (self.dialer.clone(), self.closing.child_token());
-        let slot = Slot::new(dialer, name.clone(), Arc::clone(server), generation, closing);
+        let (dialer, roster) = (self.dialer.clone(), Arc::clone(&self.roster));
+        let (declared, closing) = ((name.clone(), Arc::clone(server)), self.closing.child_token());
+        let slot = Slot::new(dialer, roster, declared, generation, closing);
         (name.clone(), slot)
     }
 }

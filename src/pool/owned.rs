@@ -16,7 +16,6 @@ use crate::connection::{Owner, Party};
 #[derive(Debug)]
 pub(super) struct Owned {
     origin: Origin,
-    max: usize,
     clients: Mutex<Clients>,
 }
 
@@ -29,17 +28,16 @@ struct Clients {
 }
 
 impl Owned {
-    /// Returns connections for at most `max` clients; nothing is connected yet.
-    pub(super) fn new(origin: Origin, max: usize) -> Self {
-        Self { origin, max, clients: Mutex::default() }
+    /// Returns connections for as many clients as `origin.own` has seats; nothing is connected yet.
+    pub(super) fn new(origin: Origin) -> Self {
+        Self { origin, clients: Mutex::default() }
     }
 
     /// Returns the keeper of the connection of `owner`, a new one the first time.
     ///
     /// # Errors
     ///
-    /// [`SlotError::SessionRequired`] without an owner, [`SlotError::SessionEnded`] when it has gone,
-    /// [`SlotError::Busy`] when as many clients have one as may.
+    /// [`SlotError::SessionRequired`] without an owner, [`SlotError::SessionEnded`] when it has gone.
     pub(super) fn of(&self, owner: Option<&Owner>) -> Result<Arc<Keeper>, SlotError> {
         let server = &self.origin.name;
         let owner = owner.ok_or_else(|| SlotError::SessionRequired(server.clone()))?;
@@ -49,9 +47,6 @@ impl Owned {
         }
         if owner.has_gone() {
             return Err(SlotError::SessionEnded(server.clone()));
-        }
-        if clients.keepers.len() >= self.max {
-            return Err(SlotError::Busy { server: server.clone(), max: self.max });
         }
         let keeper = Keeper::new(self.origin.clone(), Party::Owned(owner.clone()));
         if let Some(wants) = clients.wants.remove(&owner.key) {

@@ -8,17 +8,19 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     SlotStatus, State,
     exclusive::{Checkout, Exclusive},
-    keeper::{Keeper, Origin},
+    keeper::{Claim, Keeper, KeeperStatus, Origin},
     owned::Owned,
+    roster::{Holder, Roster},
     wants::Wants,
 };
 use crate::{
-    config::{Server, Sharing},
+    config::{Server, Sharing, Start},
     connection::{Connection, DialError, Dialer, Owner, Party, Traffic},
     name::ServerName,
 };
@@ -45,8 +47,16 @@ enum Connections {
 pub struct Lease {
     /// The connection.
     pub connection: Arc<Connection>,
-    /// Gives it back when the request is over, where it was for nobody else.
-    _checkout: Option<Checkout>,
+    /// Keeps it in use until the request is over.
+    _held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    /// With others.
+    Claim { _claim: Option<Claim> },
+    /// Alone.
+    Checkout { _checkout: Checkout },
 }
 
 /// Why a slot has no connection to offer.
@@ -66,6 +76,16 @@ pub enum SlotError {
         /// Its `max_connections`.
         max: usize,
     },
+    /// As many connections are in use as there may be, all servers together.
+    #[error("no connection for server `{server}`: all {size} of the pool are in use ({})", list(.holders))]
+    Exhausted {
+        /// The server.
+        server: ServerName,
+        /// `pool.size`.
+        size: usize,
+        /// Whose they are.
+        holders: Vec<Holder>,
+    },
     /// The server keeps state for each client, and this client cannot be told from others.
     #[error("server `{0}` keeps a connection for each client session, and the request names none")]
     SessionRequired(ServerName),
@@ -74,25 +94,38 @@ pub enum SlotError {
     SessionEnded(ServerName),
 }
 
+/// Names who holds connections, and how many requests hold these.
+fn list(holders: &[Holder]) -> String {
+    let words = holders.iter().map(|holder| {
+        let Holder { server, connections, active, requests } = holder;
+        format!("{server}: {connections}, {active} active with {requests} requests")
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
 impl Slot {
     pub(super) fn new(
         dialer: Dialer,
-        name: ServerName,
-        declared: Arc<Server>,
+        roster: Arc<Roster>,
+        (name, declared): (ServerName, Arc<Server>),
         generation: u64,
         closing: CancellationToken,
     ) -> Arc<Self> {
         let sharing = declared.sharing;
         let generation = Arc::new(AtomicU64::new(generation));
-        let origin = Origin { name, declared, dialer, generation, closing };
+        let own = match sharing {
+            Sharing::Session { max_connections } => Some(Roster::of_one(max_connections)),
+            // Requests wait for these in [`Exclusive`].
+            Sharing::Shared | Sharing::Exclusive { .. } => None,
+        };
+        let leaving = CancellationToken::new();
+        let origin = Origin { name, declared, dialer, generation, roster, own, leaving, closing };
         let connections = match sharing {
             Sharing::Shared => Connections::Shared(Keeper::new(origin.clone(), Party::Shared)),
             Sharing::Exclusive { max_connections } => {
                 Connections::Exclusive(Exclusive::new(origin.clone(), max_connections))
             }
-            Sharing::Session { max_connections } => {
-                Connections::Owned(Arc::new(Owned::new(origin.clone(), max_connections)))
-            }
+            Sharing::Session { .. } => Connections::Owned(Arc::new(Owned::new(origin.clone()))),
         };
         Arc::new(Self { origin, connections })
     }
@@ -124,8 +157,9 @@ impl Slot {
     }
 
     /// Returns a connection for a request of `owner`, dialling first where there is none. However
-    /// many ask at a time for one that they share, the server is dialled once. Where connections
-    /// are checked out, one that is given back is waited for, for at most `patience`.
+    /// many ask at a time for one that they share, the server is dialled once. Room for another
+    /// connection, or one that is given back where they are checked out, is waited for until
+    /// `until`; a dial that has begun as long as it takes.
     ///
     /// # Errors
     ///
@@ -134,26 +168,23 @@ impl Slot {
     /// # Cancel safety
     ///
     /// Safe: the dial goes on for the others.
-    pub async fn lease(
-        &self,
-        owner: Option<&Owner>,
-        patience: Duration,
-    ) -> Result<Lease, SlotError> {
-        let (connection, checkout) = match &self.connections {
-            Connections::Shared(keeper) => (keeper.connection().await?, None),
-            Connections::Owned(owned) => (owned.of(owner)?.connection().await?, None),
+    pub async fn lease(&self, owner: Option<&Owner>, until: Instant) -> Result<Lease, SlotError> {
+        let keeper = match &self.connections {
+            Connections::Shared(keeper) => Arc::clone(keeper),
+            Connections::Owned(owned) => owned.of(owner)?,
             Connections::Exclusive(exclusive) => {
-                let (connection, checkout) = exclusive.check_out(patience).await?;
-                (connection, Some(checkout))
+                let (connection, checkout) = exclusive.check_out(until).await?;
+                return Ok(Lease { connection, _held: Held::Checkout { _checkout: checkout } });
             }
         };
-        Ok(Lease { connection, _checkout: checkout })
+        let (connection, claim) = keeper.lease(Some(until)).await?;
+        Ok(Lease { connection, _held: Held::Claim { _claim: claim } })
     }
 
     /// Returns a connection for a request of `owner` if there is one that need not be waited for.
     pub fn ready(&self, owner: Option<&Owner>) -> Option<Lease> {
-        let connection = self.standing(owner)?.live()?;
-        Some(Lease { connection, _checkout: None })
+        let (connection, claim) = self.standing(owner)?.claim()?;
+        Some(Lease { connection, _held: Held::Claim { _claim: Some(claim) } })
     }
 
     /// Returns the connection that a request of `owner` would most likely get, if there is one.
@@ -230,7 +261,20 @@ impl Slot {
     /// Connects a shared server.
     pub(super) async fn connect(&self) {
         if let Connections::Shared(keeper) = &self.connections {
-            let _reported_by_the_dial = keeper.connection().await;
+            let _reported_by_the_dial = keeper.lease(None).await;
+        }
+    }
+
+    /// Tells whether there is no connection because nobody has used it, so that what is known of
+    /// the server still holds.
+    pub fn is_put_away(&self, owner: Option<&Owner>) -> bool {
+        match &self.connections {
+            Connections::Exclusive(exclusive) => {
+                exclusive.keepers().iter().any(|keeper| keeper.is_put_away())
+            }
+            Connections::Shared(_) | Connections::Owned(_) => {
+                self.standing(owner).is_some_and(|keeper| keeper.is_put_away())
+            }
         }
     }
 
@@ -247,6 +291,7 @@ impl Slot {
     ///
     /// Dropped halfway, the slot takes no requests but keeps its connections until the runtime ends.
     pub(super) async fn close(&self, patience: Duration) {
+        self.origin.leaving.cancel();
         if let Connections::Exclusive(exclusive) = &self.connections {
             exclusive.close();
         }
@@ -265,34 +310,38 @@ impl Slot {
 
     /// Returns the state for status output.
     pub fn status(&self) -> SlotStatus {
-        let keepers = self.keepers();
-        let connections: Vec<_> = keepers.iter().filter_map(|keeper| keeper.last()).collect();
-        let live: Vec<_> = connections.iter().filter(|connection| connection.is_live()).collect();
-        let traffic: Traffic = connections.iter().map(|connection| connection.traffic()).sum();
-        let troubles: Vec<_> = keepers.iter().map(|keeper| keeper.trouble()).collect();
+        let keepers: Vec<KeeperStatus> =
+            self.keepers().iter().map(|keeper| keeper.status()).collect();
+        let connections = || keepers.iter().filter_map(|keeper| keeper.connection.as_ref());
+        let live: Vec<_> = connections().filter(|connection| connection.is_live()).collect();
+        let traffic: Traffic = connections().map(|connection| connection.traffic()).sum();
+        let is_any = |state| keepers.iter().any(|keeper| keeper.state == state);
+        let states = [State::Active, State::Idle, State::Connecting, State::Failed, State::Closed];
+        let state = match () {
+            () if self.origin.closing.is_cancelled() => State::Closed,
+            // One that was never needed is idle too.
+            () => states.into_iter().find(|state| is_any(*state)).unwrap_or(State::Idle),
+        };
         SlotStatus {
             name: self.origin.name.clone(),
-            state: match () {
-                () if self.origin.closing.is_cancelled() => State::Closed,
-                () if !live.is_empty() && traffic.in_flight > 0 => State::Active,
-                () if !live.is_empty() => State::Idle,
-                () if keepers.iter().any(|keeper| keeper.is_dialling()) => State::Connecting,
-                () if troubles.iter().any(|(has_failed, _)| *has_failed) => State::Failed,
-                () => State::Idle,
-            },
+            state,
+            is_missing: self.origin.declared.start != Start::Lazy
+                && live.is_empty()
+                && !keepers.iter().any(|keeper| keeper.is_put_away),
             transport: live.first().map_or_else(
                 || self.origin.declared.transport.name(),
                 |connection| connection.transport(),
             ),
             sharing: self.origin.declared.sharing.name(),
             connections: live.len(),
+            waiting: keepers.iter().filter(|keeper| keeper.is_waiting).count(),
             generation: self.generation(),
             pid: live.first().and_then(|connection| connection.pid()),
             protocol_version: live
                 .first()
                 .and_then(|connection| connection.profile())
                 .map(|profile| profile.protocol_version.clone()),
-            last_error: troubles.into_iter().find_map(|(_, error)| error),
+            last_error: keepers.into_iter().find_map(|keeper| keeper.last_error),
             traffic,
             start: self.origin.declared.start,
         }

@@ -61,6 +61,11 @@ impl Standing {
         self.wanted = wants;
     }
 
+    /// Tells whether anybody watches a resource.
+    pub(super) fn is_watched(&self) -> bool {
+        !self.wanted.uris.is_empty()
+    }
+
     /// There is a new connection, whose server was told nothing yet.
     pub(super) fn connected(&mut self, generation: u64) {
         self.generation = generation;

@@ -199,7 +199,7 @@ impl Views {
         let mut watched = self.sessions.watch(session, slot, &uri).await;
         if watched.is_ok() && slot.live(session.owner()).is_none() {
             // It went at this moment, or is not there yet: nobody else may ever need the next one.
-            drop(call::connect(slot, session.owner(), self.limits().silence).await?);
+            drop(call::connect(slot, session.owner(), self.limits()).await?);
             watched = self.sessions.watch(session, slot, &uri).await;
         }
         match watched {

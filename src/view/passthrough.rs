@@ -8,6 +8,7 @@ use super::{Outcome, Views, answer, nothing_is_kept, own_profile};
 use crate::{
     call::{self, CallError},
     config::defaults,
+    connection::Limits,
     name::ServerName,
     protocol::{Message, jsonrpc::Part, mcp::method},
     session::Session,
@@ -28,7 +29,8 @@ impl Views {
             method::INITIALIZE => {
                 // The server has shaken hands once, with us. Its clients are answered from that.
                 let patience = if is_root { Duration::ZERO } else { defaults::INITIALIZE_PATIENCE };
-                let lease = call::connect(&slot, session.owner(), patience).await.ok();
+                let limits = Limits { silence: patience, total: patience };
+                let lease = call::connect(&slot, session.owner(), limits).await.ok();
                 let profile = lease.as_ref().and_then(|lease| lease.connection.profile());
                 let asked = request.string(Part::ProtocolVersion);
                 Ok(match profile {
@@ -50,8 +52,7 @@ impl Views {
                 if !slot.is_standing() {
                     return Err(nothing_is_kept(asked));
                 }
-                let patience = self.limits().silence;
-                let lease = call::connect(&slot, session.owner(), patience).await?;
+                let lease = call::connect(&slot, session.owner(), self.limits()).await?;
                 let capability =
                     if asked == method::LOGGING_SET_LEVEL { "logging" } else { "resources" };
                 match lease.connection.profile() {

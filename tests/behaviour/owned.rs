@@ -223,26 +223,52 @@ async fn a_server_whose_client_goes_away_does_not_wait_for_its_answer() {
 }
 
 #[tokio::test]
-async fn without_a_session_there_is_no_connection_and_with_too_many_no_more() {
+async fn without_a_session_there_is_no_connection() {
     let fakes = Fakes::new();
-    let config = fakes.server("own", &[]) + OWNED + "max_connections = 2\n";
-    let daemon = Daemon::with(config).ready();
+    let daemon = Daemon::with(fakes.server("own", &[]) + OWNED).ready();
     let nobody = daemon.client("/servers/own").tool("whoami", json!({})).await.answer();
     assert_eq!(nobody["error"]["data"]["code"], "SESSION_REQUIRED");
     assert!(nobody["error"]["data"]["suggestion"].to_string().contains("initialize"), "{nobody}");
+}
 
-    let clients = [daemon.client("/").initialized().await, daemon.client("/").initialized().await];
-    all(clients.iter().map(|client| client.call("own__whoami", json!({})))).await;
+#[tokio::test]
+async fn who_has_used_its_connection_longest_ago_makes_room_for_one_client_more() {
+    let fakes = Fakes::new();
+    let config = fakes.server("own", &[]) + OWNED + "max_connections = 2\n";
+    let daemon = Daemon::with(config).ready();
+    let (first, second) =
+        (daemon.client("/").initialized().await, daemon.client("/").initialized().await);
+    let whoami = async |client: &Client| client.call("own__whoami", json!({})).await["pid"].clone();
+    let pids = [whoami(&first).await, whoami(&second).await];
+    assert_eq!(whoami(&first).await, pids[0]);
+
     let third = daemon.client("/").initialized().await;
-    let busy = third.tool("own__whoami", json!({})).await.answer();
-    assert_eq!(busy["error"]["data"]["code"], "SERVER_BUSY");
-    assert!(busy["error"]["message"].to_string().contains('2'), "{busy}");
+    whoami(&third).await;
+    assert_eq!(whoami(&first).await, pids[0], "it was used last");
+    until(async || !is_alive(pids[1].as_u64().expect("a process"))).await;
+    assert_ne!(whoami(&second).await, pids[1], "a new one in the place of the third");
+}
+
+#[tokio::test]
+async fn while_all_clients_are_at_work_one_more_waits() {
+    let fakes = Fakes::new();
+    let config = fakes.server("own", &[]) + OWNED + "max_connections = 1\n";
+    let daemon = Daemon::with(config).ready();
+    let first = daemon.client("/").initialized().await;
+    let held = running({
+        let first = first.clone();
+        async move { first.tool("own__hold", json!({ "key": "k" })).await }
+    });
+    first.call("own__held", json!({ "at_least": 1 })).await;
+    let third = daemon.client("/").initialized().await;
+    let waiting = running(async move { third.call("own__whoami", json!({})).await });
+    until(async || server_status(&daemon, "own").await["waiting"] == 1).await;
 
     // Who leaves makes room, and takes its process along.
-    let pid = clients[0].call("own__whoami", json!({})).await["pid"].as_u64().expect("a process");
-    clients[0].send(Method::DELETE, &[], "").await;
-    assert!(third.call("own__whoami", json!({})).await["pid"].is_u64());
-    until(async || !is_alive(pid)).await;
+    first.send(Method::DELETE, &[], "").await;
+    held.end().await.answer();
+    assert!(waiting.end().await["pid"].is_u64());
+    until(async || fakes.pids("own").iter().filter(|pid| is_alive(**pid)).count() == 1).await;
 }
 
 #[tokio::test]

@@ -142,7 +142,9 @@ async fn a_request_may_stay_silent_for_the_configured_time_and_no_longer() {
     let fakes = Fakes::new();
     let gate = fakes.path("never").display().to_string();
     let timeouts = "[service]\nrequest_timeout = \"100ms\"\n";
-    let config = fakes.server("fake", &[]) + &fakes.server("stuck", &["--start-gate", &gate]);
+    let config = fakes.server("fake", &[])
+        + &fakes.server("stuck", &["--start-gate", &gate])
+        + "start_timeout = \"100ms\"\n";
     let daemon = Daemon::with(format!("{timeouts}{config}")).ready();
 
     let answer = daemon.client("/servers/fake").hold("k").await.answer();
@@ -151,7 +153,8 @@ async fn a_request_may_stay_silent_for_the_configured_time_and_no_longer() {
     daemon.client("/servers/fake").call("seen", json!({ "cancelled": 1 })).await;
     let answer = daemon.client("/servers/stuck").tool("echo", json!({})).await.answer();
     assert_eq!(answer["error"]["code"], -32001, "{answer}");
-    assert!(answer["error"]["message"].to_string().contains("not connected within 0.1 s"));
+    let message = answer["error"]["message"].to_string();
+    assert!(message.contains("did not answer `initialize`: no answer within 0.1 s"), "{message}");
 }
 
 #[tokio::test]

@@ -1,42 +1,48 @@
-//! Keeps one connection: dials it once for all who wait, watches it, dials it again.
+//! Keeps one connection: dials it once for all who wait, watches it, puts it away, dials it again.
 //!
 //! ```text
-//!  ten requests ──▶ connection() ──▶ live? ───────────▶ the connection
-//!                                     │ no
-//!                                     ▼
-//!                         dial under way? ──no──▶ start one
-//!                                     │ yes         │
-//!                                     ▼             ▼
-//!                              wait for its outcome, all ten
+//!  ten requests ──▶ lease() ──▶ live? ──────────────▶ a lease of the connection, each
+//!                                │ no                          ▲
+//!                                ▼                             │
+//!                    dial under way? ──no──▶ start one ──▶ a seat ──▶ the dial
+//!                                │ yes                         │
+//!                                ▼                             ▼
+//!                                   wait for its outcome, all ten
 //! ```
 //!
-//! A client that leaves does not take the dial down for the others.
+//! A client that leaves does not take the dial down for the others. One that nobody waits for any
+//! more does not wait for a seat.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{slot::SlotError, wants::Standing};
+use super::{
+    idle::{Idle, Loss, Stay},
+    life::{Illegal, Life, State},
+    roster::{Guest, Roster, Seat},
+    wants::Standing,
+};
 use crate::{
     backoff::Backoff,
-    config::{Server, Start, defaults},
-    connection::{Connection, DialError, Dialer, Party},
+    config::{Lifecycle, Server, defaults},
+    connection::{Connection, Dialer, Party},
     name::ServerName,
-    report::chain,
-    single_flight::{Flight, SingleFlight},
+    single_flight::SingleFlight,
 };
 
+mod claim;
+mod dial;
+mod redial;
 mod settle;
 
-type Outcome = Result<Arc<Connection>, Arc<DialError>>;
+pub(super) use claim::Claim;
+use dial::Outcome;
 
 /// What every keeper of one server needs.
 #[derive(Clone, Debug)]
@@ -46,6 +52,12 @@ pub(super) struct Origin {
     pub(super) dialer: Dialer,
     /// How many times the server was connected.
     pub(super) generation: Arc<AtomicU64>,
+    /// The connections of all servers.
+    pub(super) roster: Arc<Roster>,
+    /// The connections of this server, where it declares how many it may have for its clients.
+    pub(super) own: Option<Arc<Roster>>,
+    /// Cancelled when no more requests are taken.
+    pub(super) leaving: CancellationToken,
     /// Ends every connection of the server, and every dial.
     pub(super) closing: CancellationToken,
 }
@@ -58,16 +70,28 @@ pub(super) struct Keeper {
     live: ArcSwapOption<Connection>,
     dials: Arc<SingleFlight<Outcome>>,
     state: Mutex<KeeperState>,
+    /// Told when the last one who waits for a connection has left.
+    deserted: Notify,
     standing: Mutex<Standing>,
     settles: Arc<SingleFlight<()>>,
     /// Ends the connection of this keeper, and its dial.
     closing: CancellationToken,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct KeeperState {
+    life: Life,
+    /// Of the connection whose leases are counted.
+    generation: u64,
+    /// Given back when the connection is down.
+    seats: Vec<Seat>,
+    waits_for: Option<WaitsFor>,
+    /// How many wait for a connection.
+    n_asking: usize,
+    used: Instant,
+    /// It was closed because nobody used it.
+    is_put_away: bool,
     last_error: Option<String>,
-    has_failed: bool,
     is_redialling: bool,
     is_closing: bool,
     /// How long to wait before the next dial that nobody asked for.
@@ -76,10 +100,32 @@ struct KeeperState {
     down_since: Option<Instant>,
     /// There was a connection before.
     was_connected: bool,
+    /// It has failed, or ended by itself, since there was a connection.
+    has_failed_since: bool,
     /// What the tools of the last connection were.
     tools: Option<u64>,
     /// Clients were told something without the server, which was not there.
     is_missed: bool,
+}
+
+/// What a dial waits for before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WaitsFor {
+    /// One of the server's own seats.
+    Own,
+    /// One of those for all servers.
+    Pool,
+}
+
+/// What status output tells of a keeper.
+#[derive(Debug)]
+pub(super) struct KeeperStatus {
+    pub(super) state: State,
+    /// It was closed because nobody used it.
+    pub(super) is_put_away: bool,
+    pub(super) last_error: Option<String>,
+    pub(super) is_waiting: bool,
+    pub(super) connection: Option<Arc<Connection>>,
 }
 
 impl Keeper {
@@ -91,7 +137,25 @@ impl Keeper {
             party,
             live: ArcSwapOption::empty(),
             dials: SingleFlight::new(),
-            state: Mutex::default(),
+            state: Mutex::new(KeeperState {
+                life: Life::default(),
+                generation: 0,
+                seats: Vec::new(),
+                waits_for: None,
+                n_asking: 0,
+                used: Instant::now(),
+                is_put_away: false,
+                last_error: None,
+                is_redialling: false,
+                is_closing: false,
+                backoff: None,
+                down_since: None,
+                was_connected: false,
+                has_failed_since: false,
+                tools: None,
+                is_missed: false,
+            }),
+            deserted: Notify::new(),
             standing: Mutex::default(),
             settles: SingleFlight::new(),
             closing,
@@ -107,180 +171,10 @@ impl Keeper {
         self.live.load_full().filter(|connection| connection.is_live())
     }
 
-    /// Returns the connection, dialling first where there is none. However many ask at a time,
-    /// the server is dialled once.
-    ///
-    /// # Errors
-    ///
-    /// [`SlotError`] when that dial fails, for everybody who waited for it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: the dial goes on for the others.
-    pub(super) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, SlotError> {
-        if let Some(connection) = self.live() {
-            return Ok(connection);
-        }
-        let closing = || SlotError::Closing(self.name().clone());
-        if self.state().is_closing {
-            return Err(closing());
-        }
-        // A flight without an outcome was taken down by a stop.
-        self.join_dial().outcome().await.ok_or_else(closing)?.map_err(SlotError::Dial)
-    }
-
-    /// Starts a dial unless there is a connection or a dial already.
-    pub(super) fn dial_soon(self: &Arc<Self>) {
-        let _not_waited_for = self.join_dial();
-    }
-
-    fn join_dial(self: &Arc<Self>) -> Flight<Outcome> {
-        let keeper = Arc::clone(self);
-        let ready = || self.live().map(Ok);
-        self.dials.join(self.origin.dialer.tasks(), ready, || async move { keeper.dial().await })
-    }
-
-    async fn dial(self: &Arc<Self>) -> Outcome {
-        // A server has one process at a time: the last one is seen off first.
-        if let Some(last) = self.live.load_full()
-            && last.pid().is_some()
-        {
-            last.down().await;
-        }
-        let generation = self.origin.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::debug!(mcp_server = %self.name(), generation, "dialling");
-        let closing = self.closing.child_token();
-        let Origin { name, declared, dialer, .. } = &self.origin;
-        let down_since = *self.state().down_since.get_or_insert_with(Instant::now);
-        let patience_ends = down_since + defaults::CONNECT_PATIENCE;
-        let party = self.party.clone();
-        let dialled = dialer.dial(name, declared, generation, party, closing, patience_ends).await;
-        let mut state = self.state();
-        match dialled {
-            Ok(connection) => {
-                state.has_failed = false;
-                state.down_since = None;
-                // Clients that know other lists are told to read them again. What an upstream has
-                // is known; a child that is there again may have changed.
-                let tools = connection.tools_fingerprint();
-                let is_again = std::mem::replace(&mut state.was_connected, true);
-                let has_changed = match (state.tools, tools) {
-                    (Some(before), Some(now)) => before != now,
-                    _ => is_again,
-                };
-                state.tools = tools.or(state.tools);
-                if std::mem::take(&mut state.is_missed) || has_changed {
-                    connection.tell_changed();
-                }
-                self.standing().connected(generation);
-                self.live.store(Some(Arc::clone(&connection)));
-                let version = connection.profile().map(|profile| profile.protocol_version.as_str());
-                tracing::info!(
-                    mcp_server = %self.name(), generation, child_pid = connection.pid(),
-                    protocol_version = version, "server connected"
-                );
-                let watcher = Arc::clone(self).watch(Arc::clone(&connection));
-                dialer.tasks().spawn(watcher);
-                let keeper = Arc::clone(self);
-                dialer.tasks().spawn(async move { keeper.settle().await });
-                Ok(connection)
-            }
-            Err(error) => {
-                // Taken back, unless another connection has the next number already.
-                let generations = &self.origin.generation;
-                let _taken = generations.compare_exchange(
-                    generation,
-                    generation - 1,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                );
-                let text = chain(&error);
-                if !state.is_closing {
-                    tracing::warn!(
-                        mcp_server = %self.name(), error = text, hint = error.hint(), "server not connected"
-                    );
-                }
-                state.has_failed = true;
-                state.last_error = Some(text);
-                self.redial_later(&mut state);
-                Err(Arc::new(error))
-            }
-        }
-    }
-
-    /// Waits for the end of `connection` and takes note of it.
-    async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
-        let since = Instant::now();
-        connection.gone().await;
-        if since.elapsed() >= defaults::STABLE_AFTER {
-            self.state().backoff = None;
-        }
-        // A child must be gone before there is another one; an upstream's last session may drain
-        // while there is a new one.
-        let is_child = connection.pid().is_some();
-        if !is_child {
-            self.lost(&connection);
-        }
-        // What still runs may finish, for as long as a request may take; then the link goes.
-        connection.drain_and_close(connection.longest()).await;
-        connection.down().await;
-        if is_child {
-            self.lost(&connection);
-        }
-        let _unchanged_meanwhile = self.state();
-        if self.is_current(&connection) {
-            self.live.store(None);
-        }
-    }
-
-    /// Takes note that `connection` takes no more requests, unless there is another one already.
-    fn lost(self: &Arc<Self>, connection: &Connection) {
-        let mut state = self.state();
-        if let Some(reason) = connection.reason() {
-            state.last_error = Some(reason.to_string());
-        }
-        if self.is_current(connection) {
-            state.has_failed = true;
-            state.down_since.get_or_insert_with(Instant::now);
-            self.redial_later(&mut state);
-        }
-    }
-
-    fn is_current(&self, connection: &Connection) -> bool {
-        let live = self.live.load();
-        live.as_ref().is_some_and(|live| live.generation() == connection.generation())
-    }
-
-    /// Has a server that is to be there always dialled again in the background.
-    fn redial_later(self: &Arc<Self>, state: &mut KeeperState) {
-        if self.origin.declared.start != Start::Lazy && !state.is_redialling && !state.is_closing {
-            state.is_redialling = true;
-            self.origin.dialer.tasks().spawn(Arc::clone(self).redial());
-        }
-    }
-
-    /// Dials again until it succeeds, with growing pauses.
-    async fn redial(self: Arc<Self>) {
-        loop {
-            let pause = self.pause();
-            tokio::select! {
-                () = self.closing.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
-            }
-            let outcome = self.connection().await;
-            // Decided under the lock, so that an end which comes at this moment is not missed.
-            let mut state = self.state();
-            if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
-                state.is_redialling = false;
-                return;
-            }
-        }
-    }
-
-    /// Returns how long to wait before the next dial that nobody asked for.
-    fn pause(&self) -> Duration {
-        let mut state = self.state();
-        state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE)).pause()
+    /// Tells whether the connection was closed because nobody used it, so that what is known of
+    /// the server still holds.
+    pub(super) fn is_put_away(&self) -> bool {
+        self.state().is_put_away
     }
 
     /// Lets running requests finish for at most `patience` and closes the connection for good.
@@ -292,6 +186,12 @@ impl Keeper {
         self.state().is_closing = true;
         if let Some(connection) = self.live.load_full() {
             connection.drain_and_close(patience).await;
+        }
+        {
+            let mut state = self.state();
+            if state.life.state() != State::Closed {
+                self.note(&mut state, Life::close);
+            }
         }
         self.closing.cancel();
     }
@@ -306,24 +206,100 @@ impl Keeper {
         }
     }
 
-    /// Tells whether a dial is under way.
-    pub(super) fn is_dialling(&self) -> bool {
-        self.dials.is_flying()
-    }
-
-    /// Returns the connection, also while it finishes what runs on it.
-    pub(super) fn last(&self) -> Option<Arc<Connection>> {
-        self.live.load_full()
-    }
-
-    /// Returns whether the last attempt failed, and what went wrong last.
-    pub(super) fn trouble(&self) -> (bool, Option<String>) {
+    /// Returns what status output tells.
+    pub(super) fn status(&self) -> KeeperStatus {
+        let connection = self.live.load_full();
         let state = self.state();
-        (state.has_failed, state.last_error.clone())
+        KeeperStatus {
+            state: state.life.state(),
+            is_put_away: state.is_put_away,
+            last_error: state.last_error.clone(),
+            is_waiting: state.waits_for.is_some(),
+            connection,
+        }
+    }
+
+    /// Changes the state of the connection. What is refused is a fault of ours: it is logged and
+    /// counted, and nothing changes.
+    fn note<T>(
+        &self,
+        state: &mut KeeperState,
+        event: impl FnOnce(&mut Life) -> Result<T, Illegal>,
+    ) -> Option<T> {
+        match event(&mut state.life) {
+            Ok(taken) => Some(taken),
+            Err(illegal) => {
+                self.origin.roster.illegal();
+                tracing::error!(mcp_server = %self.name(), %illegal, "change of state refused");
+                None
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, KeeperState> {
         // Held for statements on plain data, never across an await.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how long the connection may stay when nobody uses it.
+    fn stay(&self) -> Stay {
+        let declared = &self.origin.declared;
+        match declared.lifecycle {
+            _ if declared.is_kept() => Stay::Always,
+            // Whoever watches something with it waits without asking.
+            _ if self.is_watched() => Stay::Own(None),
+            Lifecycle::KeepAlive { idle_timeout } => Stay::Own(idle_timeout),
+            Lifecycle::Ephemeral => Stay::Own(Some(defaults::EPHEMERAL_LINGER)),
+            Lifecycle::Pooled => Stay::Pooled(self.origin.roster.stay()),
+        }
+    }
+
+    /// Takes note that nobody uses the connection any more.
+    fn became_idle(&self, used: Instant) {
+        if let Some(own) = &self.origin.own {
+            own.became_idle(None);
+        }
+        self.origin.roster.became_idle(self.stay().ends(used));
+    }
+}
+
+impl Guest for Keeper {
+    fn idle(&self) -> Option<Idle<()>> {
+        let connection = self.live()?;
+        let since = {
+            let state = self.state();
+            (state.life.state() == State::Idle).then_some(state.used)
+        }?;
+        let loss = match () {
+            () if !connection.is_quiet() => Loss::Work,
+            () if matches!(self.party, Party::Owned(_)) || self.is_watched() => Loss::State,
+            () => Loss::Nothing,
+        };
+        Some(Idle { key: (), since, stay: self.stay(), loss })
+    }
+
+    fn put_away(&self) -> bool {
+        let Some(connection) = self.live() else { return false };
+        let seats = {
+            let mut state = self.state();
+            let is_idle = state.life.state() == State::Idle;
+            if !is_idle || state.generation != connection.generation() {
+                return false;
+            }
+            self.note(&mut state, Life::close);
+            state.is_put_away = true;
+            std::mem::take(&mut state.seats)
+        };
+        connection.close();
+        self.origin.dialer.tasks().spawn(async move {
+            connection.down().await;
+            drop(seats);
+        });
+        true
+    }
+
+    fn holding(&self) -> (ServerName, State, usize) {
+        let state = self.state();
+        (self.name().clone(), state.life.state(), state.life.n_leases())
     }
 }

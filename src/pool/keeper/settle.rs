@@ -23,6 +23,11 @@ impl Keeper {
         standing.want(wants());
     }
 
+    /// Tells whether clients watch something with the connection.
+    pub(super) fn is_watched(&self) -> bool {
+        self.standing().is_watched()
+    }
+
     /// Returns the error object with which the server refused a subscription, as JSON text.
     pub(in super::super) fn refusal(&self, uri: &str) -> Option<String> {
         self.standing().refusal(uri)

@@ -1,0 +1,183 @@
+//! Which of the connections that nobody uses go: for room, or because their time is over.
+//!
+//! Pure: a look at all of them, and the time as an argument.
+//!
+//! - The `min` connections that were used last stay, whether they are in use or not.
+//! - For room goes the one that was used longest ago; one with something that only its client
+//!   knows goes only when there is no other. A server that is to be there always is not looked at.
+//! - A time that was declared for a server is kept to the letter; the minimum prolongs only the
+//!   time that the pool gives to all.
+//!
+//! Source: seed 000, "Pool sizing", "Idle sweep", "Eviction"; features §4.3.
+
+use std::{cmp::Reverse, time::Duration};
+
+use tokio::time::Instant;
+
+/// One connection that nobody uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Idle<K> {
+    /// Which.
+    pub(super) key: K,
+    /// When it was used last.
+    pub(super) since: Instant,
+    /// How long it may stay.
+    pub(super) stay: Stay,
+    /// What would be lost with it.
+    pub(super) loss: Loss,
+}
+
+/// How long a connection may stay that nobody uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stay {
+    /// For ever, also when others need room.
+    Always,
+    /// For so long, or for ever; others may need its room.
+    Own(Option<Duration>),
+    /// As [`Stay::Own`], for all that declare nothing; the minimum counts here.
+    Pooled(Option<Duration>),
+}
+
+/// What would be lost with a connection, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Loss {
+    /// Nothing.
+    Nothing,
+    /// What a client has built up in it, or watches with it.
+    State,
+    /// Something that the server still works on, although nobody wants it any more.
+    Work,
+}
+
+impl Stay {
+    /// Returns when the time of a connection is over that was used last at `since`.
+    pub(super) fn ends(self, since: Instant) -> Option<Instant> {
+        match self {
+            Self::Always => None,
+            Self::Own(stay) | Self::Pooled(stay) => Some(since + stay?),
+        }
+    }
+}
+
+/// Returns which connection makes room, if any does. `n_busy` are in use or being connected.
+pub(super) fn evicted<K>(idle: Vec<Idle<K>>, n_busy: usize, min: usize) -> Option<K> {
+    let mut left = unprotected(idle, n_busy, min);
+    left.retain(|one| one.stay != Stay::Always);
+    left.into_iter().min_by_key(|one| (one.loss, one.since)).map(|one| one.key)
+}
+
+/// Returns the connections whose time is over, and when to look again unless something happens.
+pub(super) fn swept<K>(
+    idle: Vec<Idle<K>>,
+    n_busy: usize,
+    min: usize,
+    now: Instant,
+) -> (Vec<K>, Option<Instant>) {
+    let (pooled, own): (Vec<_>, Vec<_>) =
+        idle.into_iter().partition(|one| matches!(one.stay, Stay::Pooled(_)));
+    let n_others = n_busy + own.len();
+    let left = unprotected(pooled, n_others, min).into_iter().chain(own);
+    let (mut over, mut next) = (Vec::new(), None::<Instant>);
+    for one in left {
+        match one.stay.ends(one.since) {
+            Some(ends) if ends <= now => over.push(one.key),
+            Some(ends) => next = Some(next.map_or(ends, |next| next.min(ends))),
+            None => {}
+        }
+    }
+    (over, next)
+}
+
+/// Leaves out those that the minimum protects: the ones that were used last.
+fn unprotected<K>(mut idle: Vec<Idle<K>>, n_others: usize, min: usize) -> Vec<Idle<K>> {
+    idle.sort_by_key(|one| Reverse(one.since));
+    let n_protected = min.saturating_sub(n_others).min(idle.len());
+    idle.split_off(n_protected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+    const POOLED: Stay = Stay::Pooled(Some(Duration::from_secs(300)));
+
+    /// Returns connections that were used last at these minutes.
+    fn idle<const N: usize>(
+        start: Instant,
+        all: [(&'static str, u32, Stay); N],
+    ) -> Vec<Idle<&'static str>> {
+        let idle = all.map(|(key, minute, stay)| Idle {
+            key,
+            since: start + minute * MINUTE,
+            stay,
+            loss: Loss::Nothing,
+        });
+        idle.into()
+    }
+
+    #[test]
+    fn the_one_that_was_used_longest_ago_makes_room() {
+        let start = Instant::now();
+        let all = idle(start, [("b", 2, POOLED), ("a", 1, POOLED), ("c", 3, POOLED)]);
+        assert_eq!(evicted(all, 0, 0), Some("a"));
+    }
+
+    #[test]
+    fn one_that_is_to_be_there_always_does_not_make_room_and_one_with_its_own_time_does() {
+        let start = Instant::now();
+        let own = Stay::Own(Some(100 * MINUTE));
+        let all = idle(start, [("kept", 1, Stay::Always), ("own", 2, own), ("c", 3, POOLED)]);
+        assert_eq!(evicted(all, 0, 0), Some("own"));
+        assert_eq!(evicted(idle(start, [("kept", 1, Stay::Always)]), 5, 0), None);
+    }
+
+    #[test]
+    fn what_only_its_client_knows_is_lost_last() {
+        let start = Instant::now();
+        let mut all = idle(start, [("state", 1, POOLED), ("work", 2, POOLED), ("none", 3, POOLED)]);
+        all[0].loss = Loss::State;
+        all[1].loss = Loss::Work;
+        assert_eq!(evicted(all.clone(), 0, 0), Some("none"));
+        all.pop();
+        assert_eq!(evicted(all, 0, 0), Some("state"));
+    }
+
+    #[test]
+    fn the_minimum_protects_those_that_were_used_last_from_both() {
+        let start = Instant::now();
+        let all = || idle(start, [("a", 1, POOLED), ("b", 2, POOLED), ("c", 3, POOLED)]);
+        assert_eq!(evicted(all(), 0, 2), Some("a"));
+        assert_eq!(evicted(all(), 0, 3), None);
+        assert_eq!(evicted(all(), 1, 3), Some("a"), "one that is in use counts");
+        let (over, next) = swept(all(), 0, 2, start + 60 * MINUTE);
+        assert_eq!((over, next), (vec!["a"], None));
+    }
+
+    #[test]
+    fn each_goes_when_its_time_is_over_and_not_before() {
+        let start = Instant::now();
+        let own = Stay::Own(Some(MINUTE));
+        let all = || idle(start, [("own", 1, own), ("a", 1, POOLED), ("kept", 0, Stay::Always)]);
+        let at = |minute: u32| swept(all(), 0, 0, start + minute * MINUTE);
+        assert_eq!(at(1), (vec![], Some(start + 2 * MINUTE)));
+        assert_eq!(at(2), (vec!["own"], Some(start + 6 * MINUTE)));
+        assert_eq!(at(6).0.len(), 2);
+        let (early, _) = swept(all(), 0, 0, start + 6 * MINUTE - Duration::from_millis(1));
+        assert_eq!(early, ["own"]);
+    }
+
+    #[test]
+    fn the_minimum_does_not_prolong_a_time_that_was_declared() {
+        let start = Instant::now();
+        let all = idle(start, [("ephemeral", 1, Stay::Own(Some(Duration::ZERO)))]);
+        assert_eq!(swept(all, 0, 5, start + MINUTE).0, ["ephemeral"]);
+    }
+
+    #[test]
+    fn without_a_time_nothing_is_ever_over() {
+        let start = Instant::now();
+        let all = idle(start, [("a", 1, Stay::Pooled(None)), ("b", 1, Stay::Own(None))]);
+        assert_eq!(swept(all, 0, 0, start + 100_000 * MINUTE), (vec![], None));
+    }
+}

@@ -1,0 +1,194 @@
+//! Leases of the connection, and those who ask for one.
+
+use std::sync::Arc;
+
+use tokio::time::{self, Instant};
+
+use super::{
+    Keeper, WaitsFor,
+    dial::{Dialled, Refused},
+};
+use crate::{
+    connection::Connection,
+    pool::{
+        life::{Life, State},
+        roster::Seat,
+        slot::SlotError,
+    },
+};
+
+/// A lease of a connection: as long as there is one, the connection is in use.
+#[derive(Debug)]
+pub(in crate::pool) struct Claim {
+    keeper: Arc<Keeper>,
+    generation: u64,
+}
+
+/// Somebody who waits for a connection.
+struct Asking<'a>(&'a Keeper);
+
+impl Keeper {
+    /// Returns the connection if there is one that takes requests, and a lease of it.
+    pub(in crate::pool) fn claim(self: &Arc<Self>) -> Option<(Arc<Connection>, Claim)> {
+        let connection = self.live()?;
+        let claim = self.claim_of(&connection)?;
+        Some((connection, claim))
+    }
+
+    fn claim_of(self: &Arc<Self>, connection: &Connection) -> Option<Claim> {
+        let generation = connection.generation();
+        let mut state = self.state();
+        let is_there = matches!(state.life.state(), State::Idle | State::Active);
+        if !is_there || state.generation != generation {
+            return None;
+        }
+        self.note(&mut state, Life::lease)?;
+        Some(Claim { keeper: Arc::clone(self), generation })
+    }
+
+    /// Returns the connection and a lease of it, dialling first where there is none. However many
+    /// ask at a time, the server is dialled once. A seat is waited for until `until`, or for ever;
+    /// a dial that has begun as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// [`SlotError`] when there is no seat in time, or the dial fails, for everybody who waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the dial goes on for the others.
+    pub(in crate::pool) async fn lease(
+        self: &Arc<Self>,
+        until: Option<Instant>,
+    ) -> Result<(Arc<Connection>, Option<Claim>), SlotError> {
+        let closing = || SlotError::Closing(self.name().clone());
+        let _asking = Asking::new(self);
+        loop {
+            if let Some((connection, claim)) = self.claim() {
+                return Ok((connection, Some(claim)));
+            }
+            if self.origin.leaving.is_cancelled() || self.state().is_closing {
+                return Err(closing());
+            }
+            let mut outcome = std::pin::pin!(self.join_dial().outcome());
+            let outcome = match until {
+                None => outcome.await,
+                Some(until) => match time::timeout_at(until, &mut outcome).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => match self.no_seat() {
+                        Some(error) => return Err(error),
+                        None => outcome.await,
+                    },
+                },
+            };
+            match outcome {
+                Some(Ok(dialled)) => {
+                    let Dialled { connection, .. } = &*dialled;
+                    // One that has gone already is found out by who uses it.
+                    return Ok((Arc::clone(connection), self.claim_of(connection)));
+                }
+                Some(Err(Refused::Dial(error))) => return Err(SlotError::Dial(error)),
+                // Nobody was there when it was to begin; now somebody is.
+                Some(Err(Refused::Deserted)) => {}
+                // A flight without an outcome was taken down by a stop.
+                Some(Err(Refused::Closing)) | None => return Err(closing()),
+            }
+        }
+    }
+
+    /// Returns why there is no connection if that is the lack of a seat.
+    fn no_seat(&self) -> Option<SlotError> {
+        let waits_for = self.state().waits_for?;
+        let server = self.name().clone();
+        Some(match (waits_for, &self.origin.own) {
+            (WaitsFor::Own, Some(own)) => SlotError::Busy { server, max: own.size() },
+            (WaitsFor::Own | WaitsFor::Pool, _) => {
+                let roster = &self.origin.roster;
+                SlotError::Exhausted { server, size: roster.size(), holders: roster.holders() }
+            }
+        })
+    }
+
+    /// Waits for the seats that a connection needs; `None` when nobody waits for it any more, or
+    /// when it is not to be made.
+    pub(super) async fn take_seats(self: &Arc<Self>) -> Option<Vec<Seat>> {
+        let seats = async {
+            let this = || {
+                let this: std::sync::Weak<Self> = Arc::downgrade(self);
+                this
+            };
+            let mut seats = Vec::new();
+            if let Some(own) = &self.origin.own {
+                self.state().waits_for = Some(WaitsFor::Own);
+                seats.push(own.seat(this()).await);
+            }
+            self.state().waits_for = Some(WaitsFor::Pool);
+            seats.push(self.origin.roster.seat(this()).await);
+            seats
+        };
+        let taken = tokio::select! {
+            biased;
+            seats = seats => Some(seats),
+            () = self.closing.cancelled() => None,
+            () = self.is_deserted() => None,
+        };
+        self.state().waits_for = None;
+        taken
+    }
+
+    /// Waits until nobody waits for a connection any more.
+    async fn is_deserted(&self) {
+        loop {
+            let told = self.deserted.notified();
+            if self.state().n_asking == 0 {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+impl<'a> Asking<'a> {
+    fn new(keeper: &'a Keeper) -> Self {
+        keeper.state().n_asking += 1;
+        Self(keeper)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let is_last = {
+            let mut state = self.0.state();
+            state.n_asking -= 1;
+            state.n_asking == 0
+        };
+        if is_last {
+            self.0.deserted.notify_waiters();
+        }
+    }
+}
+
+impl Claim {
+    /// Takes over the lease that a dial holds of the connection that it has made.
+    pub(super) fn of_dial(keeper: &Arc<Keeper>, generation: u64) -> Self {
+        Self { keeper: Arc::clone(keeper), generation }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let is_last = {
+            let mut state = self.keeper.state();
+            // The connection may have gone meanwhile, and there may be another one.
+            if state.generation != self.generation || state.life.state() != State::Active {
+                return;
+            }
+            state.used = now;
+            self.keeper.note(&mut state, Life::release) == Some(true)
+        };
+        if is_last {
+            self.keeper.became_idle(now);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! One dial, and the end of what it has made.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use tokio::time::Instant;
+
+use super::{Claim, Keeper, Origin};
+use crate::{
+    config::defaults,
+    connection::{Connection, DialError, Failure},
+    pool::life::{Life, State},
+    report::chain,
+    single_flight::Flight,
+};
+
+/// How a dial ends, for all who wait for it.
+pub(super) type Outcome = Result<Arc<Dialled>, Refused>;
+
+/// A connection that was made, in use until all who have waited for it have seen it.
+#[derive(Debug)]
+pub(super) struct Dialled {
+    pub(super) connection: Arc<Connection>,
+    _held: Option<Claim>,
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug)]
+pub(super) enum Refused {
+    /// The dial failed.
+    Dial(Arc<DialError>),
+    /// It was not begun, because nobody waited for it any more.
+    Deserted,
+    /// It was not begun, or called off, because the server is being closed.
+    Closing,
+}
+
+impl Keeper {
+    /// Starts a dial unless there is a connection or a dial already.
+    pub(in crate::pool) fn dial_soon(self: &Arc<Self>) {
+        let keeper = Arc::clone(self);
+        self.origin.dialer.tasks().spawn(async move {
+            let _reported_by_the_dial = keeper.lease(None).await;
+        });
+    }
+
+    pub(super) fn join_dial(self: &Arc<Self>) -> Flight<Outcome> {
+        let keeper = Arc::clone(self);
+        let ready = || {
+            let (connection, claim) = self.claim()?;
+            Some(Ok(Arc::new(Dialled { connection, _held: Some(claim) })))
+        };
+        self.dials.join(self.origin.dialer.tasks(), ready, || async move { keeper.dial().await })
+    }
+
+    async fn dial(self: &Arc<Self>) -> Outcome {
+        if let Some(last) = self.live.load_full() {
+            // Whoever watches it may not have had its turn yet.
+            self.lost(&last);
+            // A server has one process at a time: the last one is seen off first.
+            if last.pid().is_some() {
+                last.down().await;
+            }
+        }
+        self.be_seated().await?;
+        let generation = self.origin.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::debug!(mcp_server = %self.name(), generation, "dialling");
+        let closing = self.closing.child_token();
+        let Origin { name, declared, dialer, .. } = &self.origin;
+        let down_since = *self.state().down_since.get_or_insert_with(Instant::now);
+        let patience_ends = down_since + defaults::CONNECT_PATIENCE;
+        let party = self.party.clone();
+        match dialer.dial(name, declared, generation, party, closing, patience_ends).await {
+            Ok(connection) => Ok(Arc::new(self.connected(connection))),
+            Err(error) => Err(self.not_connected(generation, error)),
+        }
+    }
+
+    /// Takes the seats that a connection needs, unless it has them, and begins to connect.
+    async fn be_seated(self: &Arc<Self>) -> Result<(), Refused> {
+        let is_seated = !self.state().seats.is_empty();
+        let seats = match is_seated {
+            true => Vec::new(),
+            false => match self.take_seats().await {
+                Some(seats) => seats,
+                None if self.closing.is_cancelled() => return Err(Refused::Closing),
+                None => return Err(Refused::Deserted),
+            },
+        };
+        let mut state = self.state();
+        if state.is_closing {
+            drop(state);
+            return Err(Refused::Closing);
+        }
+        state.seats.extend(seats);
+        state.is_put_away = false;
+        if state.life.state() == State::Closed {
+            state.life = Life::default();
+        }
+        self.note(&mut state, Life::dial);
+        Ok(())
+    }
+
+    fn connected(self: &Arc<Self>, connection: Arc<Connection>) -> Dialled {
+        let generation = connection.generation();
+        let mut state = self.state();
+        let is_closing = state.is_closing;
+        if !is_closing {
+            self.note(&mut state, Life::connected);
+        }
+        state.generation = generation;
+        state.down_since = None;
+        // Clients that know other lists are told to read them again. What an upstream has is
+        // known; a child that is there again may have changed, unless we ourselves had put it away.
+        let tools = connection.tools_fingerprint();
+        let is_again = std::mem::replace(&mut state.was_connected, true);
+        let has_changed = match (state.tools, tools) {
+            (Some(before), Some(now)) => before != now,
+            _ => is_again && state.has_failed_since,
+        };
+        state.has_failed_since = false;
+        state.tools = tools.or(state.tools);
+        if std::mem::take(&mut state.is_missed) || has_changed {
+            connection.tell_changed();
+        }
+        self.standing().connected(generation);
+        self.live.store(Some(Arc::clone(&connection)));
+        drop(state);
+        let version = connection.profile().map(|profile| profile.protocol_version.as_str());
+        tracing::info!(
+            mcp_server = %self.name(), generation, child_pid = connection.pid(),
+            protocol_version = version, "server connected"
+        );
+        let tasks = self.origin.dialer.tasks();
+        tasks.spawn(Arc::clone(self).watch(Arc::clone(&connection)));
+        let keeper = Arc::clone(self);
+        tasks.spawn(async move { keeper.settle().await });
+        let held = (!is_closing).then(|| Claim::of_dial(self, generation));
+        Dialled { connection, _held: held }
+    }
+
+    fn not_connected(self: &Arc<Self>, generation: u64, error: DialError) -> Refused {
+        // Taken back, unless another connection has the next number already.
+        let _taken = self.origin.generation.compare_exchange(
+            generation,
+            generation - 1,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        let text = chain(&error);
+        let seats = {
+            let mut state = self.state();
+            if !state.is_closing {
+                tracing::warn!(
+                    mcp_server = %self.name(), error = text, hint = error.hint(), "server not connected"
+                );
+                self.note(&mut state, Life::fail);
+            }
+            state.has_failed_since = true;
+            state.last_error = Some(text);
+            self.redial_later(&mut state);
+            std::mem::take(&mut state.seats)
+        };
+        drop(seats);
+        Refused::Dial(Arc::new(error))
+    }
+
+    /// Waits for the end of `connection` and takes note of it.
+    async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
+        let since = Instant::now();
+        connection.gone().await;
+        if since.elapsed() >= defaults::STABLE_AFTER {
+            self.state().backoff = None;
+        }
+        self.lost(&connection);
+        // What still runs may finish, for as long as a request may take; then the link goes.
+        connection.drain_and_close(connection.longest()).await;
+        connection.down().await;
+        let seats = {
+            let mut state = self.state();
+            match connection.reason() {
+                None | Some(Failure::Closed) => {}
+                Some(reason) => state.last_error = Some(reason.to_string()),
+            }
+            if !self.is_current(&connection) {
+                return;
+            }
+            self.live.store(None);
+            match state.life.state() {
+                // The next dial goes on with them.
+                State::Connecting => Vec::new(),
+                _ => std::mem::take(&mut state.seats),
+            }
+        };
+        drop(seats);
+    }
+
+    /// Takes note that `connection` takes no more requests, unless that is known or there is another
+    /// one already.
+    fn lost(self: &Arc<Self>, connection: &Connection) {
+        let mut state = self.state();
+        if !self.is_current(connection) || connection.is_live() {
+            return;
+        }
+        match state.life.state() {
+            State::Active => {
+                self.note(&mut state, Life::fail);
+            }
+            // That it left our pings unanswered is a use of it that has failed.
+            State::Idle if matches!(connection.reason(), Some(Failure::Unresponsive)) => {
+                self.note(&mut state, Life::lease);
+                self.note(&mut state, Life::fail);
+            }
+            State::Idle => {
+                self.note(&mut state, Life::close);
+            }
+            State::Connecting | State::Failed | State::Closed => return,
+        }
+        state.has_failed_since = true;
+        state.down_since.get_or_insert_with(Instant::now);
+        self.redial_later(&mut state);
+    }
+
+    fn is_current(&self, connection: &Connection) -> bool {
+        let live = self.live.load();
+        live.as_ref().is_some_and(|live| live.generation() == connection.generation())
+    }
+}

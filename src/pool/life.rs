@@ -1,0 +1,248 @@
+//! The life of one connection's place: five states and the eleven ways between them.
+//!
+//! ```text
+//!            dial                 connected
+//!   idle ───────────▶ connecting ───────────▶ active ──────────▶ idle
+//!    │ ╲ lease ▲          │  │  ▲              │  │   last lease
+//!    │  ╲──────┼──────────┼──┼──┼─▶ active     │  │   given back
+//!    │         │     lost │  │  │ dial         │  │ lost
+//!    │         │          ▼  │  └── failed ◀───┼──┘
+//!    │ close   │             │ close   │       │ close
+//!    ╰─────────┴─────────▶ closed ◀────┴───────╯
+//! ```
+//!
+//! *Active* means that somebody holds a lease. *Closed* is the end: a place that is needed again
+//! begins another life. A connection that goes while nobody uses it is closed and has not failed,
+//! for nothing has. Source: seed 000, "Connection states".
+//!
+//! Pure: the keeper tells what happened.
+
+use serde::Serialize;
+
+/// The state of a connection's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Connected with no request in flight, or not needed so far.
+    Idle,
+    /// A dial is under way.
+    Connecting,
+    /// At least one request is in flight.
+    Active,
+    /// The last dial failed, or the connection ended under a request; the next one dials again.
+    Failed,
+    /// Put away, ended while nobody used it, or gone for good.
+    Closed,
+}
+
+/// Something happened that cannot have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a connection that is {from:?} cannot become {to:?}")]
+pub(super) struct Illegal {
+    from: State,
+    to: State,
+}
+
+/// One life, from not being needed to being closed.
+#[derive(Debug)]
+pub(super) struct Life {
+    state: State,
+    /// Above zero if and only if active.
+    n_leases: usize,
+}
+
+impl State {
+    /// Tells whether the state may change to `next`.
+    pub(super) const fn may_become(self, next: Self) -> bool {
+        match self {
+            Self::Idle => matches!(next, Self::Connecting | Self::Active | Self::Closed),
+            Self::Connecting => matches!(next, Self::Active | Self::Failed | Self::Closed),
+            Self::Active => matches!(next, Self::Idle | Self::Failed | Self::Closed),
+            Self::Failed => matches!(next, Self::Connecting | Self::Closed),
+            Self::Closed => false,
+        }
+    }
+}
+
+impl Default for Life {
+    fn default() -> Self {
+        Self { state: State::Idle, n_leases: 0 }
+    }
+}
+
+impl Life {
+    /// Returns the state.
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+
+    /// Returns how many requests hold the connection.
+    pub(super) fn n_leases(&self) -> usize {
+        self.n_leases
+    }
+
+    /// A dial begins.
+    pub(super) fn dial(&mut self) -> Result<(), Illegal> {
+        self.become_state(State::Connecting)
+    }
+
+    /// There is a connection; the dial itself holds the first lease of it.
+    pub(super) fn connected(&mut self) -> Result<(), Illegal> {
+        if self.state != State::Connecting {
+            return Err(Illegal { from: self.state, to: State::Active });
+        }
+        self.become_state(State::Active)?;
+        self.n_leases = 1;
+        Ok(())
+    }
+
+    /// Somebody uses the connection.
+    pub(super) fn lease(&mut self) -> Result<(), Illegal> {
+        match self.state {
+            State::Active => {}
+            State::Idle => self.become_state(State::Active)?,
+            from => return Err(Illegal { from, to: State::Active }),
+        }
+        self.n_leases += 1;
+        Ok(())
+    }
+
+    /// Somebody does not use it any more; `true` when nobody else does.
+    pub(super) fn release(&mut self) -> Result<bool, Illegal> {
+        if self.state != State::Active {
+            return Err(Illegal { from: self.state, to: State::Idle });
+        }
+        self.n_leases -= 1;
+        if self.n_leases == 0 {
+            self.become_state(State::Idle)?;
+        }
+        Ok(self.n_leases == 0)
+    }
+
+    /// The dial failed, or the connection went under a request. Nobody holds it any more.
+    pub(super) fn fail(&mut self) -> Result<(), Illegal> {
+        self.become_state(State::Failed)
+    }
+
+    /// The end.
+    pub(super) fn close(&mut self) -> Result<(), Illegal> {
+        self.become_state(State::Closed)
+    }
+
+    fn become_state(&mut self, next: State) -> Result<(), Illegal> {
+        if !self.state.may_become(next) {
+            return Err(Illegal { from: self.state, to: next });
+        }
+        self.state = next;
+        if next != State::Active {
+            self.n_leases = 0;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [State; 5] =
+        [State::Idle, State::Connecting, State::Active, State::Failed, State::Closed];
+
+    #[test]
+    fn there_are_eleven_ways_and_none_out_of_closed() {
+        use State::{Active, Closed, Connecting, Failed, Idle};
+        let legal = [
+            (Idle, Connecting),
+            (Idle, Active),
+            (Idle, Closed),
+            (Connecting, Active),
+            (Connecting, Failed),
+            (Connecting, Closed),
+            (Active, Idle),
+            (Active, Failed),
+            (Active, Closed),
+            (Failed, Connecting),
+            (Failed, Closed),
+        ];
+        for from in ALL {
+            for to in ALL {
+                assert_eq!(from.may_become(to), legal.contains(&(from, to)), "{from:?} to {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn active_is_as_long_as_anybody_holds_a_lease() {
+        let mut life = Life::default();
+        life.dial().and_then(|()| life.connected()).expect("legal");
+        life.lease().expect("legal");
+        assert_eq!(life.release(), Ok(false));
+        assert_eq!((life.state(), life.n_leases()), (State::Active, 1));
+        assert_eq!(life.release(), Ok(true));
+        assert_eq!(life.state(), State::Idle);
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing_and_says_what_it_was() {
+        let mut life = Life::default();
+        let refused = life.fail().expect_err("nothing has failed yet");
+        assert_eq!(refused, Illegal { from: State::Idle, to: State::Failed });
+        assert_eq!(refused.to_string(), "a connection that is Idle cannot become Failed");
+        assert_eq!(life.state(), State::Idle);
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Event {
+        Dial,
+        Connected,
+        Lease,
+        Release,
+        Fail,
+        Close,
+    }
+
+    proptest! {
+        /// Whatever is told in whatever order: only legal ways are gone, leases are counted, and
+        /// what is closed stays so.
+        #[test]
+        fn no_order_of_events_leads_astray(
+            events in proptest::collection::vec(
+                prop_oneof![
+                    Just(Event::Dial), Just(Event::Connected), Just(Event::Lease), Just(Event::Release),
+                    Just(Event::Fail),
+                    // Else most sequences would be over soon.
+                    prop_oneof![4 => Just(Event::Lease), 1 => Just(Event::Close)],
+                ],
+                0..60,
+            )
+        ) {
+            let mut life = Life::default();
+            let mut n_held = 0_usize;
+            for event in events {
+                let before = life.state();
+                let is_accepted = match event {
+                    Event::Dial => life.dial().is_ok(),
+                    Event::Connected => life.connected().is_ok(),
+                    Event::Lease => life.lease().is_ok(),
+                    Event::Release => life.release().is_ok(),
+                    Event::Fail => life.fail().is_ok(),
+                    Event::Close => life.close().is_ok(),
+                };
+                let after = life.state();
+                n_held = match event {
+                    _ if !is_accepted => n_held,
+                    Event::Connected => 1,
+                    Event::Lease => n_held + 1,
+                    Event::Release => n_held - 1,
+                    Event::Dial | Event::Fail | Event::Close => 0,
+                };
+                prop_assert!(before == after || (is_accepted && before.may_become(after)));
+                prop_assert!(before != State::Closed || after == State::Closed);
+                prop_assert_eq!(life.n_leases(), n_held);
+                prop_assert_eq!(after == State::Active, n_held > 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! Who has a seat, who waits for one, and who has to go.
+//!
+//! Drives [`super::seats`] and [`super::idle`]: one roster for all servers together, and one for
+//! each server that declares how many connections it may have for its clients.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::Serialize;
+use tokio::{
+    sync::{Notify, oneshot},
+    time::{self, Instant},
+};
+
+use super::{
+    idle::{self, Idle},
+    life::State,
+    seats::{Asked, Bounds, Seats, Ticket},
+};
+use crate::{config, name::ServerName};
+
+/// A connection that nobody uses, by the number of its seat.
+type IdleGuest = Idle<(u64, Arc<dyn Guest>)>;
+
+/// Who can take a seat.
+pub(super) trait Guest: fmt::Debug + Send + Sync {
+    /// Returns what is to be known of the connection if nobody uses it.
+    fn idle(&self) -> Option<Idle<()>>;
+
+    /// Closes the connection, which gives the seat back; `false` if somebody uses it again.
+    fn put_away(&self) -> bool;
+
+    /// Returns whose connection it is, its state, and how many requests hold it.
+    fn holding(&self) -> (ServerName, State, usize);
+}
+
+/// Who has a seat, and who waits for one.
+#[derive(Debug)]
+pub(super) struct Roster {
+    books: Mutex<Books>,
+    /// How many wait; looked at when a connection becomes idle.
+    n_waiting: AtomicUsize,
+    n_evicted: AtomicU64,
+    n_swept: AtomicU64,
+    n_illegal: AtomicU64,
+    /// Wakes the sweep before its time.
+    woken: Notify,
+    started: Instant,
+    /// When the sweep looks again, in milliseconds since `started`.
+    sweeps_at_ms: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Books {
+    seats: Seats,
+    min: usize,
+    /// How long a connection may stay that nobody uses, where nothing else is declared.
+    stay: Option<Duration>,
+    guests: HashMap<u64, Sitting>,
+    waiting: HashMap<Ticket, Waiting>,
+    n_seated: u64,
+}
+
+#[derive(Debug)]
+struct Sitting {
+    guest: Weak<dyn Guest>,
+    /// It was told to go.
+    is_leaving: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    guest: Weak<dyn Guest>,
+    granted: oneshot::Sender<Seat>,
+}
+
+/// A seat; dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Seat {
+    roster: Arc<Roster>,
+    number: u64,
+}
+
+/// A place in the queue; dropping it leaves the queue.
+struct Place<'a> {
+    roster: &'a Arc<Roster>,
+    ticket: Ticket,
+}
+
+/// The connections of one server, for those who wait for one of theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// The server.
+    pub server: ServerName,
+    /// How many connections it has, those that are being made included.
+    pub connections: usize,
+    /// How many of these are in use.
+    pub active: usize,
+    /// How many requests hold them.
+    pub requests: usize,
+}
+
+/// The pool as a whole, for status output.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolStatus {
+    /// How many connections there may be.
+    pub size: usize,
+    /// How many more for those who have waited.
+    pub reserve_size: usize,
+    /// How many are kept although nobody uses them.
+    pub min_size: usize,
+    /// How many there are, those that are being made or closed included.
+    pub connections: usize,
+    /// How many of these serve a request.
+    pub active: usize,
+    /// How many of these serve none.
+    pub idle: usize,
+    /// How many connections wait for room.
+    pub waiting: usize,
+    /// How many made room for others so far.
+    pub evicted: u64,
+    /// How many were closed so far because nobody used them.
+    pub swept: u64,
+    /// How many changes of state were refused so far; each one is a fault of ours.
+    pub illegal_transitions: u64,
+}
+
+impl Roster {
+    /// Returns an empty roster for all servers together.
+    pub(super) fn new(rules: &config::Pool) -> Arc<Self> {
+        Self::with(bounds(rules), rules.min_size, rules.idle_timeout)
+    }
+
+    /// Returns an empty roster for the connections of one server.
+    pub(super) fn of_one(max_connections: usize) -> Arc<Self> {
+        let bounds = Bounds { size: max_connections, reserve: 0, reserve_after: Duration::ZERO };
+        Self::with(bounds, 0, None)
+    }
+
+    fn with(bounds: Bounds, min: usize, stay: Option<Duration>) -> Arc<Self> {
+        let books = Books {
+            seats: Seats::new(bounds),
+            min,
+            stay,
+            guests: HashMap::new(),
+            waiting: HashMap::new(),
+            n_seated: 0,
+        };
+        Arc::new(Self {
+            books: Mutex::new(books),
+            n_waiting: AtomicUsize::new(0),
+            n_evicted: AtomicU64::new(0),
+            n_swept: AtomicU64::new(0),
+            n_illegal: AtomicU64::new(0),
+            woken: Notify::new(),
+            started: Instant::now(),
+            sweeps_at_ms: AtomicU64::new(u64::MAX),
+        })
+    }
+
+    /// Applies other rules; whoever is too many goes when nobody uses it any more.
+    pub(super) fn set_rules(self: &Arc<Self>, rules: &config::Pool) {
+        {
+            let mut books = self.books();
+            books.seats.set_bounds(bounds(rules));
+            books.min = rules.min_size;
+            books.stay = rules.idle_timeout;
+        }
+        self.seat_who_waits();
+        self.make_room();
+        self.woken.notify_one();
+    }
+
+    /// Returns how long a connection may stay that nobody uses, where nothing else is declared.
+    pub(super) fn stay(&self) -> Option<Duration> {
+        self.books().stay
+    }
+
+    /// Waits for a seat, as long as it takes. The connection that was used longest ago makes room,
+    /// as soon as there is one that nobody uses.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: whoever leaves gives its place in the queue to the next.
+    pub(super) async fn seat(self: &Arc<Self>, guest: Weak<dyn Guest>) -> Seat {
+        let asked = Instant::now();
+        let (ticket, mut seated, reserve_after) = {
+            let mut books = self.books();
+            let ticket = match books.seats.ask(asked) {
+                Asked::Seated => return self.sit(&mut books, guest),
+                Asked::Queued(ticket) => ticket,
+            };
+            let (granted, seated) = oneshot::channel();
+            books.waiting.insert(ticket, Waiting { guest, granted });
+            self.n_waiting.store(books.seats.n_waiting(), Ordering::Relaxed);
+            (ticket, seated, books.seats.bounds().reserve_after)
+        };
+        let _place = Place { roster: self, ticket };
+        self.make_room();
+        let mut may_use_reserve = std::pin::pin!(time::sleep_until(asked + reserve_after));
+        loop {
+            tokio::select! {
+                biased;
+                seat = &mut seated => match seat {
+                    Ok(seat) => return seat,
+                    // Its sender leaves the books only with a seat in hand, or with this place.
+                    Err(_) => std::future::pending().await,
+                },
+                () = &mut may_use_reserve, if !may_use_reserve.is_elapsed() => self.seat_who_waits(),
+            }
+        }
+    }
+
+    fn sit(self: &Arc<Self>, books: &mut Books, guest: Weak<dyn Guest>) -> Seat {
+        books.n_seated += 1;
+        let number = books.n_seated;
+        books.guests.insert(number, Sitting { guest, is_leaving: false });
+        Seat { roster: Arc::clone(self), number }
+    }
+
+    /// Seats those who may sit now.
+    fn seat_who_waits(self: &Arc<Self>) {
+        let seated: Vec<_> = {
+            let mut books = self.books();
+            let tickets = books.seats.seat(Instant::now());
+            self.n_waiting.store(books.seats.n_waiting(), Ordering::Relaxed);
+            let granted = tickets.into_iter().filter_map(|ticket| {
+                let Waiting { guest, granted } = books.waiting.remove(&ticket)?;
+                Some((granted, self.sit(&mut books, guest)))
+            });
+            granted.collect()
+        };
+        for (granted, seat) in seated {
+            // Whoever has left meanwhile gives it back.
+            drop(granted.send(seat));
+        }
+    }
+
+    /// Has connections go that nobody uses, one for each that waits.
+    pub(super) fn make_room(self: &Arc<Self>) {
+        loop {
+            let (n_wanted, min) = {
+                let books = self.books();
+                let n_leaving = books.guests.values().filter(|guest| guest.is_leaving).count();
+                let n_wanted = books.seats.n_waiting().max(books.seats.n_surplus());
+                (n_wanted.saturating_sub(n_leaving), books.min)
+            };
+            if n_wanted == 0 {
+                return;
+            }
+            let (idle, n_busy) = self.idle();
+            let Some((number, guest)) = idle::evicted(idle, n_busy, min) else { return };
+            // One that is used again at this moment is not idle when looked at the next time.
+            if guest.put_away() {
+                self.leaves(number);
+                self.n_evicted.fetch_add(1, Ordering::Relaxed);
+                tracing::info!(mcp_server = %guest.holding().0, "connection makes room for another");
+            }
+        }
+    }
+
+    /// Closes connections when their time is over, for as long as this is polled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn sweep(self: Arc<Self>) {
+        loop {
+            // Told before it is looked, so that what becomes idle meanwhile is not missed.
+            let woken = self.woken.notified();
+            let (idle, n_busy) = self.idle();
+            let (over, next) = idle::swept(idle, n_busy, self.books().min, Instant::now());
+            for (number, guest) in over {
+                if guest.put_away() {
+                    self.leaves(number);
+                    self.n_swept.fetch_add(1, Ordering::Relaxed);
+                    tracing::info!(mcp_server = %guest.holding().0, "idle connection closed");
+                }
+            }
+            self.sweeps_at_ms.store(next.map_or(u64::MAX, |next| self.ms(next)), Ordering::Relaxed);
+            match next {
+                Some(next) => tokio::select! {
+                    () = woken => {}
+                    () = time::sleep_until(next) => {}
+                },
+                None => woken.await,
+            }
+        }
+    }
+
+    /// Takes note that nobody uses a connection any more, whose time is over at `ends`.
+    pub(super) fn became_idle(self: &Arc<Self>, ends: Option<Instant>) {
+        if self.n_waiting.load(Ordering::Relaxed) > 0 {
+            self.make_room();
+        }
+        if let Some(ends) = ends
+            && self.ms(ends) < self.sweeps_at_ms.load(Ordering::Relaxed)
+        {
+            self.woken.notify_one();
+        }
+    }
+
+    /// Takes note of a change of state that was refused.
+    pub(super) fn illegal(&self) {
+        self.n_illegal.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns who holds the connections.
+    pub(super) fn holders(&self) -> Vec<Holder> {
+        let mut holders = BTreeMap::<ServerName, Holder>::new();
+        for (_, guest) in self.guests() {
+            let (server, state, n_requests) = guest.holding();
+            let holder = holders.entry(server.clone()).or_insert(Holder {
+                server,
+                connections: 0,
+                active: 0,
+                requests: 0,
+            });
+            holder.connections += 1;
+            holder.active += usize::from(state == State::Active);
+            holder.requests += n_requests;
+        }
+        holders.into_values().collect()
+    }
+
+    /// Returns the state for status output.
+    pub(super) fn status(&self) -> PoolStatus {
+        let states: Vec<State> = self.guests().iter().map(|(_, guest)| guest.holding().1).collect();
+        let n_in = |wanted: State| states.iter().filter(|state| **state == wanted).count();
+        let (active, idle) = (n_in(State::Active), n_in(State::Idle));
+        let books = self.books();
+        let bounds = books.seats.bounds();
+        PoolStatus {
+            size: bounds.size,
+            reserve_size: bounds.reserve,
+            min_size: books.min,
+            connections: books.seats.n_taken(),
+            active,
+            idle,
+            waiting: books.seats.n_waiting(),
+            evicted: self.n_evicted.load(Ordering::Relaxed),
+            swept: self.n_swept.load(Ordering::Relaxed),
+            illegal_transitions: self.n_illegal.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns how many there may be without waiting.
+    pub(super) fn size(&self) -> usize {
+        self.books().seats.bounds().size
+    }
+
+    /// Returns the connections that nobody uses and that were not told to go, and how many others
+    /// there are.
+    fn idle(&self) -> (Vec<IdleGuest>, usize) {
+        // Guests are asked without the books: they may be about to open them.
+        let guests = self.guests();
+        let n_guests = guests.len();
+        let idle: Vec<_> = guests
+            .into_iter()
+            .filter_map(|(number, guest)| {
+                let Idle { key: (), since, stay, loss } = guest.idle()?;
+                Some(Idle { key: (number, guest), since, stay, loss })
+            })
+            .collect();
+        let n_busy = n_guests - idle.len();
+        (idle, n_busy)
+    }
+
+    /// Returns who sits and was not told to go.
+    fn guests(&self) -> Vec<(u64, Arc<dyn Guest>)> {
+        let books = self.books();
+        let sitting = books.guests.iter().filter(|(_, sitting)| !sitting.is_leaving);
+        sitting.filter_map(|(number, sitting)| Some((*number, sitting.guest.upgrade()?))).collect()
+    }
+
+    fn leaves(&self, number: u64) {
+        if let Some(sitting) = self.books().guests.get_mut(&number) {
+            sitting.is_leaving = true;
+        }
+    }
+
+    fn ms(&self, instant: Instant) -> u64 {
+        let since = instant.saturating_duration_since(self.started);
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // Held for statements on plain data; no guest is asked meanwhile.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bounds(rules: &config::Pool) -> Bounds {
+    Bounds { size: rules.size, reserve: rules.reserve_size, reserve_after: rules.reserve_timeout }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        {
+            let mut books = self.roster.books();
+            books.guests.remove(&self.number);
+            books.seats.give_back();
+        }
+        self.roster.seat_who_waits();
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        // One who was seated has left the queue already.
+        let waiting = {
+            let mut books = self.roster.books();
+            books.seats.leave(self.ticket);
+            self.roster.n_waiting.store(books.seats.n_waiting(), Ordering::Relaxed);
+            books.waiting.remove(&self.ticket)
+        };
+        drop(waiting);
+    }
+}
