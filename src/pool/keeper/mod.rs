@@ -143,7 +143,7 @@ impl Keeper {
     async fn dial(self: &Arc<Self>) -> Outcome {
         // A server has one process at a time: the last one is seen off first.
         if let Some(last) = self.live.load_full()
-            && last.pid().is_some()
+            && last.is_child()
         {
             last.down().await;
         }
@@ -217,7 +217,7 @@ impl Keeper {
         }
         // A child must be gone before there is another one; an upstream's last session may drain
         // while there is a new one.
-        let is_child = connection.pid().is_some();
+        let is_child = connection.is_child();
         if !is_child {
             self.lost(&connection);
         }
