@@ -72,7 +72,7 @@
 //! | [`systemd`] | inherited sockets, notices, capabilities |
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
-//! | [`child`] | processes: start, drain, see off |
+//! | [`child`] | stdio servers: launch, drain, see off |
 //! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
 //! | [`pool`] | one slot per server: its connections, as it shares them, and the dials that make them |
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |

@@ -5,7 +5,9 @@
 
 pub mod environment;
 pub mod ladder;
+pub mod launch;
 pub mod process;
 pub mod stderr;
 
+pub use launch::{Home, Host, LaunchError, Launched, Launcher, Tenant};
 pub use process::{Child, Exit, Program, SpawnError};

@@ -85,6 +85,11 @@ impl SpawnError {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Exit(Option<ExitStatus>);
 
+impl Exit {
+    /// An end of which nothing more is known.
+    pub const UNKNOWN: Self = Self(None);
+}
+
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use std::os::unix::process::ExitStatusExt as _;
@@ -202,7 +207,7 @@ impl Child {
         }
         time::timeout(defaults::AFTER_KILL, self.wait_group()).await.unwrap_or_else(|_| {
             tracing::error!(child_pid = self.pid(), "a killed process does not end");
-            Exit(None)
+            Exit::UNKNOWN
         })
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
-    config::{Config, Lifecycle, Listen, Pool, Server, Service, Sharing, Start, Transport},
+    config::{Config, Lifecycle, Server, Sharing, Start, Transport},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
@@ -79,12 +79,7 @@ fn demonstration() -> Result<Config, Failed> {
         let (start, sharing) = (Start::Eager, Sharing::Shared);
         (name, Arc::new(Server { transport, start, sharing, lifecycle }))
     });
-    Ok(Config {
-        service: Service::default(),
-        listen: Listen::default(),
-        pool: Pool::default(),
-        servers: servers.collect(),
-    })
+    Ok(Config { servers: servers.collect(), ..Config::default() })
 }
 
 /// What somebody who starts the service in a shell wants to know.

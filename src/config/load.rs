@@ -13,9 +13,9 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::{
-    Config, Diagnostic, Listen, LogLevel, Pool, RootView, Server, Service, Transport, defaults,
+    Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, Transport, defaults,
     diagnostic::Problem,
-    duration, server,
+    duration, pool, server,
     wording::{did_you_mean, from_toml},
 };
 use crate::name::ServerName;
@@ -65,7 +65,7 @@ pub enum LoadError {
 struct File {
     service: ServiceTable,
     listen: ListenTable,
-    pool: PoolTable,
+    pool: pool::Table,
     servers: BTreeMap<Spanned<String>, server::Table>,
 }
 
@@ -103,18 +103,6 @@ struct ListenTable {
     write_timeout: Option<Span>,
 }
 
-/// [`Pool`] with the places of the keys that other rules look at.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct PoolTable {
-    size: Option<Spanned<usize>>,
-    reserve_size: Option<Spanned<usize>>,
-    reserve_timeout: Option<Span>,
-    min_size: Option<Spanned<usize>>,
-    #[serde(deserialize_with = "duration::deserialize_or_off")]
-    idle_timeout: Option<Option<Duration>>,
-}
-
 /// Reads and checks the text of a configuration file.
 fn parse(text: &str) -> Result<Config, Problem> {
     let file: File = toml::from_str(text).map_err(|error| from_toml(&error, text))?;
@@ -138,9 +126,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         }
         servers.insert(name, server);
     }
-    let size = file.pool.size.as_ref().map(Spanned::span);
-    let pool = pool(file.pool)?;
-    room_for_all(&pool, size, &servers)?;
+    let pool = file.pool.into_pool(&servers)?;
     let root = root(file.listen.root, &servers)?;
     let control = file.listen.control.map(control_path).transpose()?;
     let allowed_hosts = words(file.listen.allowed_hosts, is_host, "a host name without port")?;
@@ -182,56 +168,6 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
         progress_beat: table.progress_beat.unwrap_or(defaults.progress_beat),
         log_level: table.log_level.unwrap_or(defaults.log_level),
     })
-}
-
-fn pool(table: PoolTable) -> Result<Pool, Problem> {
-    let defaults = Pool::default();
-    for (key, found, least) in [("size", &table.size, 1), ("reserve_size", &table.reserve_size, 0)]
-    {
-        if let Some(found) = found
-            && !(least..=defaults::POOL_SIZE_MAX).contains(found.get_ref())
-        {
-            let message = format!("`pool.{key}` is {}", found.get_ref());
-            return Err(Problem::at(found.span(), message)
-                .help(format!("use {least} to {}", defaults::POOL_SIZE_MAX)));
-        }
-    }
-    let size = table.size.as_ref().map_or(defaults.size, |found| *found.get_ref());
-    if let Some(min) = &table.min_size
-        && size <= *min.get_ref()
-    {
-        let message = format!("`pool.min_size` is {} of {size} connections", min.get_ref());
-        return Err(Problem::at(min.span(), message).help(
-            "none could make room for a server that is not connected: use less than `pool.size`",
-        ));
-    }
-    Ok(Pool {
-        size,
-        reserve_size: table.reserve_size.map_or(defaults.reserve_size, Spanned::into_inner),
-        reserve_timeout: table.reserve_timeout.map_or(defaults.reserve_timeout, |found| found.0),
-        min_size: table.min_size.map_or(defaults.min_size, Spanned::into_inner),
-        idle_timeout: table.idle_timeout.unwrap_or(defaults.idle_timeout),
-    })
-}
-
-/// Servers that are to be connected always must not leave the others without room.
-fn room_for_all(
-    pool: &Pool,
-    place: Option<std::ops::Range<usize>>,
-    servers: &BTreeMap<ServerName, Arc<Server>>,
-) -> Result<(), Problem> {
-    let n_kept = servers.values().filter(|server| server.is_kept()).count();
-    let n_needed = n_kept + usize::from(n_kept < servers.len());
-    if n_needed <= pool.size {
-        return Ok(());
-    }
-    let message = format!(
-        "{n_kept} of {} servers are to be connected always, and `pool.size` is {}",
-        servers.len(),
-        pool.size
-    );
-    Err(Problem::at(place.unwrap_or(0..0), message)
-        .help(format!("write `size = {n_needed}` or more under `[pool]`")))
 }
 
 fn loopback(address: Option<&Spanned<SocketAddr>>) -> Result<SocketAddr, Problem> {

@@ -12,19 +12,23 @@ pub mod defaults;
 pub mod diagnostic;
 pub mod diff;
 pub mod duration;
+pub mod lifecycle;
 pub mod load;
+pub mod pool;
 pub mod secret;
 pub mod server;
 mod wording;
 
 pub use diagnostic::Diagnostic;
+pub use lifecycle::Lifecycle;
+pub use pool::Pool;
 pub use secret::Secret;
-pub use server::{Health, Lifecycle, Server, Sharing, Start, Transport};
+pub use server::{Health, Server, Sharing, Start, Transport};
 
 use crate::name::ServerName;
 
 /// The whole configuration.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// How the service as a whole behaves: `[service]`.
     pub service: Service,
@@ -86,21 +90,6 @@ pub struct Listen {
     pub write_timeout: Duration,
 }
 
-/// How many connections to servers there may be, all servers together, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pool {
-    /// How many there may be.
-    pub size: usize,
-    /// How many more there may be for those who have waited for [`Pool::reserve_timeout`].
-    pub reserve_size: usize,
-    /// How long a request waits before it may have one of the reserve.
-    pub reserve_timeout: Duration,
-    /// How many are kept although nobody uses them; below [`Pool::size`].
-    pub min_size: usize,
-    /// How long one is kept that nobody uses; for ever when absent.
-    pub idle_timeout: Option<Duration>,
-}
-
 /// The view at `/` and `/mcp`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -133,18 +122,6 @@ impl Default for Service {
             shutdown_timeout: defaults::SHUTDOWN_TIMEOUT,
             progress_beat: Some(defaults::PROGRESS_BEAT),
             log_level: LogLevel::Info,
-        }
-    }
-}
-
-impl Default for Pool {
-    fn default() -> Self {
-        Self {
-            size: defaults::POOL_SIZE,
-            reserve_size: defaults::POOL_RESERVE_SIZE,
-            reserve_timeout: defaults::POOL_RESERVE_TIMEOUT,
-            min_size: defaults::POOL_MIN_SIZE,
-            idle_timeout: Some(defaults::POOL_IDLE_TIMEOUT),
         }
     }
 }

@@ -1,15 +1,12 @@
 //! One declared server: how to reach it and when to start it.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use hyper::Uri;
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{self, Visitor},
-};
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::{Secret, defaults, diagnostic::Problem, duration};
+use super::{Lifecycle, Secret, defaults, diagnostic::Problem, duration, lifecycle};
 
 /// A declared server: one `[servers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,21 +27,6 @@ impl Server {
         self.sharing == Sharing::Shared
             && self.lifecycle == Lifecycle::KeepAlive { idle_timeout: None }
     }
-}
-
-/// How long a connection is kept that nobody uses. Source: seed 000, "Server lifecycle".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lifecycle {
-    /// For `pool.idle_timeout`.
-    #[default]
-    Pooled,
-    /// For ever, or for a time of its own.
-    KeepAlive {
-        /// How long; for ever when absent.
-        idle_timeout: Option<Duration>,
-    },
-    /// Not at all: it is closed after its last answer.
-    Ephemeral,
 }
 
 /// Who shares a connection to a server.
@@ -153,57 +135,7 @@ pub(super) struct Table {
     start: Option<Spanned<Start>>,
     sharing: Option<Spanned<SharingName>>,
     max_connections: Option<Spanned<usize>>,
-    lifecycle: Option<Spanned<LifecycleValue>>,
-}
-
-/// [`Lifecycle`] as it stands in the file: a name, or a table with the name as `mode`.
-struct LifecycleValue {
-    mode: Mode,
-    idle_timeout: Option<Duration>,
-}
-
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-enum Mode {
-    KeepAlive,
-    Ephemeral,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LifecycleTable {
-    mode: Mode,
-    #[serde(default, deserialize_with = "duration::deserialize_some")]
-    idle_timeout: Option<Duration>,
-}
-
-impl<'de> Deserialize<'de> for LifecycleValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Found;
-
-        impl<'de> Visitor<'de> for Found {
-            type Value = LifecycleValue;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "\"keep-alive\", \"ephemeral\" or { mode = \"keep-alive\", idle_timeout = \"1h\" }",
-                )
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<LifecycleValue, E> {
-                let mode = Mode::deserialize(de::value::StrDeserializer::new(name))?;
-                Ok(LifecycleValue { mode, idle_timeout: None })
-            }
-
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<LifecycleValue, A::Error> {
-                let table =
-                    LifecycleTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(LifecycleValue { mode: table.mode, idle_timeout: table.idle_timeout })
-            }
-        }
-
-        deserializer.deserialize_any(Found)
-    }
+    lifecycle: Option<Spanned<lifecycle::Value>>,
 }
 
 /// [`Sharing`] as it stands in the file.
@@ -293,7 +225,7 @@ impl Table {
                     .help("add `command = \"PROGRAM\"` or `url = \"http://HOST:PORT/mcp\"`"));
             }
         };
-        let lifecycle = lifecycle(self.lifecycle, start)?;
+        let lifecycle = lifecycle::of(self.lifecycle, start)?;
         Ok(Arc::new(Server { transport, start, sharing, lifecycle }))
     }
 }
@@ -326,31 +258,6 @@ fn sharing(
                 "it has one connection: add `sharing = \"exclusive\"` or `sharing = \"session\"`, or remove it",
             )),
         },
-    }
-}
-
-fn lifecycle(found: Option<Spanned<LifecycleValue>>, start: Start) -> Result<Lifecycle, Problem> {
-    let Some(found) = found else {
-        // One that is connected before anybody asks is meant to be there.
-        return Ok(match start {
-            Start::Lazy => Lifecycle::Pooled,
-            Start::Eager | Start::Prewarm => Lifecycle::KeepAlive { idle_timeout: None },
-        });
-    };
-    let problem = |message: &str| Problem::at(found.span(), message);
-    match found.get_ref() {
-        LifecycleValue { mode: Mode::KeepAlive, idle_timeout } => {
-            Ok(Lifecycle::KeepAlive { idle_timeout: *idle_timeout })
-        }
-        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: Some(_) } => {
-            Err(problem("`idle_timeout` of an ephemeral server")
-                .help("it is closed after its last answer: remove `idle_timeout`"))
-        }
-        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: None } if start != Start::Lazy => {
-            Err(problem("`lifecycle = \"ephemeral\"` together with `start`")
-                .help("it would be closed as soon as it is connected: remove one of them"))
-        }
-        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: None } => Ok(Lifecycle::Ephemeral),
     }
 }
 

@@ -177,8 +177,16 @@ impl Connection {
     /// Returns the process id of a spawned child.
     pub fn pid(&self) -> Option<u32> {
         match &self.link {
-            Link::Stdio(link) => Some(link.pid()),
+            Link::Stdio(link) => link.pid(),
             Link::Http(_) => None,
+        }
+    }
+
+    /// Tells whether the server lives for this connection alone and ends with it.
+    pub fn is_child(&self) -> bool {
+        match &self.link {
+            Link::Stdio(_) => true,
+            Link::Http(_) => false,
         }
     }
 
@@ -394,3 +402,6 @@ impl Connection {
         self.mux.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod in_process;

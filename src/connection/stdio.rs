@@ -1,4 +1,4 @@
-//! A link over the pipes of a child process.
+//! A link over the pipes of a stdio server.
 //!
 //! One task writes, in the order of the queue, so that a cancellation never overtakes its
 //! request. One reads, so that the order of a server's messages is kept. One waits for the end.
@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    process::{ChildStdin, ChildStdout},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::mpsc,
     task::{self, JoinHandle},
     time,
@@ -17,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Connection, Failure};
 use crate::{
-    child::{Child, Program, SpawnError, process::Pipes, stderr},
+    child::{Launched, launch::Pipes, stderr},
     config::defaults,
     protocol::{
         Message,
@@ -39,32 +38,30 @@ const LINES_PER_TURN: usize = defaults::NOTIFICATION_QUEUE / 8;
 #[derive(Debug)]
 pub(super) struct Link {
     frames: mpsc::Sender<Frame>,
-    pid: u32,
+    pid: Option<u32>,
 }
 
-/// One line for the child, and whose request it is.
+/// One line for the server, and whose request it is.
 #[derive(Debug)]
 struct Frame {
     bytes: Bytes,
     request: Option<u64>,
 }
 
-/// A child that has started and is not wired to a connection yet.
+/// A server that has started and is not wired to a connection yet.
 pub(super) struct Started {
-    child: Child,
-    pipes: Pipes,
+    launched: Launched,
     queue: mpsc::Receiver<Frame>,
 }
 
 impl Link {
-    /// Starts `program`.
-    pub(super) fn start(program: &Program) -> Result<(Self, Started), SpawnError> {
-        let (child, pipes) = Child::spawn(program)?;
+    /// Returns a link to a server that has started, and its other end.
+    pub(super) fn to(launched: Launched) -> (Self, Started) {
         let (frames, queue) = mpsc::channel(defaults::WRITE_QUEUE);
-        Ok((Self { frames, pid: child.pid() }, Started { child, pipes, queue }))
+        (Self { frames, pid: launched.tenant.pid() }, Started { launched, queue })
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> Option<u32> {
         self.pid
     }
 
@@ -83,23 +80,23 @@ impl Link {
 }
 
 impl Started {
-    /// Runs the link until the child has ended, whoever ends it.
+    /// Runs the link until the server has ended, whoever ends it.
     pub(super) fn run(self, connection: &Arc<Connection>, tasks: &TaskTracker) {
-        let Pipes { stdin, stdout, stderr } = self.pipes;
+        let Launched { mut tenant, pipes: Pipes { stdin, stdout, stderr } } = self.launched;
         let tail = stderr::Tail::default();
         let hang_up = CancellationToken::new();
         let (server, redactor) = (connection.server.clone(), connection.redactor.clone());
         let mut ends = Ends {
-            complaints: tasks.spawn(stderr::drain(stderr, server, redactor, tail.clone())),
+            complaints: stderr
+                .map(|stderr| tasks.spawn(stderr::drain(stderr, server, redactor, tail.clone()))),
             writer: tasks.spawn(write(stdin, self.queue, Arc::clone(connection), hang_up.clone())),
             reader: tasks.spawn(read(stdout, Arc::clone(connection))),
         };
         let connection = Arc::clone(connection);
-        let mut child = self.child;
         tasks.spawn(async move {
             let was_asked = tokio::select! {
                 () = connection.closing.cancelled() => true,
-                _ = child.wait() => false,
+                _ = tenant.wait() => false,
                 // Its output or input ended: whatever it does now, we cannot hear or tell.
                 _ = &mut ends.reader => false,
                 _ = &mut ends.writer => false,
@@ -108,12 +105,12 @@ impl Started {
             hang_up.cancel();
             // When the process itself has ended, those who wait for it are told at once, not when
             // whatever it may have started is gone too.
-            if !was_asked && let Ok(exit) = time::timeout(defaults::LAST_WORDS, child.wait()).await
+            if !was_asked && let Ok(exit) = time::timeout(defaults::LAST_WORDS, tenant.wait()).await
             {
                 ends.settle().await;
                 connection.lose(Failure::Exited { exit, stderr: tail.lines() });
             }
-            let exit = child.see_off().await;
+            let exit = tenant.see_off().await;
             ends.settle().await;
             ends.abort();
             if was_asked {
@@ -130,7 +127,7 @@ impl Started {
 
 /// The tasks at the three pipes.
 struct Ends {
-    complaints: JoinHandle<()>,
+    complaints: Option<JoinHandle<()>>,
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
 }
@@ -139,7 +136,7 @@ impl Ends {
     /// Waits a moment for what is still in the pipes. A process that left the group may hold them
     /// open, and is not waited for.
     async fn settle(&mut self) {
-        for end in [&mut self.writer, &mut self.reader, &mut self.complaints] {
+        for end in [&mut self.writer, &mut self.reader].into_iter().chain(&mut self.complaints) {
             if !end.is_finished() {
                 let _held = time::timeout(defaults::LAST_WORDS, end).await;
             }
@@ -147,17 +144,17 @@ impl Ends {
     }
 
     fn abort(&self) {
-        for end in [&self.writer, &self.reader, &self.complaints] {
+        for end in [&self.writer, &self.reader].into_iter().chain(&self.complaints) {
             end.abort();
         }
     }
 }
 
-/// Writes queued frames until told to hang up, then closes the child's input by dropping it.
+/// Writes queued frames until told to hang up, then ends the server's input by dropping it.
 ///
 /// Requests of which no byte was written are failed as not executed.
 async fn write(
-    mut stdin: ChildStdin,
+    mut stdin: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<Frame>,
     connection: Arc<Connection>,
     hang_up: CancellationToken,
@@ -222,7 +219,7 @@ impl Batch {
     /// # Cancel safety
     ///
     /// Safe: it is known what was written.
-    async fn write(&mut self, stdin: &mut ChildStdin) -> bool {
+    async fn write(&mut self, stdin: &mut (impl AsyncWrite + Unpin)) -> bool {
         while self.n_written < self.bytes.len() {
             match stdin.write(&self.bytes[self.n_written..]).await {
                 Ok(0) | Err(_) => return false,
@@ -250,7 +247,7 @@ impl Batch {
 }
 
 /// Reads messages until the pipe ends.
-async fn read(mut stdout: ChildStdout, connection: Arc<Connection>) {
+async fn read(mut stdout: impl AsyncRead + Unpin, connection: Arc<Connection>) {
     let mut lines = Lines::new(defaults::MESSAGE_BYTES_MAX);
     loop {
         let buffer = lines.buffer();

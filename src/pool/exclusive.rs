@@ -6,10 +6,13 @@
 //!                  └────────────── idle stack ◀───────────────┘
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::{self, Instant},
 };
 
@@ -32,8 +35,8 @@ pub(super) struct Exclusive {
     idle: Mutex<Vec<Arc<Keeper>>>,
     /// Every connection, those in use included.
     all: Mutex<Vec<Arc<Keeper>>>,
-    /// Told when a connection is given back.
-    given_back: Notify,
+    /// Those who have no connection yet: the next one that is given back is for the first of them.
+    heirs: Mutex<VecDeque<oneshot::Sender<Checkout>>>,
 }
 
 /// A connection that was checked out; dropping it gives it back.
@@ -54,7 +57,7 @@ impl Exclusive {
             n_seats,
             idle: Mutex::default(),
             all: Mutex::default(),
-            given_back: Notify::new(),
+            heirs: Mutex::default(),
         })
     }
 
@@ -79,18 +82,24 @@ impl Exclusive {
             Err(_) => return Err(SlotError::Busy { server: server(), max: self.n_seats }),
         };
         let mut checkout = self.checkout(self.next(), seat);
-        let leased = tokio::select! {
-            biased;
-            leased = checkout.keeper.lease(Some(until)) => Some(leased?),
-            // There may be no room for another one, while one of ours has become free.
-            keeper = self.another_is_free() => {
-                self.idle().push(std::mem::replace(&mut checkout.keeper, keeper));
-                None
+        let (connection, claim) = match checkout.keeper.claim() {
+            Some((connection, claim)) => (connection, Some(claim)),
+            None => {
+                let inherited = self.heir();
+                tokio::select! {
+                    biased;
+                    leased = checkout.keeper.lease(Some(until)) => leased?,
+                    // There may be no room for another one, while one of ours becomes free.
+                    Ok(mut free) = inherited => {
+                        std::mem::swap(&mut free.keeper, &mut checkout.keeper);
+                        let claim = free.claim.take();
+                        match checkout.keeper.live() {
+                            Some(connection) => (connection, claim),
+                            None => checkout.keeper.lease(Some(until)).await?,
+                        }
+                    }
+                }
             }
-        };
-        let (connection, claim) = match leased {
-            Some(leased) => leased,
-            None => checkout.keeper.lease(Some(until)).await?,
         };
         checkout.claim = claim;
         Ok((connection, checkout))
@@ -98,6 +107,15 @@ impl Exclusive {
 
     fn checkout(self: &Arc<Self>, keeper: Arc<Keeper>, seat: OwnedSemaphorePermit) -> Checkout {
         Checkout { exclusive: Arc::clone(self), keeper, claim: None, seat: Some(seat) }
+    }
+
+    /// Joins those who have no connection yet.
+    fn heir(&self) -> oneshot::Receiver<Checkout> {
+        let (heir, inherited) = oneshot::channel();
+        let mut heirs = self.heirs();
+        heirs.retain(|heir| !heir.is_closed());
+        heirs.push_back(heir);
+        inherited
     }
 
     /// Returns the idle connection that was used last, else a place for another one.
@@ -120,20 +138,22 @@ impl Exclusive {
         Some(idle.remove(at))
     }
 
-    /// Waits until a connection is given back that can be used, and takes it.
-    async fn another_is_free(&self) -> Arc<Keeper> {
-        loop {
-            let told = self.given_back.notified();
-            if let Some(keeper) = self.connected() {
-                return keeper;
-            }
-            told.await;
+    /// Takes a connection back that is in use until now: for who waits for one, else for later.
+    fn give_back(self: &Arc<Self>, keeper: Arc<Keeper>, claim: Option<Claim>) {
+        let heir = {
+            let mut heirs = self.heirs();
+            heirs.retain(|heir| !heir.is_closed());
+            if claim.is_some() { heirs.pop_front() } else { None }
+        };
+        if let Some(heir) = heir {
+            let free = Checkout { exclusive: Arc::clone(self), keeper, claim, seat: None };
+            // One that does not wait any more leaves it to be dropped, and so to be given back.
+            drop(heir.send(free));
+            return;
         }
-    }
-
-    fn give_back(&self, keeper: Arc<Keeper>) {
+        // First: whoever comes next is not to find none and start another.
         self.idle().push(keeper);
-        self.given_back.notify_waiters();
+        drop(claim);
     }
 
     /// Returns every connection's keeper.
@@ -151,6 +171,10 @@ impl Exclusive {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn heirs(&self) -> MutexGuard<'_, VecDeque<oneshot::Sender<Checkout>>> {
+        self.heirs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn all(&self) -> MutexGuard<'_, Vec<Arc<Keeper>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,10 +185,7 @@ impl Drop for Checkout {
         let (exclusive, keeper) = (Arc::clone(&self.exclusive), Arc::clone(&self.keeper));
         let claim = self.claim.take();
         let Some(connection) = keeper.live().filter(|connection| !connection.is_quiet()) else {
-            // At once: whoever comes next is not to find none and start another.
-            exclusive.give_back(keeper);
-            // Only now: who waits for room looks at what is idle.
-            drop(claim);
+            exclusive.give_back(keeper, claim);
             return;
         };
         let seat = self.seat.take();
@@ -175,8 +196,7 @@ impl Drop for Checkout {
                 connection.close();
                 connection.gone().await;
             }
-            exclusive.give_back(keeper);
-            drop(claim);
+            exclusive.give_back(keeper, claim);
             drop(seat);
         });
     }

@@ -33,6 +33,9 @@ pub use roster::{Holder, PoolStatus};
 pub use slot::{Lease, Slot, SlotError};
 pub use wants::Wants;
 
+#[cfg(test)]
+mod tests;
+
 /// The slots of all declared servers.
 #[derive(Debug)]
 pub struct Pool {

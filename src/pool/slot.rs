@@ -77,7 +77,7 @@ pub enum SlotError {
         max: usize,
     },
     /// As many connections are in use as there may be, all servers together.
-    #[error("no connection for server `{server}`: all {size} of the pool are in use ({})", list(.holders))]
+    #[error("no connection for server `{server}`: all {size} of the pool are taken ({})", list(.holders))]
     Exhausted {
         /// The server.
         server: ServerName,
@@ -96,9 +96,13 @@ pub enum SlotError {
 
 /// Names who holds connections, and how many requests hold these.
 fn list(holders: &[Holder]) -> String {
-    let words = holders.iter().map(|holder| {
-        let Holder { server, connections, active, requests } = holder;
-        format!("{server}: {connections}, {active} active with {requests} requests")
+    let words = holders.iter().map(|Holder { server, connections, active, requests }| {
+        let in_use = format!("{active} in use by {requests} requests");
+        match connections - active {
+            0 => format!("{server}: {in_use}"),
+            idle if *active == 0 => format!("{server}: {idle} not in use"),
+            idle => format!("{server}: {in_use}, {idle} not in use"),
+        }
     });
     words.collect::<Vec<_>>().join("; ")
 }

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 
 use crate::{
-    child::SpawnError, config::secret::SecretError, connection::Failure, name::ServerName,
+    child::LaunchError, config::secret::SecretError, connection::Failure, name::ServerName,
     protocol::mcp::ProfileError,
 };
 
@@ -20,13 +20,13 @@ pub enum DialError {
         /// What is not there.
         source: SecretError,
     },
-    /// Its program did not start.
+    /// It did not start.
     #[error("connect to server `{server}`")]
-    Spawn {
+    Launch {
         /// The server.
         server: ServerName,
         /// Why.
-        source: SpawnError,
+        source: LaunchError,
     },
     /// A header's value has characters that HTTP forbids.
     #[error("connect to server `{server}`: the value of header `{header}` cannot be sent")]
@@ -75,7 +75,7 @@ impl DialError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Secret { .. } => "SECRET_MISSING",
-            Self::Spawn { .. } => "SERVER_NOT_STARTED",
+            Self::Launch { .. } => "SERVER_NOT_STARTED",
             Self::Header { .. } => "HEADER_INVALID",
             Self::Endpoint { .. } => "ENDPOINT_FOREIGN",
             Self::Handshake { source, .. } => source.code(),
@@ -88,7 +88,7 @@ impl DialError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Secret { source, .. } => source.hint(),
-            Self::Spawn { source, .. } => source.hint(),
+            Self::Launch { source, .. } => source.hint(),
             Self::Header { .. } => {
                 "Remove line breaks and other control characters from the value."
             }

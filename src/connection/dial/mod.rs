@@ -18,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Announcement, Connection, Link, Party, http, stdio};
 use crate::{
     backoff::Backoff,
-    child::Program,
+    child::{Home, Host, Launcher, Program},
     config::{Secret, Server, Transport, defaults},
     name::ServerName,
     redact::Redactor,
@@ -33,6 +33,7 @@ pub use error::DialError;
 #[derive(Clone, Debug)]
 pub struct Dialer {
     credentials: Option<PathBuf>,
+    launcher: Arc<dyn Launcher>,
     tasks: TaskTracker,
     announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
@@ -46,7 +47,14 @@ impl Dialer {
         tasks: TaskTracker,
         announcements: mpsc::Sender<Announcement>,
     ) -> Self {
-        Self { credentials, tasks, announcements, n_connected: Arc::default() }
+        let (launcher, n_connected) = (Arc::new(Host), Arc::default());
+        Self { credentials, launcher, tasks, announcements, n_connected }
+    }
+
+    /// Returns the dialer with stdio servers that `launcher` brings to life, and not this host.
+    #[must_use]
+    pub fn with_launcher(self, launcher: Arc<dyn Launcher>) -> Self {
+        Self { launcher, ..self }
     }
 
     /// Returns the tracker that owns the tasks of every connection.
@@ -140,11 +148,8 @@ impl Place<'_> {
                     env: self.dialer.resolve(self.server, env)?,
                     cwd: cwd.clone(),
                 };
-                let (link, started) = stdio::Link::start(&program)
-                    .map_err(|source| DialError::Spawn { server: self.server.clone(), source })?;
-                let connection = self.connection(Link::Stdio(link), secrets(env, &program.env));
-                started.run(&connection, &self.dialer.tasks);
-                establish(connection).await
+                let secrets = secrets(env, &program.env);
+                self.launch(Home::Program(program), secrets).await
             }
             Transport::Http { url, headers, health } => {
                 let values = self.dialer.resolve(self.server, headers)?;
@@ -167,6 +172,20 @@ impl Place<'_> {
                 }
             }
         }
+    }
+
+    /// Brings a stdio server to life and shakes hands.
+    async fn launch(&self, home: Home, secrets: Redactor) -> Result<Arc<Connection>, DialError> {
+        let launched = self
+            .dialer
+            .launcher
+            .launch(&home)
+            .await
+            .map_err(|source| DialError::Launch { server: self.server.clone(), source })?;
+        let (link, started) = stdio::Link::to(launched);
+        let connection = self.connection(Link::Stdio(link), secrets);
+        started.run(&connection, &self.dialer.tasks);
+        establish(connection).await
     }
 
     /// Opens the stream of an upstream that refused to be posted to.

@@ -57,7 +57,7 @@ impl Keeper {
             // Whoever watches it may not have had its turn yet.
             self.lost(&last);
             // A server has one process at a time: the last one is seen off first.
-            if last.pid().is_some() {
+            if last.is_child() {
                 last.down().await;
             }
         }

@@ -1,0 +1,124 @@
+//! How a stdio server comes to be, how it is spoken to and how it ends.
+//!
+//! What is behind the traits is no matter to a connection: a process that was spawned, or, in
+//! tests, a task.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::process::{Child, Exit, Program, SpawnError};
+
+/// Where a stdio server lives.
+#[derive(Clone)]
+pub enum Home {
+    /// In a process of ours.
+    Program(Program),
+}
+
+/// Brings stdio servers to life.
+pub trait Launcher: fmt::Debug + Send + Sync {
+    /// Starts the server at `home`.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError`] when it did not start; nothing is left behind then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what was started ends.
+    fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>>;
+}
+
+/// A stdio server that has just started.
+pub struct Launched {
+    /// Who lives there.
+    pub tenant: Box<dyn Tenant>,
+    /// What it is spoken to over.
+    pub pipes: Pipes,
+}
+
+/// The pipes of a stdio server.
+pub struct Pipes {
+    /// Where it reads. Dropping it ends its input.
+    pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Where it writes.
+    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    /// Where it complains, if that comes to us.
+    pub stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
+}
+
+/// A stdio server that runs, and its end.
+pub trait Tenant: fmt::Debug + Send {
+    /// Returns its process id, where we know it.
+    fn pid(&self) -> Option<u32>;
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it can be called again.
+    fn wait(&mut self) -> BoxFuture<'_, Exit>;
+
+    /// Sees it off, within a second or two even if it does not want to leave. The caller has
+    /// dropped its standard input before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it halfway leaves the end to the system.
+    fn see_off(self: Box<Self>) -> BoxFuture<'static, Exit>;
+}
+
+/// Why a stdio server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// Its program did not start.
+    #[error(transparent)]
+    Program(#[from] SpawnError),
+}
+
+impl LaunchError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Program(error) => error.hint(),
+        }
+    }
+}
+
+/// This host: it spawns programs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Host;
+
+impl Launcher for Host {
+    fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>> {
+        Box::pin(async move {
+            match home {
+                Home::Program(program) => {
+                    let (child, pipes) = Child::spawn(program)?;
+                    let pipes = Pipes {
+                        stdin: Box::new(pipes.stdin),
+                        stdout: Box::new(pipes.stdout),
+                        stderr: Some(Box::new(pipes.stderr)),
+                    };
+                    Ok(Launched { tenant: Box::new(child), pipes })
+                }
+            }
+        })
+    }
+}
+
+impl Tenant for Child {
+    fn pid(&self) -> Option<u32> {
+        Some(Self::pid(self))
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, Exit> {
+        Box::pin(Self::wait(self))
+    }
+
+    fn see_off(self: Box<Self>) -> BoxFuture<'static, Exit> {
+        Box::pin(Self::see_off(*self))
+    }
+}

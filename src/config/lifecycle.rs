@@ -1,0 +1,189 @@
+//! How long a connection is kept that nobody uses: `servers.NAME.lifecycle`.
+
+use std::{fmt, time::Duration};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Visitor},
+};
+use toml::Spanned;
+
+use super::{Start, diagnostic::Problem, duration};
+
+/// How long a connection is kept that nobody uses. Source: seed 000, "Server lifecycle".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifecycle {
+    /// For `pool.idle_timeout`.
+    #[default]
+    Pooled,
+    /// For ever, or for a time of its own.
+    KeepAlive {
+        /// How long; for ever when absent.
+        idle_timeout: Option<Duration>,
+    },
+    /// Not at all: it is closed after its last answer.
+    Ephemeral,
+}
+
+/// [`Lifecycle`] as it stands in the file: a name, or a table with the name as `mode`.
+pub(super) struct Value {
+    mode: Mode,
+    idle_timeout: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    KeepAlive,
+    Ephemeral,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    mode: Mode,
+    #[serde(default, deserialize_with = "duration::deserialize_some")]
+    idle_timeout: Option<Duration>,
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Found;
+
+        impl<'de> Visitor<'de> for Found {
+            type Value = self::Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "\"keep-alive\", \"ephemeral\" or { mode = \"keep-alive\", idle_timeout = \"1h\" }",
+                )
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<self::Value, E> {
+                let mode = Mode::deserialize(de::value::StrDeserializer::new(name))?;
+                Ok(Value { mode, idle_timeout: None })
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<self::Value, A::Error> {
+                let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(Value { mode: table.mode, idle_timeout: table.idle_timeout })
+            }
+        }
+
+        deserializer.deserialize_any(Found)
+    }
+}
+
+/// Returns the lifecycle of a server that is started so.
+pub(super) fn of(found: Option<Spanned<Value>>, start: Start) -> Result<Lifecycle, Problem> {
+    let Some(found) = found else {
+        // One that is connected before anybody asks is meant to be there.
+        return Ok(match start {
+            Start::Lazy => Lifecycle::Pooled,
+            Start::Eager | Start::Prewarm => Lifecycle::KeepAlive { idle_timeout: None },
+        });
+    };
+    let problem = |message: &str| Problem::at(found.span(), message);
+    match found.get_ref() {
+        Value { mode: Mode::KeepAlive, idle_timeout } => {
+            Ok(Lifecycle::KeepAlive { idle_timeout: *idle_timeout })
+        }
+        Value { mode: Mode::Ephemeral, idle_timeout: Some(_) } => {
+            Err(problem("`idle_timeout` of an ephemeral server")
+                .help("it is closed after its last answer: remove `idle_timeout`"))
+        }
+        Value { mode: Mode::Ephemeral, idle_timeout: None } if start != Start::Lazy => {
+            Err(problem("`lifecycle = \"ephemeral\"` together with `start`")
+                .help("it would be closed as soon as it is connected: remove one of them"))
+        }
+        Value { mode: Mode::Ephemeral, idle_timeout: None } => Ok(Lifecycle::Ephemeral),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct File {
+        lifecycle: Option<Spanned<Value>>,
+    }
+
+    fn parse(text: &str, start: Start) -> Result<Lifecycle, Problem> {
+        let problem = |error: toml::de::Error| {
+            Problem::at(error.span().unwrap_or_default(), error.message().to_owned())
+        };
+        of(toml::from_str::<File>(text).map_err(problem)?.lifecycle, start)
+    }
+
+    #[track_caller]
+    fn bad(text: &str, start: Start) -> String {
+        parse(text, start).expect_err("a mistake").locate(Path::new("c.toml"), text).to_string()
+    }
+
+    #[test]
+    fn a_name_or_a_table_says_how_long() {
+        let kept = |idle_timeout| Lifecycle::KeepAlive { idle_timeout };
+        let hour = Some(Duration::from_secs(3600));
+        for (text, start, expected) in [
+            ("", Start::Lazy, Lifecycle::Pooled),
+            ("", Start::Eager, kept(None)),
+            ("", Start::Prewarm, kept(None)),
+            ("lifecycle = \"keep-alive\"", Start::Lazy, kept(None)),
+            ("lifecycle = \"ephemeral\"", Start::Lazy, Lifecycle::Ephemeral),
+            ("lifecycle = { mode = \"keep-alive\" }", Start::Lazy, kept(None)),
+            (
+                "lifecycle = { mode = \"keep-alive\", idle_timeout = \"1h\" }",
+                Start::Eager,
+                kept(hour),
+            ),
+        ] {
+            assert_eq!(parse(text, start).expect(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_with_the_remedy() {
+        insta::assert_snapshot!(bad("lifecycle = \"ephemeral\"\n", Start::Eager), @r#"
+        `lifecycle = "ephemeral"` together with `start`
+         --> c.toml:1:13
+          |
+        1 | lifecycle = "ephemeral"
+          |             ^^^^^^^^^^^
+          = help: it would be closed as soon as it is connected: remove one of them
+        "#);
+        insta::assert_snapshot!(
+            bad("lifecycle = { mode = \"ephemeral\", idle_timeout = \"1s\" }\n", Start::Lazy), @r#"
+        `idle_timeout` of an ephemeral server
+         --> c.toml:1:13
+          |
+        1 | lifecycle = { mode = "ephemeral", idle_timeout = "1s" }
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+          = help: it is closed after its last answer: remove `idle_timeout`
+        "#
+        );
+        insta::assert_snapshot!(bad("lifecycle = \"forever\"\n", Start::Lazy), @r#"
+        unknown variant `forever`, expected `keep-alive` or `ephemeral`
+         --> c.toml:1:13
+          |
+        1 | lifecycle = "forever"
+          |             ^^^^^^^^^
+        "#);
+        insta::assert_snapshot!(bad("lifecycle = 5\n", Start::Lazy), @r#"
+        invalid type: integer `5`, expected "keep-alive", "ephemeral" or { mode = "keep-alive", idle_timeout = "1h" }
+         --> c.toml:1:13
+          |
+        1 | lifecycle = 5
+          |             ^
+        "#);
+        insta::assert_snapshot!(bad("lifecycle = { mode = \"keep-alive\", idle = \"1s\" }\n", Start::Lazy), @r#"
+        unknown field `idle`, expected `mode` or `idle_timeout`
+         --> c.toml:1:36
+          |
+        1 | lifecycle = { mode = "keep-alive", idle = "1s" }
+          |                                    ^^^^
+        "#);
+    }
+}

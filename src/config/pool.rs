@@ -1,0 +1,204 @@
+//! How many connections there may be, and for how long: `[pool]`.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Server, defaults, diagnostic::Problem, duration};
+use crate::name::ServerName;
+
+/// How many connections to servers there may be, all servers together, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// How many there may be.
+    pub size: usize,
+    /// How many more there may be for those who have waited for [`Pool::reserve_timeout`].
+    pub reserve_size: usize,
+    /// How long a request waits before it may have one of the reserve.
+    pub reserve_timeout: Duration,
+    /// How many are kept although nobody uses them; below [`Pool::size`].
+    pub min_size: usize,
+    /// How long one is kept that nobody uses; for ever when absent.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            size: defaults::POOL_SIZE,
+            reserve_size: defaults::POOL_RESERVE_SIZE,
+            reserve_timeout: defaults::POOL_RESERVE_TIMEOUT,
+            min_size: defaults::POOL_MIN_SIZE,
+            idle_timeout: Some(defaults::POOL_IDLE_TIMEOUT),
+        }
+    }
+}
+
+/// [`Pool`] with the places of the keys that other rules look at.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Table {
+    size: Option<Spanned<usize>>,
+    reserve_size: Option<Spanned<usize>>,
+    #[serde(deserialize_with = "duration::deserialize_some")]
+    reserve_timeout: Option<Duration>,
+    min_size: Option<Spanned<usize>>,
+    #[serde(deserialize_with = "duration::deserialize_or_off")]
+    idle_timeout: Option<Option<Duration>>,
+}
+
+impl Table {
+    /// Checks the table, and that there is room for the servers.
+    pub(super) fn into_pool(
+        self,
+        servers: &BTreeMap<ServerName, Arc<Server>>,
+    ) -> Result<Pool, Problem> {
+        let place = self.size.as_ref().map(Spanned::span);
+        let defaults = Pool::default();
+        for (key, found, least) in
+            [("size", &self.size, 1), ("reserve_size", &self.reserve_size, 0)]
+        {
+            if let Some(found) = found
+                && !(least..=defaults::POOL_SIZE_MAX).contains(found.get_ref())
+            {
+                let message = format!("`pool.{key}` is {}", found.get_ref());
+                return Err(Problem::at(found.span(), message)
+                    .help(format!("use {least} to {}", defaults::POOL_SIZE_MAX)));
+            }
+        }
+        let size = self.size.as_ref().map_or(defaults.size, |found| *found.get_ref());
+        if let Some(min) = &self.min_size
+            && size <= *min.get_ref()
+        {
+            let message = format!("`pool.min_size` is {} of {size} connections", min.get_ref());
+            return Err(Problem::at(min.span(), message).help(
+            "none could make room for a server that is not connected: use less than `pool.size`",
+        ));
+        }
+        let pool = Pool {
+            size,
+            reserve_size: self.reserve_size.map_or(defaults.reserve_size, Spanned::into_inner),
+            reserve_timeout: self.reserve_timeout.unwrap_or(defaults.reserve_timeout),
+            min_size: self.min_size.map_or(defaults.min_size, Spanned::into_inner),
+            idle_timeout: self.idle_timeout.unwrap_or(defaults.idle_timeout),
+        };
+        room_for_all(&pool, place, servers)?;
+        Ok(pool)
+    }
+}
+
+/// Servers that are to be connected always must not leave the others without room.
+fn room_for_all(
+    pool: &Pool,
+    place: Option<std::ops::Range<usize>>,
+    servers: &BTreeMap<ServerName, Arc<Server>>,
+) -> Result<(), Problem> {
+    let n_kept = servers.values().filter(|server| server.is_kept()).count();
+    let n_needed = n_kept + usize::from(n_kept < servers.len());
+    if n_needed <= pool.size {
+        return Ok(());
+    }
+    let message = format!(
+        "{n_kept} of {} servers are to be connected always, and `pool.size` is {}",
+        servers.len(),
+        pool.size
+    );
+    Err(Problem::at(place.unwrap_or(0..0), message)
+        .help(format!("write `size = {n_needed}` or more under `[pool]`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct File {
+        #[serde(default)]
+        pool: Table,
+        #[serde(default)]
+        servers: BTreeMap<Spanned<String>, super::super::server::Table>,
+    }
+
+    fn parse(text: &str) -> Result<Pool, Problem> {
+        let file: File =
+            toml::from_str(text).map_err(|error| Problem::at(0..0, error.message()))?;
+        let servers = file.servers.into_iter().map(|(name, table)| {
+            let server = table.into_server(name.span())?;
+            Ok((ServerName::new(name.get_ref()).expect("a name"), server))
+        });
+        file.pool.into_pool(&servers.collect::<Result<_, Problem>>()?)
+    }
+
+    #[track_caller]
+    fn bad(text: &str) -> String {
+        parse(text).expect_err("a mistake").locate(Path::new("c.toml"), text).to_string()
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let pool = parse(
+            "[pool]\nsize = 3\nreserve_size = 2\nreserve_timeout = \"1s\"\nmin_size = 1\nidle_timeout = \"1m\"\n",
+        );
+        let expected = Pool {
+            size: 3,
+            reserve_size: 2,
+            reserve_timeout: Duration::from_secs(1),
+            min_size: 1,
+            idle_timeout: Some(Duration::from_secs(60)),
+        };
+        assert_eq!(pool.expect("good"), expected);
+        assert_eq!(parse("").expect("good"), Pool::default());
+        assert_eq!(parse("[pool]\nidle_timeout = \"0s\"\n").expect("good").idle_timeout, None);
+    }
+
+    #[test]
+    fn a_size_that_serves_nobody_is_refused() {
+        insta::assert_snapshot!(bad("[pool]\nsize = 0\n"), @"
+        `pool.size` is 0
+         --> c.toml:2:8
+          |
+        2 | size = 0
+          |        ^
+          = help: use 1 to 1024
+        ");
+        insta::assert_snapshot!(bad("[pool]\nreserve_size = 5000\n"), @"
+        `pool.reserve_size` is 5000
+         --> c.toml:2:16
+          |
+        2 | reserve_size = 5000
+          |                ^^^^
+          = help: use 0 to 1024
+        ");
+        insta::assert_snapshot!(bad("[pool]\nsize = 2\nmin_size = 2\n"), @"
+        `pool.min_size` is 2 of 2 connections
+         --> c.toml:3:12
+          |
+        3 | min_size = 2
+          |            ^
+          = help: none could make room for a server that is not connected: use less than `pool.size`
+        ");
+    }
+
+    #[test]
+    fn servers_that_are_kept_must_leave_room_for_the_others() {
+        let server =
+            |name: &str, more: &str| format!("[servers.{name}]\ncommand = \"x\"\n{more}\n");
+        let eager = |name| server(name, "start = \"eager\"");
+        let pool = "[pool]\nsize = 2\n".to_owned();
+        parse(&(pool.clone() + &eager("a") + &eager("b"))).expect("all of them fit");
+        insta::assert_snapshot!(bad(&(pool.clone() + &eager("a") + &eager("b") + &server("c", ""))), @"
+        2 of 3 servers are to be connected always, and `pool.size` is 2
+         --> c.toml:2:8
+          |
+        2 | size = 2
+          |        ^
+          = help: write `size = 3` or more under `[pool]`
+        ");
+        let own = "start = \"eager\"\nlifecycle = { mode = \"keep-alive\", idle_timeout = \"1h\" }";
+        parse(&(pool + &eager("a") + &server("b", own) + &server("c", "")))
+            .expect("`b` makes room");
+    }
+}

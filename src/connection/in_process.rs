@@ -1,0 +1,380 @@
+//! MCP servers inside a test: tasks instead of processes, so that time can be virtual.
+//!
+//! [`Servers`] is the launcher; a server is known by the `command` that it is declared with. Its
+//! tool `echo` answers at once with its arguments, `wait` when [`Server::release`] lets it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, ready},
+    stream::FuturesUnordered,
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
+    sync::{Semaphore, mpsc},
+    time,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Announcement, Dialer};
+use crate::{
+    child::{
+        Exit, Home, LaunchError, Launched, Launcher, SpawnError, Tenant, ladder::LADDER,
+        launch::Pipes,
+    },
+    config::{self, defaults},
+};
+
+/// What a pipe holds, in bytes.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// How a server behaves that is launched from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// As it should.
+    #[default]
+    Good,
+    /// It cannot be launched.
+    Missing,
+    /// It ends before it answers anything.
+    Crashes,
+    /// It answers nothing.
+    Hangs,
+    /// As it should, but it does not leave when its input ends: it must be killed.
+    Clings,
+}
+
+/// Launches servers, each a task.
+#[derive(Debug, Default)]
+pub(crate) struct Servers {
+    tasks: TaskTracker,
+    known: Mutex<BTreeMap<String, Arc<Server>>>,
+}
+
+/// What a server was and is, all of its instances together.
+#[derive(Debug)]
+pub(crate) struct Server {
+    manner: Mutex<Manner>,
+    n_launches: AtomicUsize,
+    n_living: AtomicUsize,
+    n_living_max: AtomicUsize,
+    n_calls: AtomicUsize,
+    releases: Semaphore,
+    /// Ends every instance that lives.
+    death: Mutex<CancellationToken>,
+}
+
+impl Servers {
+    /// Returns a launcher of servers that are all good so far.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Returns the server that is declared with `command`.
+    pub(crate) fn of(&self, command: &str) -> Arc<Server> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(command.to_owned()).or_insert_with(|| Arc::new(Server::new())))
+    }
+
+    /// Returns a dialer of these servers, and what it announces.
+    pub(crate) fn dialer(self: &Arc<Self>) -> (Dialer, mpsc::Receiver<Announcement>) {
+        let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let launcher = Arc::<Self>::clone(self);
+        let dialer = Dialer::new(None, TaskTracker::new(), announcements).with_launcher(launcher);
+        (dialer, announced)
+    }
+}
+
+/// Returns the declaration of a server with `command` and nothing else.
+pub(crate) fn declared(command: &str) -> config::Server {
+    config::Server {
+        transport: config::Transport::Stdio {
+            command: command.to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+        },
+        start: config::Start::Lazy,
+        sharing: config::Sharing::Shared,
+        lifecycle: config::Lifecycle::Pooled,
+    }
+}
+
+impl Server {
+    fn new() -> Self {
+        Self {
+            manner: Mutex::default(),
+            n_launches: AtomicUsize::new(0),
+            n_living: AtomicUsize::new(0),
+            n_living_max: AtomicUsize::new(0),
+            n_calls: AtomicUsize::new(0),
+            releases: Semaphore::new(0),
+            death: Mutex::default(),
+        }
+    }
+
+    /// Has instances that are launched from now on behave so.
+    pub(crate) fn behave(&self, manner: Manner) {
+        *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
+    }
+
+    fn manner(&self) -> Manner {
+        *self.manner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how often it was launched, or tried to be.
+    pub(crate) fn n_launches(&self) -> usize {
+        self.n_launches.load(Relaxed)
+    }
+
+    /// Returns how many instances live.
+    pub(crate) fn n_living(&self) -> usize {
+        self.n_living.load(Relaxed)
+    }
+
+    /// Returns how many instances lived at a time at most.
+    pub(crate) fn n_living_max(&self) -> usize {
+        self.n_living_max.load(Relaxed)
+    }
+
+    /// Returns how many calls of tools came.
+    pub(crate) fn n_calls(&self) -> usize {
+        self.n_calls.load(Relaxed)
+    }
+
+    /// Lets `n_calls` of the calls go that wait, or will.
+    pub(crate) fn release(&self, n_calls: usize) {
+        self.releases.add_permits(n_calls);
+    }
+
+    /// Kills every instance that lives.
+    pub(crate) fn kill(&self) {
+        let mut death = self.death.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *death).cancel();
+    }
+
+    fn start(self: &Arc<Self>, tasks: &TaskTracker) -> Launched {
+        let (stdin, input) = duplex(PIPE_BYTES);
+        let (output, stdout) = duplex(PIPE_BYTES);
+        let n_living = self.n_living.fetch_add(1, Relaxed) + 1;
+        self.n_living_max.fetch_max(n_living, Relaxed);
+        let death = self.death.lock().unwrap_or_else(PoisonError::into_inner).child_token();
+        let guest = Guest { death, ended: CancellationToken::new() };
+        let (server, death, ended) = (Arc::clone(self), guest.death.clone(), guest.ended.clone());
+        tasks.spawn(async move {
+            let _killed = death.run_until_cancelled(server.live(input, output)).await;
+            server.n_living.fetch_sub(1, Relaxed);
+            ended.cancel();
+        });
+        let pipes = Pipes { stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: None };
+        Launched { tenant: Box::new(guest), pipes }
+    }
+
+    async fn live(&self, input: DuplexStream, mut output: DuplexStream) {
+        let manner = self.manner();
+        if manner == Manner::Crashes {
+            return;
+        }
+        let mut lines = BufReader::new(input).lines();
+        let mut answers = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                line = lines.next_line() => match line {
+                    Ok(Some(line)) if manner != Manner::Hangs => answers.extend(self.answer(&line)),
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => break,
+                },
+                Some(answer) = answers.next() => {
+                    let _hung_up = output.write_all(format!("{answer}\n").as_bytes()).await;
+                }
+            }
+        }
+        if manner == Manner::Clings {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Returns what is answered to a request, when it is time for that.
+    fn answer(&self, line: &str) -> Option<BoxFuture<'_, Value>> {
+        let message: Value = serde_json::from_str(line).expect("JSON");
+        let id = message.get("id")?.clone();
+        let respond = move |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        let params = &message["params"];
+        let result = match message["method"].as_str()? {
+            "initialize" => json!({
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "in-process", "version": "1" },
+            }),
+            "tools/list" => {
+                let schema = json!({ "type": "object" });
+                let tools =
+                    ["echo", "wait"].map(|name| json!({ "name": name, "inputSchema": schema }));
+                json!({ "tools": tools })
+            }
+            "tools/call" => {
+                self.n_calls.fetch_add(1, Relaxed);
+                let text = params["arguments"].to_string();
+                let result = json!({ "content": [{ "type": "text", "text": text }] });
+                if params["name"] == "wait" {
+                    return Some(Box::pin(async move {
+                        self.releases.acquire().await.expect("never closed").forget();
+                        respond(result)
+                    }));
+                }
+                result
+            }
+            _ => json!({}),
+        };
+        Some(Box::pin(ready(respond(result))))
+    }
+}
+
+impl Launcher for Servers {
+    fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>> {
+        let Home::Program(program) = home;
+        let server = self.of(&program.command);
+        server.n_launches.fetch_add(1, Relaxed);
+        Box::pin(ready(match server.manner() {
+            Manner::Missing => {
+                Err(SpawnError::NotFound { command: program.command.clone() }.into())
+            }
+            Manner::Good | Manner::Crashes | Manner::Hangs | Manner::Clings => {
+                Ok(server.start(&self.tasks))
+            }
+        }))
+    }
+}
+
+/// One instance of a server.
+#[derive(Debug)]
+struct Guest {
+    death: CancellationToken,
+    ended: CancellationToken,
+}
+
+impl Tenant for Guest {
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, Exit> {
+        Box::pin(async {
+            self.ended.cancelled().await;
+            Exit::UNKNOWN
+        })
+    }
+
+    fn see_off(mut self: Box<Self>) -> BoxFuture<'static, Exit> {
+        Box::pin(async move {
+            let patience = LADDER.iter().map(|(wait, _)| *wait).sum();
+            if time::timeout(patience, self.wait()).await.is_err() {
+                self.death.cancel();
+            }
+            self.wait().await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::{
+        connection::{Connection, DialError, Failure, Limits, Party},
+        name::ServerName,
+        protocol::{Message, jsonrpc::Part},
+    };
+
+    const LIMITS: Limits =
+        Limits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
+
+    async fn dial(servers: &Arc<Servers>) -> Result<Arc<Connection>, DialError> {
+        let (dialer, _announced) = servers.dialer();
+        let name = ServerName::new("test").expect("a name");
+        let closing = CancellationToken::new();
+        dialer.dial(&name, &declared("test"), 1, Party::Shared, closing, Instant::now()).await
+    }
+
+    fn call(tool: &str) -> Message {
+        Message::request(
+            "tools/call",
+            Some(&format!(r#"{{"name":"{tool}","arguments":{{"a":1}}}}"#)),
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_of_a_test_is_dialled_called_and_closed() {
+        let servers = Servers::new();
+        let connection = dial(&servers).await.expect("connects");
+
+        let answer = connection.ask(&call("echo"), LIMITS).await.expect("answers");
+        assert!(answer.part(Part::Result).is_some_and(|result| result.contains(r#"{\"a\":1}"#)));
+
+        let server = servers.of("test");
+        assert_eq!((server.n_launches(), server.n_living(), server.n_calls()), (1, 1, 1));
+        assert!(connection.is_child());
+        connection.close();
+        connection.down().await;
+        assert_eq!((server.n_living(), server.n_living_max()), (0, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_waits_until_it_is_released_or_the_server_is_killed() {
+        let servers = Servers::new();
+        let server = servers.of("test");
+        let connection = dial(&servers).await.expect("connects");
+
+        let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+        server.release(1);
+        waiting.finish().await.expect("answered");
+
+        let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+        while server.n_calls() < 2 {
+            tokio::task::yield_now().await;
+        }
+        server.kill();
+        let failure = waiting.finish().await.expect_err("killed");
+        assert!(matches!(failure, Failure::Exited { .. }), "{failure}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_missing_crashes_or_hangs_fails_its_dial() {
+        let servers = Servers::new();
+        let server = servers.of("test");
+        for (manner, code) in [
+            (Manner::Missing, "SERVER_NOT_STARTED"),
+            (Manner::Crashes, "SERVER_EXITED"),
+            (Manner::Hangs, "TIMEOUT"),
+        ] {
+            server.behave(manner);
+            assert_eq!(dial(&servers).await.expect_err("fails").code(), code);
+        }
+        assert_eq!((server.n_launches(), server.n_living()), (3, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_leave_is_killed_after_the_ladder() {
+        let servers = Servers::new();
+        servers.of("test").behave(Manner::Clings);
+        let connection = dial(&servers).await.expect("connects");
+
+        let begin = Instant::now();
+        connection.close();
+        connection.down().await;
+
+        assert_eq!(servers.of("test").n_living(), 0);
+        assert!(begin.elapsed() >= Duration::from_millis(1550), "{:?}", begin.elapsed());
+    }
+}

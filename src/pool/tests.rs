@@ -1,0 +1,560 @@
+//! The pool with servers that are tasks, in virtual time.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use proptest::prelude::*;
+use tokio::{
+    sync::mpsc,
+    task::{JoinHandle, yield_now},
+    time::{self, Instant},
+};
+
+use super::*;
+use crate::{
+    config::{self, Lifecycle, Sharing},
+    connection::{
+        Announcement,
+        in_process::{Manner, Server, Servers, declared},
+    },
+};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A pool of servers that are called as they are declared.
+struct Rig {
+    pool: Pool,
+    servers: Arc<Servers>,
+    announced: mpsc::Receiver<Announcement>,
+}
+
+impl Rig {
+    fn new(rules: config::Pool, all: &[(&str, config::Server)]) -> Self {
+        let servers = Servers::new();
+        let (dialer, announced) = servers.dialer();
+        let config = config(rules, all);
+        Self { pool: Pool::new(dialer, &config), servers, announced }
+    }
+
+    fn server(&self, name: &str) -> Arc<Server> {
+        self.servers.of(name)
+    }
+
+    fn slot(&self, name: &str) -> Arc<Slot> {
+        self.pool.slot(name).expect("declared")
+    }
+
+    async fn lease(&self, name: &str) -> Lease {
+        self.slot(name).lease(None, Instant::now() + MINUTE).await.expect("a connection")
+    }
+
+    /// Uses a connection for a moment.
+    async fn touch(&self, name: &str) {
+        drop(self.lease(name).await);
+        time::sleep(MS).await;
+    }
+
+    /// Asks for a connection in the background, for at most `patience`.
+    fn ask(&self, name: &str, patience: Duration) -> JoinHandle<Result<Lease, SlotError>> {
+        let slot = self.slot(name);
+        #[expect(clippy::disallowed_methods, reason = "a test waits for it")]
+        tokio::spawn(async move { slot.lease(None, Instant::now() + patience).await })
+    }
+
+    fn state(&self, name: &str) -> State {
+        self.slot(name).status().state
+    }
+
+    fn living(&self, names: &[&str]) -> Vec<usize> {
+        names.iter().map(|name| self.server(name).n_living()).collect()
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        assert_eq!(self.pool.status().illegal_transitions, 0);
+    }
+}
+
+fn config(rules: config::Pool, all: &[(&str, config::Server)]) -> Config {
+    let servers: BTreeMap<_, _> = all
+        .iter()
+        .map(|(name, server)| (ServerName::new(name).expect("a name"), Arc::new(server.clone())))
+        .collect();
+    Config { pool: rules, servers, ..Config::default() }
+}
+
+fn size(size: usize) -> config::Pool {
+    config::Pool { size, ..config::Pool::default() }
+}
+
+fn lazy(name: &str) -> (&str, config::Server) {
+    (name, declared(name))
+}
+
+fn with(name: &str, change: impl FnOnce(&mut config::Server)) -> (&str, config::Server) {
+    let mut server = declared(name);
+    change(&mut server);
+    (name, server)
+}
+
+fn kept(name: &str) -> (&str, config::Server) {
+    with(name, |server| {
+        server.start = Start::Eager;
+        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: None };
+    })
+}
+
+/// Lets everything happen that needs no time.
+async fn settle() {
+    for _ in 0..200 {
+        yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_closed_when_nobody_has_used_it_for_its_time_and_not_before() {
+    let rig = Rig::new(size(5), &[lazy("a")]);
+    assert_eq!(rig.state("a"), State::Idle);
+    let lease = rig.lease("a").await;
+    assert_eq!(rig.state("a"), State::Active);
+    time::sleep(10 * MINUTE).await;
+    assert_eq!(rig.state("a"), State::Active, "one that is in use has all the time");
+    drop(lease);
+    let released = Instant::now();
+    assert_eq!(rig.state("a"), State::Idle);
+
+    time::sleep_until(released + 5 * MINUTE - MS).await;
+    assert_eq!((rig.state("a"), rig.living(&["a"])), (State::Idle, vec![1]));
+    time::sleep_until(released + 5 * MINUTE + MS).await;
+    assert_eq!((rig.state("a"), rig.living(&["a"])), (State::Closed, vec![0]));
+    assert_eq!(rig.pool.status().swept, 1);
+    assert_eq!(rig.pool.status().connections, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_use_gives_it_all_its_time_again() {
+    let rig = Rig::new(size(5), &[lazy("a")]);
+    for _ in 0..10 {
+        rig.touch("a").await;
+        time::sleep(5 * MINUTE - 2 * MS).await;
+        assert_eq!(rig.living(&["a"]), [1]);
+    }
+    assert_eq!(rig.server("a").n_launches(), 1);
+    time::sleep(3 * MS).await;
+    assert_eq!(rig.living(&["a"]), [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_put_away_is_connected_again_when_it_is_needed() {
+    let mut rig = Rig::new(size(5), &[lazy("a")]);
+    rig.touch("a").await;
+    time::sleep(6 * MINUTE).await;
+    assert!(rig.slot("a").is_put_away(None));
+    while rig.announced.try_recv().is_ok() {}
+
+    rig.touch("a").await;
+    assert_eq!((rig.state("a"), rig.server("a").n_launches()), (State::Idle, 2));
+    assert!(!rig.slot("a").is_put_away(None));
+    assert!(rig.announced.try_recv().is_err(), "nothing has changed");
+    assert_eq!(rig.slot("a").status().last_error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_ended_by_itself_may_have_changed() {
+    let mut rig = Rig::new(size(5), &[lazy("a")]);
+    rig.touch("a").await;
+    rig.server("a").kill();
+    settle().await;
+    assert_eq!(rig.state("a"), State::Closed, "nothing has failed");
+    assert!(rig.slot("a").status().last_error.is_some());
+    while rig.announced.try_recv().is_ok() {}
+
+    rig.touch("a").await;
+    let announced = rig.announced.try_recv().expect("told to read the lists again");
+    assert_eq!(announced.aside.message().method(), Some("notifications/tools/list_changed"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ephemeral_server_is_closed_within_100_ms_of_its_last_answer() {
+    let ephemeral = with("a", |server| server.lifecycle = Lifecycle::Ephemeral);
+    let rules = config::Pool { min_size: 3, ..size(5) };
+    let rig = Rig::new(rules, &[ephemeral]);
+    for n_launches in 1..4 {
+        let (first, second) = (rig.lease("a").await, rig.lease("a").await);
+        drop(first);
+        time::sleep(MINUTE).await;
+        assert_eq!(rig.living(&["a"]), [1], "it has not answered everything");
+        drop(second);
+        time::sleep(99 * MS).await;
+        assert_eq!((rig.living(&["a"]), rig.server("a").n_launches()), (vec![0], n_launches));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_kept_stays_for_ever_or_for_its_own_time() {
+    let own = |server: &mut config::Server| {
+        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: Some(30 * MINUTE) };
+    };
+    let rig = Rig::new(size(5), &[kept("kept"), with("own", own)]);
+    rig.touch("kept").await;
+    rig.touch("own").await;
+    time::sleep(29 * MINUTE).await;
+    assert_eq!(rig.living(&["kept", "own"]), [1, 1]);
+    time::sleep(MINUTE).await;
+    assert_eq!(rig.living(&["kept", "own"]), [1, 0]);
+    time::sleep(1000 * MINUTE).await;
+    assert_eq!(rig.living(&["kept"]), [1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_minimum_is_not_swept() {
+    let rules = config::Pool { min_size: 1, ..size(5) };
+    let rig = Rig::new(rules, &[lazy("a"), lazy("b")]);
+    rig.touch("a").await;
+    rig.touch("b").await;
+    time::sleep(60 * MINUTE).await;
+    assert_eq!(rig.living(&["a", "b"]), [0, 1], "the one that was used last stays");
+    rig.touch("a").await;
+    time::sleep(MS).await;
+    assert_eq!(rig.living(&["a", "b"]), [1, 0], "and goes when another one is used");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_connection_that_was_used_longest_ago_makes_room() {
+    let rig = Rig::new(size(2), &[lazy("a"), lazy("b"), lazy("c")]);
+    rig.touch("a").await;
+    rig.touch("b").await;
+    rig.touch("a").await;
+    rig.touch("c").await;
+    assert_eq!(rig.living(&["a", "b", "c"]), [1, 0, 1]);
+    assert_eq!((rig.pool.status().evicted, rig.state("b")), (1, State::Closed));
+    assert!(rig.slot("b").is_put_away(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_kept_does_not_make_room() {
+    let rig = Rig::new(size(2), &[kept("kept"), lazy("b"), lazy("c")]);
+    rig.touch("kept").await;
+    rig.touch("b").await;
+    rig.touch("c").await;
+    assert_eq!(rig.living(&["kept", "b", "c"]), [1, 0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_more_processes_than_the_pool_has_room_for() {
+    let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
+    rig.server("a").behave(Manner::Clings);
+    rig.touch("a").await;
+    let asked = Instant::now();
+    rig.touch("b").await;
+    assert!(asked.elapsed() >= Duration::from_millis(1550), "the last one was seen off first");
+    assert_eq!(rig.living(&["a", "b"]), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_all_are_in_use_requests_wait_in_their_order() {
+    let rig = Rig::new(size(1), &[lazy("a"), lazy("b"), lazy("c")]);
+    let lease = rig.lease("a").await;
+    let b = rig.ask("b", MINUTE);
+    settle().await;
+    let c = rig.ask("c", MINUTE);
+    settle().await;
+    assert_eq!(rig.pool.status().waiting, 2);
+    assert_eq!(rig.slot("b").status().waiting, 1);
+    assert_eq!(rig.living(&["b", "c"]), [0, 0]);
+
+    drop(lease);
+    let b = b.await.expect("no panic").expect("a connection");
+    settle().await;
+    assert_eq!(rig.living(&["a", "b", "c"]), [0, 1, 0]);
+    drop(b);
+    c.await.expect("no panic").expect("a connection");
+    assert_eq!(rig.living(&["a", "b", "c"]), [0, 0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_wait_any_more_is_given_no_room() {
+    let rig = Rig::new(size(1), &[lazy("a"), lazy("b"), lazy("c")]);
+    let lease = rig.lease("a").await;
+    let b = rig.ask("b", MINUTE);
+    settle().await;
+    let c = rig.ask("c", MINUTE);
+    settle().await;
+    b.abort();
+    settle().await;
+    assert_eq!(rig.pool.status().waiting, 1);
+
+    drop(lease);
+    c.await.expect("no panic").expect("a connection");
+    assert_eq!(rig.server("b").n_launches(), 0);
+
+    // Whoever asks for it again is served.
+    rig.touch("b").await;
+    assert_eq!(rig.server("b").n_launches(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reserve_is_for_those_who_have_waited() {
+    let rules = config::Pool { reserve_size: 1, ..size(1) };
+    let rig = Rig::new(rules, &[lazy("a"), lazy("b"), lazy("c")]);
+    let _a = rig.lease("a").await;
+    let asked = Instant::now();
+    let _b = rig.lease("b").await;
+    assert_eq!(asked.elapsed(), 5 * SECOND);
+    let error = rig.slot("c").lease(None, Instant::now() + 20 * SECOND).await;
+    assert!(matches!(error, Err(SlotError::Exhausted { .. })), "the reserve is used up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_waited_in_vain_is_told_who_holds_what() {
+    let rig = Rig::new(size(2), &[lazy("a"), kept("kept"), lazy("b")]);
+    rig.touch("kept").await;
+    let _leases = [rig.lease("a").await, rig.lease("a").await];
+    let asked = Instant::now();
+    let error = rig.slot("b").lease(None, asked + 20 * SECOND).await.expect_err("no room");
+    assert_eq!(asked.elapsed(), 20 * SECOND);
+    insta::assert_snapshot!(error, @"no connection for server `b`: all 2 of the pool are taken (a: 1 in use by 2 requests; kept: 1 not in use)");
+    settle().await;
+    assert_eq!(rig.pool.status().waiting, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_who_wait_for_room_cause_one_dial() {
+    let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
+    let lease = rig.lease("a").await;
+    let asking: Vec<_> = (0..100).map(|_| rig.ask("b", MINUTE)).collect();
+    settle().await;
+    assert_eq!(rig.pool.status().waiting, 1);
+    drop(lease);
+    for asked in asking {
+        asked.await.expect("no panic").expect("a connection");
+    }
+    assert_eq!(rig.server("b").n_launches(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_rules_take_effect_at_once() {
+    let all = [lazy("a"), lazy("b"), lazy("c")];
+    let rig = Rig::new(size(3), &all);
+    for name in ["a", "b", "c"] {
+        rig.touch(name).await;
+    }
+    let apply = |rules| rig.pool.apply(&ServerDiff::default(), &config(rules, &all), MINUTE);
+    apply(size(1));
+    settle().await;
+    assert_eq!(rig.living(&["a", "b", "c"]), [0, 0, 1]);
+
+    let _held = rig.lease("c").await;
+    let waiting = rig.ask("a", MINUTE);
+    settle().await;
+    assert!(!waiting.is_finished());
+    apply(config::Pool { idle_timeout: Some(SECOND), ..size(2) });
+    drop(waiting.await.expect("no panic").expect("a connection"));
+    time::sleep(SECOND + MS).await;
+    assert_eq!(rig.living(&["a", "c"]), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go() {
+    let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 3 });
+    let rig = Rig::new(size(5), &[exclusive]);
+    let leases = [rig.lease("a").await, rig.lease("a").await, rig.lease("a").await];
+    let last = leases[2].connection.generation();
+    for lease in leases {
+        drop(lease);
+        time::sleep(MS).await;
+    }
+    for _ in 0..10 {
+        let lease = rig.lease("a").await;
+        assert_eq!(lease.connection.generation(), last);
+        drop(lease);
+        time::sleep(MINUTE).await;
+    }
+    assert_eq!((rig.living(&["a"]), rig.server("a").n_launches()), (vec![1], 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_room_takes_a_connection_of_its_own_server_that_is_given_back() {
+    let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 3 });
+    let rig = Rig::new(size(1), &[exclusive]);
+    let lease = rig.lease("a").await;
+    let second = rig.ask("a", MINUTE);
+    settle().await;
+    assert!(!second.is_finished());
+    drop(lease);
+    second.await.expect("no panic").expect("a connection");
+    assert_eq!(rig.server("a").n_launches(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
+    let rig = Rig::new(size(5), &[kept("a")]);
+    rig.server("a").behave(Manner::Missing);
+    rig.pool.warm_up().await;
+    settle().await;
+    assert_eq!((rig.state("a"), rig.server("a").n_launches()), (State::Failed, 1));
+    assert!(rig.slot("a").status().is_missing);
+
+    // 1 + 2 + 4 + … s: between 1 and 2 minutes after the start, one each.
+    time::sleep(4 * MINUTE).await;
+    let n_launches = rig.server("a").n_launches();
+    assert!((8..=14).contains(&n_launches), "{n_launches}");
+    rig.server("a").behave(Manner::Good);
+    time::sleep(MINUTE + SECOND).await;
+    assert_eq!((rig.state("a"), rig.living(&["a"])), (State::Idle, vec![1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_server_that_ends_is_started_again_and_a_lazy_one_when_it_is_needed() {
+    let rig = Rig::new(size(5), &[kept("kept"), lazy("lazy")]);
+    rig.touch("kept").await;
+    rig.touch("lazy").await;
+    for name in ["kept", "lazy"] {
+        rig.server(name).kill();
+    }
+    time::sleep(10 * SECOND).await;
+    assert_eq!(rig.living(&["kept", "lazy"]), [1, 0]);
+    rig.touch("lazy").await;
+    assert_eq!(rig.living(&["kept", "lazy"]), [1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_goes_under_a_request_has_failed_and_its_lease_means_nothing() {
+    let rig = Rig::new(size(5), &[lazy("a")]);
+    let lease = rig.lease("a").await;
+    rig.server("a").kill();
+    settle().await;
+    assert_eq!(rig.state("a"), State::Failed);
+    let next = rig.lease("a").await;
+    assert_eq!(rig.state("a"), State::Active);
+    drop(lease);
+    assert_eq!(rig.state("a"), State::Active, "it was a lease of the last connection");
+    drop(next);
+    assert_eq!(rig.state("a"), State::Idle);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_dials_and_closes_leave_nothing_behind() {
+    let ephemeral = with("a", |server| server.lifecycle = Lifecycle::Ephemeral);
+    let rig = Rig::new(size(5), &[ephemeral]);
+    let mut n_tasks = Vec::new();
+    for n_cycles in 1..=1000 {
+        rig.touch("a").await;
+        time::sleep(100 * MS).await;
+        assert_eq!(rig.living(&["a"]), [0], "cycle {n_cycles}");
+        n_tasks.push(rig.pool.dialer.tasks().len());
+    }
+    assert_eq!(rig.server("a").n_launches(), 1000);
+    assert_eq!(n_tasks.first(), n_tasks.last(), "{n_tasks:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_leaves_no_process_and_takes_no_request() {
+    let rig = Rig::new(size(5), &[kept("kept"), lazy("lazy"), lazy("hangs")]);
+    rig.server("hangs").behave(Manner::Hangs);
+    rig.pool.warm_up().await;
+    let dialling = rig.ask("hangs", MINUTE);
+    let lease = rig.lease("lazy").await;
+    settle().await;
+    rig.pool.close().await;
+    assert_eq!(rig.living(&["kept", "lazy", "hangs"]), [0, 0, 0]);
+    assert!(dialling.await.expect("no panic").is_err());
+    drop(lease);
+    let late = rig.slot("kept").lease(None, Instant::now() + MINUTE).await;
+    assert!(matches!(late, Err(SlotError::Closing(_))));
+    assert_eq!(rig.state("kept"), State::Closed);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Ask(usize),
+    Release(usize),
+    Kill(usize),
+    Behave(usize, Manner),
+    Wait(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let manner = prop_oneof![
+        6 => Just(Manner::Good), 1 => Just(Manner::Missing), 1 => Just(Manner::Crashes),
+        1 => Just(Manner::Clings), 1 => Just(Manner::Hangs),
+    ];
+    let step = prop_oneof![
+        4 => (0_usize..5).prop_map(Step::Ask),
+        4 => (0_usize..10).prop_map(Step::Release),
+        1 => (0_usize..5).prop_map(Step::Kill),
+        2 => ((0_usize..5), manner).prop_map(|(server, manner)| Step::Behave(server, manner)),
+        4 => prop_oneof![Just(0), 1_u64..100, 1000_u64..400_000].prop_map(Step::Wait),
+    ];
+    proptest::collection::vec(step, 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is asked, given back, killed and broken in whatever order: no change of state is
+    /// refused, there are never more processes than there is room for, nobody waits for ever, and
+    /// in the end nothing is left.
+    #[test]
+    fn whatever_happens_the_pool_keeps_its_bounds(steps in steps(), n_seats in 2_usize..5) {
+        const NAMES: [&str; 5] = ["lazy", "other", "ephemeral", "exclusive", "kept"];
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        let outcome: Result<(), TestCaseError> = runtime.block_on(async {
+            let rules = config::Pool { reserve_size: 1, ..size(n_seats) };
+            let rig = Rig::new(rules, &[
+                lazy("lazy"),
+                lazy("other"),
+                with("ephemeral", |server| server.lifecycle = Lifecycle::Ephemeral),
+                with("exclusive", |server| server.sharing = Sharing::Exclusive { max_connections: 2 }),
+                kept("kept"),
+            ]);
+            let mut asked = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Ask(server) => asked.push(rig.ask(NAMES[server], MINUTE)),
+                    Step::Release(n) if n < asked.len() => asked.remove(n).abort_or_drop().await,
+                    Step::Release(_) => {}
+                    Step::Kill(server) => rig.server(NAMES[server]).kill(),
+                    Step::Behave(server, manner) => rig.server(NAMES[server]).behave(manner),
+                    Step::Wait(ms) => time::sleep(Duration::from_millis(ms)).await,
+                }
+                settle().await;
+                let n_living: usize = rig.living(&NAMES).iter().sum();
+                prop_assert!(n_living <= n_seats + 1, "{} processes", n_living);
+                prop_assert!(rig.pool.status().connections <= n_seats + 1);
+            }
+            // Everybody is answered, with a connection or in words.
+            for one in asked {
+                let answered = time::timeout(10 * MINUTE, one).await;
+                prop_assert!(answered.is_ok(), "somebody waits for ever");
+            }
+            rig.pool.close().await;
+            prop_assert_eq!(rig.living(&NAMES).iter().sum::<usize>(), 0);
+            prop_assert_eq!(rig.pool.status().connections, 0);
+            prop_assert_eq!(rig.pool.status().illegal_transitions, 0);
+            Ok(())
+        });
+        outcome?;
+    }
+}
+
+/// Gives a lease back, or gives up waiting for it.
+trait Giving {
+    async fn abort_or_drop(self);
+}
+
+impl Giving for JoinHandle<Result<Lease, SlotError>> {
+    async fn abort_or_drop(self) {
+        if self.is_finished() {
+            drop(self.await);
+        } else {
+            self.abort();
+        }
+    }
+}
