@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
-    config::{Config, Listen, Server, Service, Sharing, Start, Transport},
+    config::{Config, Listen, Server, Service, Sharing, Start, Transport, defaults},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
@@ -75,7 +75,9 @@ fn demonstration() -> Result<Config, Failed> {
             env: BTreeMap::new(),
             cwd: None,
         };
-        (name, Arc::new(Server { transport, start: Start::Eager, sharing: Sharing::Shared }))
+        let (start, sharing) = (Start::Eager, Sharing::Shared);
+        let start_timeout = defaults::START_TIMEOUT;
+        (name, Arc::new(Server { transport, start, sharing, start_timeout }))
     });
     Ok(Config {
         service: Service::default(),

@@ -15,6 +15,7 @@ pub mod duration;
 pub mod load;
 pub mod secret;
 pub mod server;
+mod socket;
 mod wording;
 
 pub use diagnostic::Diagnostic;

@@ -197,7 +197,7 @@ impl Keeper {
                 let text = chain(&error);
                 if !state.is_closing {
                     tracing::warn!(
-                        mcp_server = %self.name(), error = text, hint = error.hint(), "server not connected"
+                        mcp_server = %self.name(), error = text, hint = %error.hint(), "server not connected"
                     );
                 }
                 state.has_failed = true;
