@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
-    config::{Config, Lifecycle, Server, Sharing, Start, Transport},
+    config::{Config, Lifecycle, Server, Start, Transport},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
@@ -75,9 +75,10 @@ fn demonstration() -> Result<Config, Failed> {
             env: BTreeMap::new(),
             cwd: None,
         };
-        let lifecycle = Lifecycle::KeepAlive { idle_timeout: None };
-        let (start, sharing) = (Start::Eager, Sharing::Shared);
-        (name, Arc::new(Server { transport, start, sharing, lifecycle }))
+        let mut server = Server::new(transport);
+        server.start = Start::Eager;
+        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: None };
+        (name, Arc::new(server))
     });
     Ok(Config { servers: servers.collect(), ..Config::default() })
 }

@@ -17,6 +17,7 @@ pub mod load;
 pub mod pool;
 pub mod secret;
 pub mod server;
+mod socket;
 mod wording;
 
 pub use diagnostic::Diagnostic;

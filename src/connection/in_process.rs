@@ -27,7 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Announcement, Dialer};
 use crate::{
     child::{
-        Exit, Home, LaunchError, Launched, Launcher, SpawnError, Tenant, ladder::LADDER,
+        Exit, Home, Kind, LaunchError, Launched, Launcher, SpawnError, Tenant, ladder::LADDER,
         launch::Pipes,
     },
     config::{self, defaults},
@@ -95,17 +95,12 @@ impl Servers {
 
 /// Returns the declaration of a server with `command` and nothing else.
 pub(crate) fn declared(command: &str) -> config::Server {
-    config::Server {
-        transport: config::Transport::Stdio {
-            command: command.to_owned(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            cwd: None,
-        },
-        start: config::Start::Lazy,
-        sharing: config::Sharing::Shared,
-        lifecycle: config::Lifecycle::Pooled,
-    }
+    config::Server::new(config::Transport::Stdio {
+        command: command.to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        cwd: None,
+    })
 }
 
 impl Server {
@@ -240,13 +235,14 @@ impl Server {
 
 impl Launcher for Servers {
     fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>> {
-        let Home::Program(program) = home;
-        let server = self.of(&program.command);
+        let command = match home {
+            Home::Program(program) => &*program.command,
+            Home::Unit(unit) => &*unit.name,
+        };
+        let server = self.of(command);
         server.n_launches.fetch_add(1, Relaxed);
         Box::pin(ready(match server.manner() {
-            Manner::Missing => {
-                Err(SpawnError::NotFound { command: program.command.clone() }.into())
-            }
+            Manner::Missing => Err(SpawnError::NotFound { command: command.to_owned() }.into()),
             Manner::Good | Manner::Crashes | Manner::Hangs | Manner::Clings => {
                 Ok(server.start(&self.tasks))
             }
@@ -262,6 +258,10 @@ struct Guest {
 }
 
 impl Tenant for Guest {
+    fn kind(&self) -> Kind {
+        Kind::Process
+    }
+
     fn pid(&self) -> Option<u32> {
         None
     }
@@ -269,7 +269,7 @@ impl Tenant for Guest {
     fn wait(&mut self) -> BoxFuture<'_, Exit> {
         Box::pin(async {
             self.ended.cancelled().await;
-            Exit::UNKNOWN
+            Exit::Unknown
         })
     }
 

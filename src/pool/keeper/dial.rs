@@ -151,7 +151,8 @@ impl Keeper {
             let mut state = self.state();
             if !state.is_closing {
                 tracing::warn!(
-                    mcp_server = %self.name(), error = text, hint = error.hint(), "server not connected"
+                    mcp_server = %self.name(), error = text, hint = %error.hint(),
+                    "server not connected"
                 );
                 self.note(&mut state, Life::fail);
             }
