@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
-    config::{Config, Listen, Server, Service, Sharing, Start, Transport},
+    config::{Config, Health, Listen, Server, Service, Sharing, Start, Transport},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
@@ -75,7 +75,9 @@ fn demonstration() -> Result<Config, Failed> {
             env: BTreeMap::new(),
             cwd: None,
         };
-        (name, Arc::new(Server { transport, start: Start::Eager, sharing: Sharing::Shared }))
+        let health = Health::of(&transport);
+        let (start, sharing) = (Start::Eager, Sharing::Shared);
+        (name, Arc::new(Server { transport, start, sharing, health }))
     });
     Ok(Config {
         service: Service::default(),

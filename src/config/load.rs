@@ -15,7 +15,9 @@ use toml::Spanned;
 use super::{
     Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, Transport, defaults,
     diagnostic::Problem,
-    duration, server,
+    duration,
+    health::HealthTable,
+    server,
     wording::{did_you_mean, from_toml},
 };
 use crate::name::ServerName;
@@ -65,6 +67,7 @@ pub enum LoadError {
 struct File {
     service: ServiceTable,
     listen: ListenTable,
+    health: HealthTable,
     servers: BTreeMap<Spanned<String>, server::Table>,
 }
 
@@ -107,6 +110,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
     let file: File = toml::from_str(text).map_err(|error| from_toml(&error, text))?;
     let service = service(file.service)?;
     let http = loopback(file.listen.http.as_ref())?;
+    let health = file.health.checked()?;
     let mut servers = BTreeMap::new();
     for (name, table) in file.servers {
         let span = name.span();
@@ -116,7 +120,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
                 ServerName::LENGTH_MAX
             ))
         })?;
-        let server = table.into_server(span.clone())?;
+        let server = table.into_server(span.clone(), &health)?;
         if let Transport::Http { url, .. } = &server.transport
             && is_ourselves(url, http)
         {

@@ -12,14 +12,16 @@ pub mod defaults;
 pub mod diagnostic;
 pub mod diff;
 pub mod duration;
+pub mod health;
 pub mod load;
 pub mod secret;
 pub mod server;
 mod wording;
 
 pub use diagnostic::Diagnostic;
+pub use health::Health;
 pub use secret::Secret;
-pub use server::{Health, Server, Sharing, Start, Transport};
+pub use server::{Server, Sharing, Start, Transport};
 
 use crate::name::ServerName;
 

@@ -1,12 +1,12 @@
 //! One declared server: how to reach it and when to start it.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::{Secret, defaults, diagnostic::Problem, duration};
+use super::{Health, Secret, defaults, diagnostic::Problem, health::HealthTable};
 
 /// A declared server: one `[servers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Server {
     pub start: Start,
     /// Who shares a connection to it.
     pub sharing: Sharing,
+    /// How it is watched.
+    pub health: Health,
 }
 
 /// Who shares a connection to a server.
@@ -68,24 +70,7 @@ pub enum Transport {
         url: Uri,
         /// Headers beyond those of the protocol.
         headers: BTreeMap<String, Secret>,
-        /// How it is watched.
-        health: Health,
     },
-}
-
-/// How an upstream is watched: pings into its silence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Health {
-    /// How long it may be silent before it is pinged; never when absent.
-    pub interval: Option<Duration>,
-    /// How long it may take to answer.
-    pub timeout: Duration,
-}
-
-impl Default for Health {
-    fn default() -> Self {
-        Self { interval: Some(defaults::HEALTH_INTERVAL), timeout: defaults::HEALTH_TIMEOUT }
-    }
 }
 
 /// When to connect to a server.
@@ -121,7 +106,7 @@ pub(super) struct Table {
     cwd: Option<Spanned<PathBuf>>,
     url: Option<Spanned<String>>,
     headers: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
-    health: Option<Spanned<HealthTable>>,
+    health: Option<HealthTable>,
     start: Option<Spanned<Start>>,
     sharing: Option<Spanned<SharingName>>,
     max_connections: Option<Spanned<usize>>,
@@ -136,29 +121,13 @@ enum SharingName {
     Session,
 }
 
-/// The table `health` as it stands in the file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table such as { interval = \"20s\" }")]
-struct HealthTable {
-    #[serde(default, deserialize_with = "duration::deserialize_or_off")]
-    interval: Option<Option<Duration>>,
-    #[serde(default, deserialize_with = "duration::deserialize_some")]
-    timeout: Option<Duration>,
-}
-
-impl HealthTable {
-    fn into_health(self) -> Health {
-        let defaults = Health::default();
-        Health {
-            interval: self.interval.unwrap_or(defaults.interval),
-            timeout: self.timeout.unwrap_or(defaults.timeout),
-        }
-    }
-}
-
 impl Table {
-    /// Checks the table; `place` is where its name stands.
-    pub(super) fn into_server(self, place: std::ops::Range<usize>) -> Result<Arc<Server>, Problem> {
+    /// Checks the table; `place` is where its name stands, `health` what `[health]` says.
+    pub(super) fn into_server(
+        self,
+        place: std::ops::Range<usize>,
+        health: &HealthTable,
+    ) -> Result<Arc<Server>, Problem> {
         let sharing = sharing(self.sharing, self.max_connections)?;
         let start = self.start.as_ref().map(|start| *start.get_ref()).unwrap_or_default();
         if let Some(declared) = &self.start
@@ -172,7 +141,6 @@ impl Table {
         let transport = match (self.command, self.url) {
             (Some(command), None) => {
                 refuse(self.headers.map(|found| found.span()), "headers", "command")?;
-                refuse(self.health.map(|found| found.span()), "health", "command")?;
                 let span = command.span();
                 let command = command.into_inner();
                 if command.trim().is_empty() {
@@ -199,10 +167,6 @@ impl Table {
                 Transport::Http {
                     url: http_url(&url)?,
                     headers: names(self.headers, is_header, is_header_text, "a header to set")?,
-                    health: self
-                        .health
-                        .map(|found| found.into_inner().into_health())
-                        .unwrap_or_default(),
                 }
             }
             (Some(_), Some(url)) => {
@@ -214,7 +178,9 @@ impl Table {
                     .help("add `command = \"PROGRAM\"` or `url = \"http://HOST:PORT/mcp\"`"));
             }
         };
-        Ok(Arc::new(Server { transport, start, sharing }))
+        let own = self.health.unwrap_or_default().checked()?;
+        let health = own.over(health.over(Health::of(&transport)));
+        Ok(Arc::new(Server { transport, start, sharing, health }))
     }
 }
 

@@ -280,7 +280,10 @@ impl Keeper {
     /// Returns how long to wait before the next dial that nobody asked for.
     fn pause(&self) -> Duration {
         let mut state = self.state();
-        state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE)).pause()
+        state
+            .backoff
+            .get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE))
+            .pause(fastrand::f64())
     }
 
     /// Lets running requests finish for at most `patience` and closes the connection for good.
