@@ -1,6 +1,6 @@
-//! Pauses between attempts: twice as long each time, up to a cap.
+//! Pauses between attempts: twice as long each time, up to a cap, and shortened at random.
 //!
-//! Pure: the caller sleeps.
+//! Pure: the caller sleeps, and brings the chance.
 
 use std::time::Duration;
 
@@ -12,16 +12,22 @@ pub struct Backoff {
 }
 
 impl Backoff {
+    /// The part of a pause that is left to chance: what failed together must not come back
+    /// together. Source: "equal jitter" of "Exponential Backoff And Jitter", AWS Architecture
+    /// Blog: no attempt comes at once, none later than without it.
+    const CHANCE: f64 = 0.5;
+
     /// Starts at `first`; no pause is longer than `longest`.
     pub fn new((first, longest): (Duration, Duration)) -> Self {
         Self { next: first.min(longest), longest }
     }
 
-    /// Returns the pause before the next attempt and doubles the one after it.
-    pub fn pause(&mut self) -> Duration {
+    /// Returns the pause before the next attempt and doubles the one after it. `chance`, from 0
+    /// to 1, is how much of the random half is waited.
+    pub fn pause(&mut self, chance: f64) -> Duration {
         let pause = self.next;
         self.next = pause.saturating_mul(2).min(self.longest);
-        pause
+        pause.mul_f64(1.0 - Self::CHANCE * (1.0 - chance.clamp(0.0, 1.0)))
     }
 }
 
@@ -29,10 +35,25 @@ impl Backoff {
 mod tests {
     use super::*;
 
+    fn new() -> Backoff {
+        Backoff::new((Duration::from_secs(1), Duration::from_secs(60)))
+    }
+
     #[test]
     fn pauses_double_up_to_the_cap() {
-        let mut backoff = Backoff::new((Duration::from_secs(1), Duration::from_secs(60)));
-        let pauses: Vec<u64> = (0..8).map(|_| backoff.pause().as_secs()).collect();
+        let mut backoff = new();
+        let pauses: Vec<u64> = (0..8).map(|_| backoff.pause(1.0).as_secs()).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn chance_shortens_a_pause_by_at_most_a_half(chances in proptest::collection::vec(0.0..1.0, 0..20)) {
+            let (mut longest, mut shortened) = (new(), new());
+            for chance in chances {
+                let (envelope, pause) = (longest.pause(1.0), shortened.pause(chance));
+                proptest::prop_assert!(pause <= envelope && pause >= envelope / 2, "{pause:?}");
+            }
+        }
     }
 }

@@ -63,11 +63,21 @@ pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// number is ours.
 pub const WARM_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an upstream may be silent before it is pinged. Source: seed 003, PIN-14.
-pub const HEALTH_INTERVAL: Duration = Duration::from_secs(20);
+/// How long a server may be silent before it is pinged. Source: seed 001, `healthCheckInterval`.
+pub const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long an upstream may take to answer a ping. Source: seed 001, `healthCheckTimeout`.
+/// The same for an upstream. Source: seed 003, PIN-14.
+pub const HEALTH_INTERVAL_UPSTREAM: Duration = Duration::from_secs(20);
+
+/// How long a server may take to answer a ping. Source: seed 001, `healthCheckTimeout`.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many pings in a row a server leaves unanswered before it is given up. Source: seed 001,
+/// "threshold 3".
+pub const HEALTH_FAILURES: u32 = 3;
+
+/// The largest `failures`: with the default interval, a server hangs for an hour by then. Ours.
+pub const HEALTH_FAILURES_MAX: u32 = 100;
 
 /// How long an upstream that refuses a POST may take to name the address for messages, as those
 /// of protocol version 2024-11-05 do at once. Ours.
@@ -82,7 +92,7 @@ pub const STREAM_PAUSE: (Duration, Duration) =
 pub const STREAM_STABLE_AFTER: Duration = Duration::from_secs(5);
 
 /// How often it is tried to go on with an answer that broke off, without an event more of it; and
-/// how often to open a stream of notices that never was there. Ours: three seconds of pauses.
+/// how often to open a stream of notices that never was there. Ours: two to three seconds of pauses.
 pub const STREAM_ATTEMPTS_MAX: u32 = 5;
 
 /// How many idle TCP connections to one upstream are kept. Ours.

@@ -15,7 +15,9 @@ use toml::Spanned;
 use super::{
     Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, Transport, defaults,
     diagnostic::Problem,
-    duration, pool, server, socket,
+    duration,
+    health::HealthTable,
+    pool, server, socket,
     wording::{did_you_mean, from_toml},
 };
 use crate::name::ServerName;
@@ -66,6 +68,7 @@ struct File {
     service: ServiceTable,
     listen: ListenTable,
     pool: pool::Table,
+    health: HealthTable,
     servers: BTreeMap<Spanned<String>, server::Table>,
 }
 
@@ -108,6 +111,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
     let file: File = toml::from_str(text).map_err(|error| from_toml(&error, text))?;
     let service = service(file.service)?;
     let http = loopback(file.listen.http.as_ref())?;
+    let health = file.health.checked()?;
     let mut servers = BTreeMap::new();
     for (name, table) in file.servers {
         let span = name.span();
@@ -117,7 +121,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
                 ServerName::LENGTH_MAX
             ))
         })?;
-        let server = table.into_server(span.clone())?;
+        let server = table.into_server(span.clone(), &health)?;
         if let Transport::Http { url, .. } = &server.transport
             && is_ourselves(url, http)
         {

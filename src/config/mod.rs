@@ -12,6 +12,7 @@ pub mod defaults;
 pub mod diagnostic;
 pub mod diff;
 pub mod duration;
+pub mod health;
 pub mod lifecycle;
 pub mod load;
 pub mod pool;
@@ -21,10 +22,11 @@ mod socket;
 mod wording;
 
 pub use diagnostic::Diagnostic;
+pub use health::Health;
 pub use lifecycle::Lifecycle;
 pub use pool::Pool;
 pub use secret::Secret;
-pub use server::{Health, Server, Sharing, Start, Transport};
+pub use server::{Server, Sharing, Start, Transport};
 
 use crate::name::ServerName;
 

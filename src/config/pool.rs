@@ -113,6 +113,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::config::health::HealthTable;
 
     #[derive(Deserialize)]
     struct File {
@@ -126,7 +127,7 @@ mod tests {
         let file: File =
             toml::from_str(text).map_err(|error| Problem::at(0..0, error.message()))?;
         let servers = file.servers.into_iter().map(|(name, table)| {
-            let server = table.into_server(name.span())?;
+            let server = table.into_server(name.span(), &HealthTable::default())?;
             Ok((ServerName::new(name.get_ref()).expect("a name"), server))
         });
         file.pool.into_pool(&servers.collect::<Result<_, Problem>>()?)

@@ -6,7 +6,10 @@ use hyper::Uri;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::{Lifecycle, Secret, defaults, diagnostic::Problem, duration, lifecycle, socket};
+use super::{
+    Health, Lifecycle, Secret, defaults, diagnostic::Problem, duration, health::HealthTable,
+    lifecycle, socket,
+};
 
 /// A declared server: one `[servers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,12 +24,15 @@ pub struct Server {
     pub lifecycle: Lifecycle,
     /// How long it may take from being started to having answered `initialize`.
     pub start_timeout: Duration,
+    /// How it is watched.
+    pub health: Health,
 }
 
 impl Server {
     /// Returns a server of which nothing is declared but how to reach it.
     pub fn new(transport: Transport) -> Self {
         Self {
+            health: Health::of(&transport),
             transport,
             start: Start::Lazy,
             sharing: Sharing::Shared,
@@ -99,24 +105,7 @@ pub enum Transport {
         url: Uri,
         /// Headers beyond those of the protocol.
         headers: BTreeMap<String, Secret>,
-        /// How it is watched.
-        health: Health,
     },
-}
-
-/// How an upstream is watched: pings into its silence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Health {
-    /// How long it may be silent before it is pinged; never when absent.
-    pub interval: Option<Duration>,
-    /// How long it may take to answer.
-    pub timeout: Duration,
-}
-
-impl Default for Health {
-    fn default() -> Self {
-        Self { interval: Some(defaults::HEALTH_INTERVAL), timeout: defaults::HEALTH_TIMEOUT }
-    }
 }
 
 /// When to connect to a server.
@@ -155,7 +144,7 @@ pub(super) struct Table {
     headers: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
     socket: Option<Spanned<PathBuf>>,
     unit: Option<Spanned<String>>,
-    health: Option<Spanned<HealthTable>>,
+    health: Option<HealthTable>,
     start: Option<Spanned<Start>>,
     sharing: Option<Spanned<SharingName>>,
     max_connections: Option<Spanned<usize>>,
@@ -173,31 +162,12 @@ enum SharingName {
     Session,
 }
 
-/// The table `health` as it stands in the file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table such as { interval = \"20s\" }")]
-struct HealthTable {
-    #[serde(default, deserialize_with = "duration::deserialize_or_off")]
-    interval: Option<Option<Duration>>,
-    #[serde(default, deserialize_with = "duration::deserialize_some")]
-    timeout: Option<Duration>,
-}
-
-impl HealthTable {
-    fn into_health(self) -> Health {
-        let defaults = Health::default();
-        Health {
-            interval: self.interval.unwrap_or(defaults.interval),
-            timeout: self.timeout.unwrap_or(defaults.timeout),
-        }
-    }
-}
-
 impl Table {
-    /// Checks the table; `place` is where its name stands.
+    /// Checks the table; `place` is where its name stands, `health` what `[health]` says.
     pub(super) fn into_server(
         mut self,
         place: std::ops::Range<usize>,
+        health: &HealthTable,
     ) -> Result<Arc<Server>, Problem> {
         let sharing = sharing(self.sharing.take(), self.max_connections.take())?;
         let start = self.start.as_ref().map(|start| *start.get_ref()).unwrap_or_default();
@@ -211,15 +181,16 @@ impl Table {
         }
         let lifecycle = lifecycle::of(self.lifecycle.take(), start)?;
         let start_timeout = self.start_timeout.unwrap_or(defaults::START_TIMEOUT);
+        let own = self.health.take().unwrap_or_default().checked()?;
         let transport = self.transport(place)?;
-        Ok(Arc::new(Server { transport, start, sharing, lifecycle, start_timeout }))
+        let health = own.over(health.over(Health::of(&transport)));
+        Ok(Arc::new(Server { transport, start, sharing, lifecycle, start_timeout, health }))
     }
 
     fn transport(self, place: std::ops::Range<usize>) -> Result<Transport, Problem> {
         // What only one way to reach a server has is out of place with another.
         let details = [
             ("headers", self.headers.as_ref().map(Spanned::span), "url"),
-            ("health", self.health.as_ref().map(Spanned::span), "url"),
             ("args", self.args.as_ref().map(Spanned::span), "command"),
             ("env", self.env.as_ref().map(Spanned::span), "command"),
             ("cwd", self.cwd.as_ref().map(Spanned::span), "command"),
@@ -254,11 +225,9 @@ impl Table {
             }
             (None, Some(url), None) => {
                 only("url")?;
-                let health = self.health.map(|found| found.into_inner().into_health());
                 Ok(Transport::Http {
                     url: http_url(&url)?,
                     headers: names(self.headers, is_header, is_header_text, "a header to set")?,
-                    health: health.unwrap_or_default(),
                 })
             }
             (None, None, Some(socket)) => {

@@ -3,6 +3,7 @@
 use std::{
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures_util::future::BoxFuture;
@@ -25,6 +26,8 @@ pub struct Call {
     is_sent: bool,
     /// The protocol lets it be cancelled.
     is_cancellable: bool,
+    /// It asks whether the server is there: whoever sent it draws the conclusion.
+    is_probe: bool,
     /// Its answer is of no use to anybody, so that the server's stream can be let go.
     is_cancelled: bool,
 }
@@ -57,8 +60,20 @@ impl Call {
             ends: now + limits.total,
             is_sent: false,
             is_cancellable: false,
+            is_probe: false,
             is_cancelled: false,
         }
+    }
+
+    /// Returns a call that asks whether the server is there.
+    pub(super) fn probe(connection: Arc<Connection>, limits: Limits) -> Self {
+        let mut call = Self::new(connection, limits);
+        call.is_probe = true;
+        call
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
     }
 
     pub(super) fn inbox(&self) -> Arc<Inbox> {
@@ -80,7 +95,7 @@ impl Call {
                 // A child that does not read fills its queue: the wait for it is bounded too.
                 time::timeout_at(self.silent_until, link.send(frame.join(), Some(self.id)))
                     .await
-                    .map_err(|_| Failure::Timeout { after: self.limits.silence })??;
+                    .map_err(|_| self.timed_out(self.limits.silence))??;
                 self.is_sent = true;
             }
             Link::Http(_) => {
@@ -114,9 +129,17 @@ impl Call {
             Err(_) => {
                 let after =
                     if deadline == self.ends { self.limits.total } else { self.limits.silence };
-                Err(Failure::Timeout { after })
+                Err(self.timed_out(after))
             }
         }
+    }
+
+    /// Nothing came in time: of the server neither, perhaps.
+    fn timed_out(&self, after: Duration) -> Failure {
+        if !self.is_probe {
+            self.connection.counters.heard.missed_answer(self.limits.silence.min(after));
+        }
+        Failure::Timeout { after }
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, Failure>> {

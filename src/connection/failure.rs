@@ -33,8 +33,8 @@ pub enum Failure {
     /// The upstream does not know our session any more.
     #[error("the upstream has forgotten our session (HTTP {0})")]
     SessionLost(StatusCode),
-    /// The upstream left pings unanswered.
-    #[error("the upstream does not answer pings")]
+    /// The server left pings unanswered.
+    #[error("the server does not answer pings")]
     Unresponsive,
     /// The upstream answered with something that is not a JSON-RPC response.
     #[error("the upstream answered HTTP {status}{}", about(.body))]
@@ -154,7 +154,7 @@ impl Failure {
             Self::Closed | Self::Gone => "Call again when the service has settled.",
             Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
             Self::SessionLost(_) => "Call again: a new session is made.",
-            Self::Unresponsive => "Call again: a new session is made. See the upstream's own log.",
+            Self::Unresponsive => "Call again: the server is connected anew. See its own log.",
             Self::Status { status, .. } if matches!(status.as_u16(), 401 | 403) => {
                 "Check the credentials in `headers` of this server."
             }

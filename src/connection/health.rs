@@ -1,48 +1,60 @@
-//! The watch over an upstream: pings into its silence.
+//! The watch over a server: pings into its silence, as [`keepalive`](super::keepalive) has it.
 //!
-//! A child needs none: its end is seen at its pipes.
+//! The end of a child is seen at its pipes. What is not seen there is one that hangs.
 
-use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
 use super::{
-    Connection, Failure, Limits,
-    keepalive::{Keepalive, Step},
+    Connection, Failure, Link,
+    keepalive::{Concern, Keepalive, Sight, Step},
 };
-use crate::{
-    config::Health,
-    protocol::{Message, mcp::method},
-};
+use crate::config::Health;
 
-/// Pings the server of `connection` for as long as this is polled, and retires the connection
-/// when nobody answers. It begins when the connection is established.
-pub(super) async fn watch(connection: &Arc<Connection>, health: Health) -> Infallible {
-    if let Some(interval) = health.interval {
-        connection.warm_up.done().await;
-        tokio::select! {
-            () = connection.gone() => {}
-            () = watch_until_dead(connection, interval, health.timeout) => {
-                tracing::warn!(mcp_server = %connection.server, "server does not answer pings");
-                connection.retire(Failure::Unresponsive);
+/// Pings the server of an established connection until that is gone, and retires it when nobody
+/// answers. `is_kept` says that the server is to be there also while nobody asks.
+pub(super) async fn watch(connection: Arc<Connection>, health: Health, is_kept: bool) {
+    let Some(interval) = health.interval else { return };
+    tokio::select! {
+        () = connection.gone() => {}
+        () = watch_until_dead(&connection, interval, health, is_kept) => {
+            tracing::warn!(mcp_server = %connection.server, "server does not answer pings");
+            connection.retire(Failure::Unresponsive);
+            if connection.is_child() {
+                // What runs there gets no answer either, and the next one waits for its end.
+                connection.close();
             }
         }
     }
-    pending().await
 }
 
-async fn watch_until_dead(connection: &Arc<Connection>, interval: Duration, patience: Duration) {
-    let mut keepalive = Keepalive::new(interval);
+async fn watch_until_dead(
+    connection: &Arc<Connection>,
+    interval: Duration,
+    health: Health,
+    is_kept: bool,
+) {
+    let heard = &connection.counters.heard;
+    let mut keepalive = Keepalive::new(interval, health.failures);
     loop {
-        match keepalive.step(connection.counters.heard.silence()) {
-            Step::Wait(pause) => time::sleep(pause).await,
-            Step::Ping => match ping(connection, patience).await {
-                Ok(()) => connection.counters.heard.now(),
-                Err(failure) => {
-                    tracing::debug!(mcp_server = %connection.server, %failure, "ping not answered");
-                    keepalive.missed();
+        let concern = connection.concern(is_kept);
+        match keepalive.step(Sight { now: heard.age(), heard: heard.last(), concern }) {
+            Step::Rest => heard.suspected().await,
+            Step::Wait(pause) => {
+                let _until_suspected = time::timeout(pause, heard.suspected()).await;
+            }
+            Step::Ping => {
+                heard.pinged();
+                match ping(connection, health.timeout).await {
+                    Ok(()) => heard.now(),
+                    Err(failure) => {
+                        tracing::debug!(mcp_server = %connection.server, %failure, "ping not answered");
+                        keepalive.missed(heard.age());
+                        heard.missed_pings(keepalive.n_missed());
+                    }
                 }
-            },
+            }
             Step::GiveUp => return,
         }
     }
@@ -50,13 +62,28 @@ async fn watch_until_dead(connection: &Arc<Connection>, interval: Duration, pati
 
 /// Any answer is a sign of life, a refusal too.
 async fn ping(connection: &Arc<Connection>, patience: Duration) -> Result<(), Failure> {
-    let limits = Limits { silence: patience, total: patience };
-    let ping = Message::request(method::PING, None);
-    match connection.ask(&ping, limits).await.map(drop) {
+    match connection.probe(patience).await.map(drop) {
         // Somebody is there, and a new session would not help.
         Err(Failure::Status { status, .. }) if status.is_client_error() => Ok(()),
-        // Nothing can be said while we ourselves have too much under way.
-        Err(Failure::Saturated) => Ok(()),
         answered => answered,
     }
 }
+
+impl Connection {
+    /// Returns why it matters now whether the server lives.
+    fn concern(&self, is_kept: bool) -> Concern {
+        // An answer that nobody waits for any more is work too, but not for ever.
+        self.expire();
+        match &self.link {
+            _ if self.counters.heard.is_suspect() => Concern::Suspect,
+            // It answers its requests side by side, and its end is not seen.
+            Link::Http(_) => Concern::Kept,
+            Link::Stdio(_) if !is_kept => Concern::Nobodys,
+            Link::Stdio(_) if self.is_quiet() => Concern::Kept,
+            Link::Stdio(_) => Concern::Working,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

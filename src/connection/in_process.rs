@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -67,6 +67,9 @@ pub(crate) struct Server {
     n_living: AtomicUsize,
     n_living_max: AtomicUsize,
     n_calls: AtomicUsize,
+    n_pings: AtomicUsize,
+    /// From now on it reads and says nothing.
+    is_mute: AtomicBool,
     releases: Semaphore,
     /// Ends every instance that lives.
     death: Mutex<CancellationToken>,
@@ -111,6 +114,8 @@ impl Server {
             n_living: AtomicUsize::new(0),
             n_living_max: AtomicUsize::new(0),
             n_calls: AtomicUsize::new(0),
+            n_pings: AtomicUsize::new(0),
+            is_mute: AtomicBool::new(false),
             releases: Semaphore::new(0),
             death: Mutex::default(),
         }
@@ -143,6 +148,16 @@ impl Server {
     /// Returns how many calls of tools came.
     pub(crate) fn n_calls(&self) -> usize {
         self.n_calls.load(Relaxed)
+    }
+
+    /// Returns how many pings came.
+    pub(crate) fn n_pings(&self) -> usize {
+        self.n_pings.load(Relaxed)
+    }
+
+    /// Has it read on and say nothing, or answer again what comes from now on.
+    pub(crate) fn mute(&self, is_mute: bool) {
+        self.is_mute.store(is_mute, Relaxed);
     }
 
     /// Lets `n_calls` of the calls go that wait, or will.
@@ -209,6 +224,10 @@ impl Server {
                 "capabilities": { "tools": {} },
                 "serverInfo": { "name": "in-process", "version": "1" },
             }),
+            "ping" => {
+                self.n_pings.fetch_add(1, Relaxed);
+                json!({})
+            }
             "tools/list" => {
                 let schema = json!({ "type": "object" });
                 let tools =
@@ -229,7 +248,8 @@ impl Server {
             }
             _ => json!({}),
         };
-        Some(Box::pin(ready(respond(result))))
+        let is_mute = self.is_mute.load(Relaxed);
+        (!is_mute).then(|| -> BoxFuture<'_, Value> { Box::pin(ready(respond(result))) })
     }
 }
 

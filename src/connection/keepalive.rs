@@ -1,28 +1,62 @@
 //! When to ping a server, and when to take it for dead.
 //!
-//! Pure: the caller waits, pings and tells how long nothing has been heard. Anything that is heard
-//! shows that the server lives, so a ping is sent only into silence; one that is not answered
-//! makes a suspect, the second one in a row a dead server.
-//! Source: seed 003, PIN-14.
+//! Pure: the caller waits, pings and tells what it sees. Anything that is heard shows that the
+//! server lives, so a ping is sent only into silence, and what is heard after a ping that was
+//! missed clears the server.
+//!
+//! | concern | is pinged |
+//! |---|---|
+//! | nobody's | never |
+//! | it is to be there, and works | never: many servers do one thing at a time |
+//! | it is to be there | after a period of silence |
+//! | a request got no answer, and nothing else came | at once, then once per period |
+//!
+//! Source: seed 001, `healthCheckInterval`, "threshold 3"; seed 003, PIN-14.
 
 use std::time::Duration;
-
-/// How many pings in a row a server may leave unanswered and count as alive.
-const MISSED_MAX: u32 = 1;
 
 /// The state of the watch over one server.
 #[derive(Debug)]
 pub(super) struct Keepalive {
     period: Duration,
+    failures: u32,
     n_missed: u32,
-    /// A period has passed since the last ping that was missed.
-    has_rested: bool,
+    /// When the last ping was sent, and when it was missed; counted from the same moment as what
+    /// the caller sees.
+    last_ping: Option<Duration>,
+    last_miss: Option<Duration>,
+}
+
+/// What is seen of the server, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sight {
+    /// The moment.
+    pub(super) now: Duration,
+    /// When the server was heard last.
+    pub(super) heard: Duration,
+    /// Why it matters whether the server lives.
+    pub(super) concern: Concern,
+}
+
+/// Why it matters whether the server lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Concern {
+    /// It does not: it is connected when it is needed, and its end is seen.
+    Nobodys,
+    /// It is to be there, but is at work and may not be able to answer.
+    Working,
+    /// It is to be there.
+    Kept,
+    /// A request got no answer in time, and nothing was heard meanwhile.
+    Suspect,
 }
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Wait and ask again.
+    /// Wait until the server is suspected.
+    Rest,
+    /// Wait, and no longer than until the server is suspected.
     Wait(Duration),
     /// Send a ping.
     Ping,
@@ -31,100 +65,174 @@ pub(super) enum Step {
 }
 
 impl Keepalive {
-    /// Begins a watch that pings a server of which nothing was heard for `period`.
-    pub(super) fn new(period: Duration) -> Self {
-        Self { period, n_missed: 0, has_rested: true }
+    /// Begins a watch that pings a server of which nothing was heard for `period`, and gives it up
+    /// when it has missed `failures` pings in a row.
+    pub(super) fn new(period: Duration, failures: u32) -> Self {
+        Self { period, failures, n_missed: 0, last_ping: None, last_miss: None }
     }
 
-    /// Returns what to do, when nothing has been heard for `silence`.
-    pub(super) fn step(&mut self, silence: Duration) -> Step {
-        if silence < self.period {
-            *self = Self::new(self.period);
-            return Step::Wait(self.period - silence);
+    /// Returns how many pings in a row were missed.
+    pub(super) fn n_missed(&self) -> u32 {
+        self.n_missed
+    }
+
+    /// Returns what to do.
+    pub(super) fn step(&mut self, sight: Sight) -> Step {
+        let Sight { now, heard, concern } = sight;
+        if self.last_ping.is_some_and(|sent| heard >= sent) {
+            self.n_missed = 0;
+            self.last_miss = None;
         }
-        if self.n_missed > MISSED_MAX {
+        if self.n_missed >= self.failures {
             return Step::GiveUp;
         }
-        if std::mem::replace(&mut self.has_rested, true) {
-            Step::Ping
-        } else {
-            Step::Wait(self.period)
+        let due = match concern {
+            Concern::Nobodys => return Step::Rest,
+            Concern::Working => return Step::Wait(self.period),
+            Concern::Kept => heard + self.period,
+            Concern::Suspect => now,
+        };
+        let due = due.max(self.last_miss.map_or(due, |missed| missed + self.period));
+        if due > now {
+            return Step::Wait(due - now);
         }
+        self.last_ping = Some(now);
+        Step::Ping
     }
 
-    /// Takes note of a ping that was not answered in time, or could not be sent.
-    pub(super) fn missed(&mut self) {
+    /// Takes note that the last ping was not answered until `now`, or could not be sent.
+    pub(super) fn missed(&mut self, now: Duration) {
         self.n_missed += 1;
-        self.has_rested = false;
+        self.last_miss = Some(now);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
 
-    const PERIOD: Duration = Duration::from_secs(20);
+    use super::{
+        Concern::{Kept, Nobodys, Suspect, Working},
+        *,
+    };
 
-    #[test]
-    fn a_server_that_was_heard_within_the_period_is_left_alone() {
-        let mut keepalive = Keepalive::new(PERIOD);
-        assert_eq!(keepalive.step(Duration::from_secs(5)), Step::Wait(Duration::from_secs(15)));
-        assert_eq!(keepalive.step(PERIOD), Step::Ping);
-        assert_eq!(keepalive.step(Duration::ZERO), Step::Wait(PERIOD), "the ping was answered");
+    const PERIOD: Duration = Duration::from_secs(30);
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn sight(now_s: u64, heard_s: u64, concern: Concern) -> Sight {
+        let [now, heard] = [now_s, heard_s].map(Duration::from_secs);
+        Sight { now, heard, concern }
+    }
+
+    fn wait(seconds: u64) -> Step {
+        Step::Wait(Duration::from_secs(seconds))
     }
 
     #[test]
-    fn the_second_ping_in_a_row_that_is_missed_is_the_end() {
-        let mut keepalive = Keepalive::new(PERIOD);
-        assert_eq!(keepalive.step(PERIOD), Step::Ping);
-        keepalive.missed();
-        assert_eq!(keepalive.step(PERIOD), Step::Wait(PERIOD), "suspect");
-        assert_eq!(keepalive.step(2 * PERIOD), Step::Ping);
-        keepalive.missed();
-        assert_eq!(keepalive.step(2 * PERIOD), Step::GiveUp);
+    fn a_server_is_pinged_only_into_silence_and_for_a_reason() {
+        for (seen, step) in [
+            (sight(100, 100, Nobodys), Step::Rest),
+            (sight(100, 0, Nobodys), Step::Rest),
+            (sight(100, 0, Working), wait(30)),
+            (sight(100, 95, Kept), wait(25)),
+            (sight(100, 70, Kept), Step::Ping),
+            (sight(100, 95, Suspect), Step::Ping),
+        ] {
+            assert_eq!(Keepalive::new(PERIOD, 3).step(seen), step, "{seen:?}");
+        }
     }
 
     #[test]
-    fn whatever_a_suspect_says_clears_it() {
-        let mut keepalive = Keepalive::new(PERIOD);
-        assert_eq!(keepalive.step(PERIOD), Step::Ping);
-        keepalive.missed();
-        assert_eq!(keepalive.step(PERIOD), Step::Wait(PERIOD));
-        assert_eq!(keepalive.step(Duration::from_secs(1)), Step::Wait(Duration::from_secs(19)));
-        assert_eq!(keepalive.step(PERIOD), Step::Ping);
-        keepalive.missed();
-        assert_eq!(keepalive.step(PERIOD), Step::Wait(PERIOD), "one missed ping, not two");
+    fn the_third_ping_in_a_row_that_is_missed_is_the_end() {
+        for concern in [Kept, Suspect] {
+            let mut keepalive = Keepalive::new(PERIOD, 3);
+            for (n_missed, sent) in [(1, 30), (2, 70), (3, 110)] {
+                assert_eq!(keepalive.step(sight(sent, 0, concern)), Step::Ping);
+                keepalive.missed(Duration::from_secs(sent + 10));
+                assert_eq!(keepalive.n_missed(), n_missed);
+                let next = if n_missed == 3 { Step::GiveUp } else { wait(30) };
+                assert_eq!(keepalive.step(sight(sent + 10, 0, concern)), next, "{n_missed}");
+            }
+        }
     }
 
-    proptest::proptest! {
-        /// Two pings are missed in a row, with at least a period between them, before a server is
-        /// given up; and one that is silent for ever is.
+    #[test]
+    fn whatever_is_heard_after_a_ping_clears_the_server() {
+        for concern in [Kept, Suspect] {
+            let mut keepalive = Keepalive::new(PERIOD, 2);
+            assert_eq!(keepalive.step(sight(30, 0, concern)), Step::Ping);
+            keepalive.missed(Duration::from_secs(40));
+            assert_eq!(keepalive.step(sight(41, 30, concern)).is_ping(), concern == Suspect);
+            assert_eq!(keepalive.n_missed(), 0, "{concern:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_works_is_left_alone_until_it_is_suspected() {
+        let mut keepalive = Keepalive::new(PERIOD, 3);
+        assert_eq!(keepalive.step(sight(30, 0, Kept)), Step::Ping);
+        keepalive.missed(Duration::from_secs(40));
+        assert_eq!(keepalive.step(sight(100, 0, Working)), wait(30));
+        assert_eq!(keepalive.step(sight(101, 0, Suspect)), Step::Ping);
+        assert_eq!(keepalive.n_missed(), 1, "what was missed still counts");
+    }
+
+    impl Step {
+        fn is_ping(self) -> bool {
+            self == Self::Ping
+        }
+    }
+
+    fn concern() -> impl Strategy<Value = Concern> {
+        prop_oneof![Just(Nobodys), Just(Working), Just(Kept), Just(Suspect)]
+    }
+
+    proptest! {
+        /// As many pings as said are missed in a row, with at least a period between them, before a
+        /// server is given up; and one that is silent for ever is, once somebody cares.
         #[test]
-        fn nobody_is_given_up_too_early_or_never(heard in proptest::collection::vec(proptest::bool::ANY, 0..40)) {
-            let mut keepalive = Keepalive::new(PERIOD);
-            let (mut now, mut last_heard) = (Duration::ZERO, Duration::ZERO);
+        fn nobody_is_given_up_too_early_or_never(
+            failures in 1_u32..5,
+            moments in proptest::collection::vec((concern(), any::<bool>(), 0_u64..40), 0..60),
+        ) {
+            let mut keepalive = Keepalive::new(PERIOD, failures);
+            let (mut now, mut heard) = (Duration::ZERO, Duration::ZERO);
             let mut missed: Vec<Duration> = Vec::new();
-            let mut answers = heard.into_iter();
+            let mut moments = moments.into_iter();
             for _ in 0..200 {
-                match keepalive.step(now - last_heard) {
-                    Step::Wait(pause) => now += pause,
-                    Step::Ping if answers.next().unwrap_or(false) => {
-                        last_heard = now;
-                        missed.clear();
+                let (concern, answers, rest) = moments.next().unwrap_or((Kept, false, 0));
+                // Nobody is suspected who was heard just now.
+                let concern = if heard == now && concern == Suspect { Kept } else { concern };
+                match keepalive.step(Sight { now, heard, concern }) {
+                    Step::Rest => {
+                        prop_assert_eq!(concern, Nobodys);
+                        now += Duration::from_secs(rest);
+                    }
+                    Step::Wait(pause) => {
+                        prop_assert!(pause <= PERIOD && !pause.is_zero());
+                        now += pause;
                     }
                     Step::Ping => {
-                        missed.push(now);
-                        now += Duration::from_secs(10);
-                        keepalive.missed();
+                        prop_assert!(concern == Suspect || concern == Kept && now >= heard + PERIOD);
+                        if answers {
+                            heard = now;
+                            missed.clear();
+                        } else {
+                            if let Some(last) = missed.last() {
+                                prop_assert!(now >= *last + PERIOD);
+                            }
+                            now += PATIENCE;
+                            missed.push(now);
+                            keepalive.missed(now);
+                        }
                     }
                     Step::GiveUp => {
-                        proptest::prop_assert_eq!(missed.len(), 2);
-                        proptest::prop_assert!(missed[1] - missed[0] >= PERIOD);
+                        prop_assert_eq!(missed.len(), failures as usize);
                         return Ok(());
                     }
                 }
             }
-            proptest::prop_assert!(false, "a server that is silent for ever is given up");
+            prop_assert!(false, "a server that is silent for ever is given up");
         }
     }
 }

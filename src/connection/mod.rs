@@ -234,6 +234,8 @@ impl Connection {
             noise_lines: self.counters.noise.load(Ordering::Relaxed),
             cut_off: self.counters.cut_off.load(Ordering::Relaxed),
             dropped_notifications: self.counters.overflow.load(Ordering::Relaxed),
+            last_check_ms: Some(self.counters.heard.last_check_ms()),
+            missed_pings: self.counters.heard.n_missed_pings(),
         }
     }
 
@@ -251,22 +253,34 @@ impl Connection {
         request: &Message,
         limits: Limits,
     ) -> Result<Call, Failure> {
-        debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
         let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
+        self.begin(request, Call::new(Arc::clone(self), limits), |mux, waiter| mux.admit(waiter))
+            .await
+    }
+
+    /// Asks the server whether it is there. Nobody else waits for the answer, and it is no work:
+    /// the connection counts as idle meanwhile.
+    async fn probe(self: &Arc<Self>, patience: Duration) -> Result<Message, Failure> {
+        let limits = Limits { silence: patience, total: patience };
+        let call = Call::probe(Arc::clone(self), limits);
+        let ping = Message::request(method::PING, None);
+        self.begin(&ping, call, |mux, waiter| Ok(mux.probe(waiter))).await?.finish().await
+    }
+
+    /// Gives `request` the id that `admit` has for it, and sends it.
+    async fn begin(
+        &self,
+        request: &Message,
+        mut call: Call,
+        admit: impl FnOnce(&mut Mux<Waiter>, Waiter) -> Result<u64, mux::Saturated>,
+    ) -> Result<Call, Failure> {
+        debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
         let has_token = request.part(Part::ProgressToken).is_some();
-        let mut call = Call::new(Arc::clone(self), limits);
-        let age = self.since.elapsed();
-        let waiter = Waiter { inbox: call.inbox(), has_token, ends: age + limits.total };
-        let admitted = {
-            let mut mux = self.mux();
-            let expired = mux.expire(age);
-            let admitted = mux.admit(waiter);
-            drop(mux);
-            expired.iter().for_each(|waiter| waiter.inbox.close(true));
-            admitted
-        };
-        let id = admitted.map_err(|_| Failure::Saturated)?;
+        let ends = self.since.elapsed() + call.limits().total;
+        let waiter = Waiter { inbox: call.inbox(), has_token, ends };
+        self.expire();
+        let id = admit(&mut self.mux(), waiter).map_err(|_| Failure::Saturated)?;
         call.admitted(id);
         // Looked at after the admission: whoever takes the link down either sees the waiter or is
         // seen here.
@@ -278,6 +292,12 @@ impl Connection {
         let is_cancellable = request.method() != Some(method::INITIALIZE);
         call.send(frame, is_cancellable).await?;
         Ok(call)
+    }
+
+    /// Forgets what has drained for too long, or drains where there is no room.
+    fn expire(&self) {
+        let expired = self.mux().expire(self.since.elapsed());
+        expired.iter().for_each(|waiter| waiter.inbox.close(true));
     }
 
     /// Sends a request of our own and waits for its answer, as [`Call::finish`] does.

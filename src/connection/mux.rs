@@ -26,6 +26,9 @@ pub(super) struct Mux<W> {
     n_draining: usize,
     in_flight_max: usize,
     draining_max: usize,
+    /// Our own questions whether the server is there, which nobody but us waits for: they are no
+    /// work, take no room and do not drain.
+    probes: HashMap<u64, W>,
 }
 
 #[derive(Debug)]
@@ -60,6 +63,7 @@ impl<W> Mux<W> {
             n_draining: 0,
             in_flight_max,
             draining_max,
+            probes: HashMap::new(),
         }
     }
 
@@ -68,15 +72,28 @@ impl<W> Mux<W> {
         if self.entries.len() >= self.in_flight_max {
             return Err(Saturated);
         }
-        let id = self.next;
-        self.next += 1;
+        let id = self.next_id();
         self.entries.insert(id, Entry { waiter, is_draining: false });
         Ok(id)
     }
 
+    /// Gives a probe its id.
+    pub(super) fn probe(&mut self, waiter: W) -> u64 {
+        let id = self.next_id();
+        self.probes.insert(id, waiter);
+        id
+    }
+
+    fn next_id(&mut self) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        id
+    }
+
     /// Returns who waits for `id`, which also is the progress token.
     pub(super) fn waiter(&self, id: u64) -> Option<&W> {
-        self.entries.get(&id).filter(|entry| !entry.is_draining).map(|entry| &entry.waiter)
+        let entry = self.entries.get(&id).filter(|entry| !entry.is_draining);
+        entry.map(|entry| &entry.waiter).or_else(|| self.probes.get(&id))
     }
 
     /// Returns the request that the server works on, if it is only one and somebody waits for it.
@@ -92,7 +109,7 @@ impl<W> Mux<W> {
 
     /// Tells whether the answer to `id` is still to come, wanted or not.
     pub(super) fn is_open(&self, id: u64) -> bool {
-        self.entries.contains_key(&id)
+        self.entries.contains_key(&id) || self.probes.contains_key(&id)
     }
 
     /// Ends the wait for `id`: its answer has come, or never will.
@@ -103,13 +120,14 @@ impl<W> Mux<W> {
                 self.n_draining -= 1;
                 Settled::Drained(waiter)
             }
-            None => Settled::Unknown,
+            None => self.probes.remove(&id).map_or(Settled::Unknown, Settled::Wanted),
         }
     }
 
     /// Nobody waits for `id` any more, but the server still works on it, until `ends` at most.
-    /// Returns who waited.
+    /// Returns who waited. A probe is forgotten.
     pub(super) fn abandon(&mut self, id: u64, ends: Duration) -> Option<&W> {
+        self.probes.remove(&id);
         let entry = self.entries.get_mut(&id).filter(|entry| !entry.is_draining)?;
         entry.is_draining = true;
         self.n_draining += 1;
@@ -157,7 +175,8 @@ impl<W> Mux<W> {
     pub(super) fn drain(&mut self) -> Vec<W> {
         self.draining.clear();
         self.n_draining = 0;
-        self.entries.drain().map(|(_, entry)| entry.waiter).collect()
+        let entries = self.entries.drain().map(|(_, entry)| entry.waiter);
+        entries.chain(self.probes.drain().map(|(_, waiter)| waiter)).collect()
     }
 
     /// Returns how many requests somebody waits for.
@@ -175,7 +194,7 @@ impl<W> Mux<W> {
         self.entries.is_empty()
     }
 
-    /// Returns how many requests were given an id so far.
+    /// Returns how many requests were given an id so far, probes included.
     pub(super) fn admitted(&self) -> u64 {
         self.next - 1
     }

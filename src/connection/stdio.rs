@@ -133,7 +133,8 @@ impl Started {
             ends.abort();
             if was_asked {
                 tracing::info!(mcp_server = %connection.server, %exit, "server closed");
-                connection.lose(Failure::Closed);
+                // Closed for a reason, perhaps.
+                connection.lose(connection.reason().cloned().unwrap_or(Failure::Closed));
             } else {
                 tracing::warn!(mcp_server = %connection.server, %exit, "server ended by itself");
                 connection.lose(exited(exit, tail.lines()));

@@ -1,11 +1,11 @@
 //! Numbers of one connection: what went through it, and what went by.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::protocol::mcp::List;
 
@@ -35,6 +35,13 @@ pub(super) struct Heard {
     last_ms: AtomicU64,
     /// When it was taken for lost, likewise.
     lost_ms: AtomicU64,
+    /// When it was pinged last, likewise.
+    pinged_ms: AtomicU64,
+    /// How many pings in a row it missed.
+    missed_pings: AtomicU32,
+    /// When a request got no answer in time while nothing was heard, likewise; 0 is never.
+    suspected_ms: AtomicU64,
+    suspected: Notify,
 }
 
 /// Numbers of one connection, for status output.
@@ -54,6 +61,12 @@ pub struct Traffic {
     pub cut_off: u64,
     /// Notifications that came faster than they could be handed on.
     pub dropped_notifications: u64,
+    /// How long ago the server was heard or pinged last, in milliseconds; of several connections,
+    /// the one that was left alone the longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_check_ms: Option<u64>,
+    /// Pings in a row that the server did not answer; of several connections, the worst.
+    pub missed_pings: u32,
 }
 
 impl ListRevisions {
@@ -80,13 +93,23 @@ impl std::iter::Sum for Traffic {
             noise_lines: sum.noise_lines + one.noise_lines,
             cut_off: sum.cut_off + one.cut_off,
             dropped_notifications: sum.dropped_notifications + one.dropped_notifications,
+            last_check_ms: sum.last_check_ms.max(one.last_check_ms),
+            missed_pings: sum.missed_pings.max(one.missed_pings),
         })
     }
 }
 
 impl Default for Heard {
     fn default() -> Self {
-        Self { born: Instant::now(), last_ms: AtomicU64::new(0), lost_ms: AtomicU64::new(u64::MAX) }
+        Self {
+            born: Instant::now(),
+            last_ms: AtomicU64::new(0),
+            lost_ms: AtomicU64::new(u64::MAX),
+            pinged_ms: AtomicU64::new(0),
+            missed_pings: AtomicU32::new(0),
+            suspected_ms: AtomicU64::new(0),
+            suspected: Notify::new(),
+        }
     }
 }
 
@@ -106,13 +129,63 @@ impl Heard {
         self.last_ms.load(Ordering::Relaxed) > self.lost_ms.load(Ordering::Relaxed)
     }
 
-    fn age_ms(&self) -> u64 {
-        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    /// Takes note that a request got no answer within `patience`: suspect, if nothing else was
+    /// heard in that time either.
+    pub(super) fn missed_answer(&self, patience: Duration) {
+        if self.age().saturating_sub(self.last()) >= patience {
+            self.suspected_ms.store(self.age_ms(), Ordering::Relaxed);
+            self.suspected.notify_one();
+        }
     }
 
-    /// Returns how long nothing has been heard.
-    pub(super) fn silence(&self) -> Duration {
-        let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
-        self.born.elapsed().saturating_sub(last)
+    /// Tells whether the server was suspected and not heard since.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.suspected_ms.load(Ordering::Relaxed) > self.last_ms.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the server is suspected. For one at a time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a suspicion that was not waited for ends the next wait.
+    pub(super) async fn suspected(&self) {
+        self.suspected.notified().await;
+    }
+
+    /// Takes note that the server is pinged.
+    pub(super) fn pinged(&self) {
+        self.pinged_ms.store(self.age_ms(), Ordering::Relaxed);
+    }
+
+    /// Takes note of how many pings in a row the server missed.
+    pub(super) fn missed_pings(&self, n_missed: u32) {
+        self.missed_pings.store(n_missed, Ordering::Relaxed);
+    }
+
+    /// Returns how many pings in a row the server missed, if it was not heard since.
+    pub(super) fn n_missed_pings(&self) -> u32 {
+        let is_heard =
+            self.last_ms.load(Ordering::Relaxed) >= self.pinged_ms.load(Ordering::Relaxed);
+        if is_heard { 0 } else { self.missed_pings.load(Ordering::Relaxed) }
+    }
+
+    /// Returns how long ago the server was heard or pinged last, in milliseconds.
+    pub(super) fn last_check_ms(&self) -> u64 {
+        let heard_ms = self.last_ms.load(Ordering::Relaxed);
+        self.age_ms().saturating_sub(heard_ms.max(self.pinged_ms.load(Ordering::Relaxed)))
+    }
+
+    /// Returns how old the connection is, in whole milliseconds.
+    pub(super) fn age(&self) -> Duration {
+        Duration::from_millis(self.age_ms())
+    }
+
+    /// Returns how old the connection was when the server was heard last.
+    pub(super) fn last(&self) -> Duration {
+        Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }

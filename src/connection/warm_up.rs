@@ -46,15 +46,6 @@ impl WarmUp {
     pub(super) async fn initialized(&self) {
         self.initialized.cancelled().await;
     }
-
-    /// Waits until the connection is established.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe.
-    pub(super) async fn done(&self) {
-        self.done.cancelled().await;
-    }
 }
 
 impl Connection {

@@ -456,7 +456,7 @@ async fn an_upstream_that_is_of_no_version_at_all_is_shown_as_it_answered() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_leaves_two_pings_unanswered_is_given_up() {
+async fn an_upstream_that_leaves_three_pings_unanswered_is_given_up() {
     let is_stuck = Arc::new(AtomicBool::new(false));
     let stuck = Arc::clone(&is_stuck);
     let upstream = Scripted::start(move |asked, wire| {
@@ -484,7 +484,7 @@ async fn an_upstream_that_leaves_two_pings_unanswered_is_given_up() {
     is_stuck.store(false, Ordering::Relaxed);
     daemon.wait_log("server does not answer pings");
     let status = daemon.client("/status").get().await.answer();
-    assert_eq!(status["servers"][0]["last_error"], "the upstream does not answer pings");
+    assert_eq!(status["servers"][0]["last_error"], "the server does not answer pings");
 }
 
 #[tokio::test]

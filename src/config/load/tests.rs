@@ -53,6 +53,11 @@ fn every_key_is_read() {
         allowed_origins = ["https://mcp.example"]
         keep_alive = "5s"
         write_timeout = "20s"
+        [health]
+        interval = "40s"
+        timeout = "2s"
+        failures = 5
+        max_reconnects = 7
         [servers.git]
         command = "git-mcp"
         args = ["--repo", "."]
@@ -62,7 +67,7 @@ fn every_key_is_read() {
         [servers.up]
         url = "http://127.0.0.1:12009/mcp"
         headers = { X-API-Key = "credential:key" }
-        health = { interval = "5s", timeout = "250ms" }
+        health = { interval = "5s", timeout = "250ms", failures = 2, max_reconnects = 0 }
         start = "prewarm"
         [servers.browser]
         command = "browser-mcp"
@@ -95,12 +100,29 @@ fn every_key_is_read() {
     assert_eq!((command.as_str(), args.len(), env.len()), ("git-mcp", 2, 3));
     assert_eq!(cwd.as_deref(), Some(Path::new("/srv")));
     assert_eq!(config.servers["git"].start, Start::Eager);
-    let Transport::Http { url, headers, health } = &config.servers["up"].transport else {
+    let Transport::Http { url, headers } = &config.servers["up"].transport else {
         panic!("an HTTP server");
     };
     assert_eq!((url.path(), headers.len()), ("/mcp", 1));
-    assert_eq!(health.interval, Some(Duration::from_secs(5)));
-    assert_eq!(health.timeout, Duration::from_millis(250));
+    let health = |name: &str| config.servers[name].health;
+    assert_eq!(
+        health("up"),
+        Health {
+            interval: Some(Duration::from_secs(5)),
+            timeout: Duration::from_millis(250),
+            failures: 2,
+            max_reconnects: Some(0),
+        }
+    );
+    assert_eq!(
+        health("git"),
+        Health {
+            interval: Some(Duration::from_secs(40)),
+            timeout: Duration::from_secs(2),
+            failures: 5,
+            max_reconnects: Some(7),
+        }
+    );
     assert_eq!(config.servers["up"].start, Start::Prewarm);
     assert_eq!(config.servers["up"].sharing, Sharing::Shared);
     assert_eq!(config.servers["browser"].sharing, Sharing::Session { max_connections: 3 });
@@ -122,34 +144,51 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn an_upstream_is_watched_unless_it_is_switched_off() {
-    let health = |key: &str| {
-        let config = good(&format!("[servers.up]\nurl = \"http://h/\"\n{key}\n"));
-        let Transport::Http { health, .. } = config.servers["up"].transport else {
-            panic!("an HTTP server");
-        };
-        health
+fn a_server_is_watched_unless_it_is_switched_off() {
+    let health = |all: &str, kind: &str, own: &str| {
+        good(&format!("[health]\n{all}\n[servers.a]\n{kind}\n{own}\n")).servers["a"].health
     };
-    assert_eq!(health(""), Health::default());
-    assert_eq!(health("health = {}"), Health::default());
-    assert_eq!(health("health = { interval = \"0s\" }").interval, None);
-    let only_timeout = health("health = { timeout = \"1s\" }");
-    assert_eq!(only_timeout.interval, Health::default().interval);
-    assert_eq!(only_timeout.timeout, Duration::from_secs(1));
+    let (url, command) = ("url = \"http://h/\"", "command = \"x\"");
+    let seconds = |n| Some(Duration::from_secs(n));
+    for (all, kind, own, interval) in [
+        ("", url, "", seconds(20)),
+        ("", command, "", seconds(30)),
+        ("", command, "health = {}", seconds(30)),
+        ("timeout = \"1s\"", url, "", seconds(20)),
+        ("interval = \"40s\"", url, "", seconds(40)),
+        ("interval = \"40s\"", command, "health = { timeout = \"1s\" }", seconds(40)),
+        ("interval = \"40s\"", command, "health = { interval = \"50s\" }", seconds(50)),
+        ("interval = \"0s\"", command, "", None),
+        ("interval = \"0s\"", command, "health = { interval = \"50s\" }", seconds(50)),
+        ("", url, "health = { interval = \"0s\" }", None),
+    ] {
+        assert_eq!(health(all, kind, own).interval, interval, "{all} {kind} {own}");
+    }
+    let default = health("", command, "");
+    assert_eq!((default.timeout, default.failures), (Duration::from_secs(10), 3));
+    assert_eq!(default.max_reconnects, None);
 }
 
 #[test]
 fn a_mistake_in_health_is_shown_where_it_is() {
-    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nhealth = {}\n"), @"
-    `health` together with `command`
-     --> c.toml:3:10
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nhealth = { failures = 0 }\n"), @r#"
+    `failures` is 0
+     --> c.toml:3:23
       |
-    3 | health = {}
-      |          ^^
-      = help: `health` has no effect here: remove it
+    3 | health = { failures = 0 }
+      |                       ^
+      = help: a server would be given up that was never pinged: use 1 or more, or switch pings off with `interval = "0s"`
+    "#);
+    insta::assert_snapshot!(bad("[health]\nfailures = 101\n"), @"
+    `failures` is 101
+     --> c.toml:2:12
+      |
+    2 | failures = 101
+      |            ^^^
+      = help: use 100 or less
     ");
     insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nhealth = { intervall = \"1s\" }\n"), @r#"
-    unknown key `intervall`, expected `interval` or `timeout`
+    unknown key `intervall`
      --> c.toml:3:12
       |
     3 | health = { intervall = "1s" }
@@ -248,7 +287,7 @@ fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
     "#);
     let long = format!("[servers.a]\nsocket = \"/run/{}\"\n", "x".repeat(103));
     assert!(bad(&long).contains("a path of 108 bytes is longer than a socket's may be"));
-    for key in ["env = {}", "cwd = \"/\"", "headers = {}", "health = {}"] {
+    for key in ["env = {}", "cwd = \"/\"", "headers = {}"] {
         let text = format!("[servers.a]\nsocket = \"/run/a.sock\"\n{key}\n");
         assert!(bad(&text).contains("together with `socket`"), "{key}");
     }

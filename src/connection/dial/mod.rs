@@ -15,11 +15,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Announcement, Connection, Link, Party, http, stdio};
+use super::{Announcement, Connection, Link, Party, health, http, stdio};
 use crate::{
     backoff::Backoff,
     child::{Home, Host, Launcher, Program, Unit},
-    config::{Secret, Server, Transport, defaults},
+    config::{Lifecycle, Secret, Server, Transport, defaults},
     name::ServerName,
     redact::Redactor,
 };
@@ -87,11 +87,14 @@ impl Dialer {
             let error = match place.attempt().await {
                 Ok(connection) => {
                     self.n_connected.fetch_add(1, Ordering::Relaxed);
+                    let is_kept = matches!(declared.lifecycle, Lifecycle::KeepAlive { .. });
+                    let watched = Arc::clone(&connection);
+                    self.tasks.spawn(health::watch(watched, declared.health, is_kept));
                     return Ok(connection);
                 }
                 Err(error) => error,
             };
-            let pause = backoff.pause();
+            let pause = backoff.pause(fastrand::f64());
             if !error.is_outage() || patience_ends < Instant::now() + pause {
                 return Err(error);
             }
@@ -155,7 +158,7 @@ impl Place<'_> {
                 let unit = Unit { socket: socket.clone(), name: unit.as_str().into() };
                 self.launch(Home::Unit(unit), Redactor::default()).await
             }
-            Transport::Http { url, headers, health } => {
+            Transport::Http { url, headers } => {
                 let values = self.dialer.resolve(self.server, headers)?;
                 let upstream = http::Upstream::new(url.clone(), &values)
                     .map_err(|header| DialError::Header { server: self.server.clone(), header })?;
@@ -163,7 +166,7 @@ impl Place<'_> {
                 let over = |(link, ends): (http::Link, http::Ends)| {
                     let link = Link::Http(Box::new(link));
                     let connection = self.connection(link, secrets(headers, &values));
-                    tasks.spawn(http::run(Arc::clone(&connection), ends, *health));
+                    tasks.spawn(http::run(Arc::clone(&connection), ends));
                     self.establish(connection)
                 };
                 let error = match over(http::Link::new(upstream.clone(), tasks.clone())).await {

@@ -18,9 +18,9 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::{Connection, Failure, Inbox, health};
+use super::{Connection, Failure, Inbox};
 use crate::{
-    config::{Health, defaults},
+    config::defaults,
     protocol::{Message, Pieces, Shape, jsonrpc::Part, mcp::Profile},
 };
 
@@ -213,7 +213,7 @@ impl Link {
 }
 
 /// Runs the link until the connection is to be closed, and says goodbye to the upstream.
-pub(super) async fn run(connection: Arc<Connection>, ends: Ends, health: Health) {
+pub(super) async fn run(connection: Arc<Connection>, ends: Ends) {
     let Some(link) = connection.http() else { return };
     let received = async {
         match ends.stream {
@@ -225,7 +225,6 @@ pub(super) async fn run(connection: Arc<Connection>, ends: Ends, health: Health)
         () = connection.closing.cancelled() => Failure::Closed,
         why = received => why,
         never = link.send_aside(ends.queue) => match never {},
-        never = health::watch(&connection, health) => match never {},
     };
     connection.gone.cancel();
     link.goodbye(&connection).await;

@@ -211,7 +211,8 @@ impl Attempts {
 
     /// Returns the pause before an attempt that is not counted.
     pub(super) fn pause(&mut self, asked: Option<Duration>) -> Duration {
-        self.backoff.pause().max(asked.unwrap_or_default().min(defaults::STREAM_PAUSE.1))
+        let pause = self.backoff.pause(fastrand::f64());
+        pause.max(asked.unwrap_or_default().min(defaults::STREAM_PAUSE.1))
     }
 }
 
@@ -223,8 +224,10 @@ mod tests {
     fn a_pause_is_as_long_as_the_server_asks_within_bounds() {
         let (first, longest) = defaults::STREAM_PAUSE;
         let mut attempts = Attempts::new();
-        assert_eq!(attempts.next(None), Some(first));
-        assert_eq!(attempts.next(Some(Duration::ZERO)), Some(first * 2), "never at once for ever");
+        let pause = attempts.next(None).expect("the first one");
+        assert!(pause >= first / 2 && pause <= first, "{pause:?}");
+        let pause = attempts.next(Some(Duration::ZERO)).expect("the second one");
+        assert!(pause >= first && pause <= first * 2, "{pause:?}: never at once for ever");
         assert_eq!(attempts.next(Some(Duration::from_secs(3))), Some(Duration::from_secs(3)));
         assert_eq!(attempts.next(Some(Duration::MAX)), Some(longest));
     }

@@ -17,9 +17,21 @@ impl Keeper {
         }
     }
 
-    /// Dials again until it succeeds, with growing pauses.
+    /// Dials again until it succeeds, with growing pauses, or until it was tried often enough: then
+    /// the server is left to whoever asks for it.
     async fn redial(self: Arc<Self>) {
-        loop {
+        for n_attempts in 0_u64.. {
+            if self
+                .origin
+                .declared
+                .health
+                .max_reconnects
+                .is_some_and(|max| u64::from(max) <= n_attempts)
+            {
+                tracing::warn!(mcp_server = %self.name(), n_attempts, "server not dialled again until it is needed");
+                self.state().is_redialling = false;
+                return;
+            }
             let pause = self.pause();
             tokio::select! {
                 () = self.closing.cancelled() => return,
@@ -38,6 +50,7 @@ impl Keeper {
     /// Returns how long to wait before the next dial that nobody asked for.
     fn pause(&self) -> Duration {
         let mut state = self.state();
-        state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE)).pause()
+        let backoff = state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE));
+        backoff.pause(fastrand::f64())
     }
 }

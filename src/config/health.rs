@@ -1,0 +1,79 @@
+//! How a server is watched: pings into its silence, and what comes of a dead one.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Transport, defaults, diagnostic::Problem, duration};
+
+/// How a server is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// How long it may be silent before it is pinged; never when absent.
+    pub interval: Option<Duration>,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+    /// How many pings in a row it leaves unanswered before it is given up.
+    pub failures: u32,
+    /// How often in a row it is connected in vain, unasked, before that is left to the next
+    /// request; for ever when absent.
+    pub max_reconnects: Option<u32>,
+}
+
+/// `[health]`, and `health` of a server, as they stand in the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table such as { interval = \"20s\" }")]
+pub(super) struct HealthTable {
+    #[serde(deserialize_with = "duration::deserialize_or_off")]
+    interval: Option<Option<Duration>>,
+    #[serde(deserialize_with = "duration::deserialize_some")]
+    timeout: Option<Duration>,
+    failures: Option<Spanned<u32>>,
+    max_reconnects: Option<u32>,
+}
+
+impl Health {
+    /// Returns how a server is watched of which the file says nothing.
+    pub fn of(transport: &Transport) -> Self {
+        let interval = match transport {
+            Transport::Stdio { .. } | Transport::Unit { .. } => defaults::HEALTH_INTERVAL,
+            Transport::Http { .. } => defaults::HEALTH_INTERVAL_UPSTREAM,
+        };
+        Self {
+            interval: Some(interval),
+            timeout: defaults::HEALTH_TIMEOUT,
+            failures: defaults::HEALTH_FAILURES,
+            max_reconnects: None,
+        }
+    }
+}
+
+impl HealthTable {
+    /// Checks the table.
+    pub(super) fn checked(self) -> Result<Self, Problem> {
+        match &self.failures {
+            Some(failures) if *failures.get_ref() == 0 => {
+                Err(Problem::at(failures.span(), "`failures` is 0").help(
+                    "a server would be given up that was never pinged: use 1 or more, or switch pings off with `interval = \"0s\"`",
+                ))
+            }
+            Some(failures) if *failures.get_ref() > defaults::HEALTH_FAILURES_MAX => {
+                let message = format!("`failures` is {}", failures.get_ref());
+                Err(Problem::at(failures.span(), message)
+                    .help(format!("use {} or less", defaults::HEALTH_FAILURES_MAX)))
+            }
+            Some(_) | None => Ok(self),
+        }
+    }
+
+    /// Returns `health` with what this table says instead.
+    pub(super) fn over(&self, health: Health) -> Health {
+        Health {
+            interval: self.interval.unwrap_or(health.interval),
+            timeout: self.timeout.unwrap_or(health.timeout),
+            failures: self.failures.as_ref().map_or(health.failures, |found| *found.get_ref()),
+            max_reconnects: self.max_reconnects.or(health.max_reconnects),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+use std::future::Future;
+
+use tokio::{task, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::{
+    config::Lifecycle,
+    connection::{
+        Limits, Party,
+        in_process::{Server, Servers, declared},
+    },
+    name::ServerName,
+    protocol::Message,
+};
+
+const KEPT: Lifecycle = Lifecycle::KeepAlive { idle_timeout: None };
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A connection to a server of a test that is kept so.
+async fn connect(lifecycle: Lifecycle) -> (Arc<Connection>, Arc<Server>) {
+    let servers = Servers::new();
+    let (dialer, _announced) = servers.dialer();
+    let name = ServerName::new("test").expect("a name");
+    let declared = crate::config::Server { lifecycle, ..declared("test") };
+    let closing = CancellationToken::new();
+    let dialled = dialer.dial(&name, &declared, 1, Party::Shared, closing, Instant::now());
+    (dialled.await.expect("connects"), servers.of("test"))
+}
+
+/// Calls a tool that answers never, with so much time.
+async fn call(connection: &Arc<Connection>, seconds: u64) -> Result<Message, Failure> {
+    let limit = Duration::from_secs(seconds);
+    let params = r#"{"name":"wait","arguments":{}}"#;
+    let request = Message::request("tools/call", Some(params));
+    connection.ask(&request, Limits { silence: limit, total: limit }).await
+}
+
+async fn seconds_of<T>(work: impl Future<Output = T>) -> (u64, T) {
+    let begin = Instant::now();
+    let done = work.await;
+    (begin.elapsed().as_secs(), done)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_to_be_there_and_hangs_is_closed_after_three_pings() {
+    let (connection, server) = connect(KEPT).await;
+    time::sleep(HOUR).await;
+    assert!(connection.is_live() && server.n_pings() > 60, "a ping for each silence");
+
+    server.mute(true);
+    let before = server.n_pings();
+    let (seconds, ()) = seconds_of(connection.down()).await;
+
+    // A ping that waits for 10 s, a rest of 30 s, and both once more, and a ping.
+    assert!((90..=121).contains(&seconds), "{seconds} s");
+    assert_eq!((server.n_pings() - before, server.n_living()), (3, 0));
+    assert!(matches!(connection.reason(), Some(Failure::Unresponsive)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_nobody_needs_is_never_pinged() {
+    let (connection, server) = connect(Lifecycle::Pooled).await;
+    server.mute(true);
+    time::sleep(24 * HOUR).await;
+    assert!(connection.is_live());
+    assert_eq!(server.n_pings(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_works_is_not_pinged_and_not_replaced() {
+    let (connection, server) = connect(KEPT).await;
+    let (work, calls) = (call(&connection, 3600), async {
+        while server.n_calls() == 0 {
+            task::yield_now().await;
+        }
+        // One thing at a time: it does not answer pings meanwhile.
+        server.mute(true);
+        time::sleep(HOUR / 2).await;
+        assert_eq!(server.n_pings(), 0);
+        server.mute(false);
+        server.release(1);
+    });
+    let (answer, ()) = tokio::join!(work, calls);
+    answer.expect("an answer after half an hour");
+    assert!(connection.is_live());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_hangs_in_a_request_is_replaced_although_nobody_keeps_it() {
+    for lifecycle in [Lifecycle::Pooled, KEPT] {
+        let (connection, server) = connect(lifecycle).await;
+        server.mute(true);
+        let late = call(&connection, 3600);
+        let timed_out = async {
+            let failure = call(&connection, 60).await.expect_err("no answer");
+            assert!(matches!(failure, Failure::Timeout { .. }), "{failure}");
+        };
+        let all = async { tokio::join!(late, timed_out) };
+        let (seconds, (late, ())) = seconds_of(all).await;
+
+        // The silence of a minute, then pings at once, after 40 s and after 80 s.
+        assert_eq!((seconds, server.n_pings()), (150, 3), "{start:?}");
+        assert!(matches!(late, Err(Failure::Unresponsive)), "what runs there fails too");
+        connection.down().await;
+        assert_eq!(server.n_living(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_slow_and_answers_a_ping_is_kept() {
+    let (connection, server) = connect(Lifecycle::Pooled).await;
+    call(&connection, 60).await.expect_err("no answer");
+    time::sleep(HOUR).await;
+    assert!(connection.is_live());
+    assert_eq!(server.n_pings(), 1, "suspected once, and cleared");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspect_that_speaks_after_two_missed_pings_is_kept() {
+    let (connection, server) = connect(Lifecycle::Pooled).await;
+    server.mute(true);
+    call(&connection, 60).await.expect_err("no answer");
+    while server.n_pings() < 2 {
+        time::sleep(Duration::from_secs(1)).await;
+    }
+    time::sleep(Duration::from_secs(11)).await;
+    let traffic = connection.traffic();
+    assert_eq!(traffic.missed_pings, 2);
+    let checked = traffic.last_check_ms.expect("there is a connection");
+    assert!((11_000..=12_000).contains(&checked), "{checked} ms since the second ping was sent");
+
+    server.mute(false);
+    time::sleep(HOUR).await;
+
+    assert!(connection.is_live());
+    assert_eq!((server.n_pings(), connection.traffic().missed_pings), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_is_no_use_of_the_connection() {
+    let (connection, server) = connect(KEPT).await;
+    server.mute(true);
+    while server.n_pings() == 0 {
+        time::sleep(Duration::from_secs(1)).await;
+    }
+    let traffic = connection.traffic();
+    assert_eq!((traffic.in_flight, traffic.draining), (0, 0));
+    assert!(connection.is_quiet());
+    time::sleep(Duration::from_secs(11)).await;
+    let traffic = connection.traffic();
+    assert_eq!((traffic.in_flight, traffic.draining, traffic.missed_pings), (0, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_whose_work_was_given_up_is_pinged_again_in_the_end() {
+    let (connection, server) = connect(KEPT).await;
+    let given_up = time::timeout(Duration::from_secs(5), call(&connection, 300)).await;
+    assert!(given_up.is_err());
+    server.mute(true);
+
+    let (seconds, ()) = seconds_of(connection.gone()).await;
+
+    assert!((295..600).contains(&seconds), "{seconds} s: first it may still work, then not");
+}
