@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
-    config::{Config, Listen, Server, Service, Sharing, Start, Transport},
+    config::{Breaker, Config, Listen, Retry, Server, Service, Sharing, Start, Transport},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
@@ -75,11 +75,13 @@ fn demonstration() -> Result<Config, Failed> {
             env: BTreeMap::new(),
             cwd: None,
         };
-        (name, Arc::new(Server { transport, start: Start::Eager, sharing: Sharing::Shared }))
+        let (sharing, retry) = (Sharing::Shared, Retry::Safe);
+        (name, Arc::new(Server { transport, start: Start::Eager, sharing, retry }))
     });
     Ok(Config {
         service: Service::default(),
         listen: Listen::default(),
+        breaker: Breaker::default(),
         servers: servers.collect(),
     })
 }

@@ -17,6 +17,8 @@ pub struct Server {
     pub start: Start,
     /// Who shares a connection to it.
     pub sharing: Sharing,
+    /// What is sent to it a second time.
+    pub retry: Retry,
 }
 
 /// Who shares a connection to a server.
@@ -101,6 +103,23 @@ pub enum Start {
     Prewarm,
 }
 
+/// Which requests are sent a second time within one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Retry {
+    /// Those that provably were not executed, or that may be executed twice. Source: ruling 9.
+    #[default]
+    Safe,
+    /// Every one that failed by the server's fault, once: it may be executed twice. Source: seed 004,
+    /// `vital`.
+    Vital,
+    /// As `vital` until the server has been connected anew, then as `safe`. Source: seed 004, for
+    /// servers that are not vital.
+    Fresh,
+    /// None.
+    Never,
+}
+
 impl Transport {
     /// Returns the name of the transport for status output.
     pub fn name(&self) -> &'static str {
@@ -125,6 +144,7 @@ pub(super) struct Table {
     start: Option<Spanned<Start>>,
     sharing: Option<Spanned<SharingName>>,
     max_connections: Option<Spanned<usize>>,
+    retry: Option<Retry>,
 }
 
 /// [`Sharing`] as it stands in the file.
@@ -214,7 +234,8 @@ impl Table {
                     .help("add `command = \"PROGRAM\"` or `url = \"http://HOST:PORT/mcp\"`"));
             }
         };
-        Ok(Arc::new(Server { transport, start, sharing }))
+        let retry = self.retry.unwrap_or_default();
+        Ok(Arc::new(Server { transport, start, sharing, retry }))
     }
 }
 

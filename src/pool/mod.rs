@@ -12,17 +12,22 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{Config, Server, Start, defaults, diff::ServerDiff},
+    breaker::Snapshot,
+    config::{self, Config, Server, Start, defaults, diff::ServerDiff},
     connection::{Dialer, Owner, Traffic},
     name::ServerName,
 };
 
 mod exclusive;
+mod gate;
+mod hints;
 mod keeper;
 mod owned;
 mod slot;
 mod wants;
 
+pub use gate::{Gate, Permit, Tripped};
+pub use hints::Hints;
 pub use slot::{Lease, Slot, SlotError};
 pub use wants::Wants;
 
@@ -61,6 +66,8 @@ pub struct SlotStatus {
     /// Why the last attempt to connect failed, or the last connection ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// Whether requests reach it.
+    pub breaker: Snapshot,
     /// Numbers of the connections, all together.
     #[serde(flatten)]
     pub traffic: Traffic,
@@ -89,7 +96,10 @@ impl Pool {
     pub fn new(dialer: Dialer, config: &Config) -> Self {
         let closing = CancellationToken::new();
         let pool = Self { dialer, slots: ArcSwap::default(), changing: Mutex::new(()), closing };
-        let slots = config.servers.iter().map(|(name, server)| pool.slot_for(name, server, 0));
+        let slots = config
+            .servers
+            .iter()
+            .map(|(name, server)| pool.slot_for(name, server, 0, config.breaker));
         pool.slots.store(Arc::new(slots.collect()));
         pool
     }
@@ -132,7 +142,7 @@ impl Pool {
     pub fn apply(&self, diff: &ServerDiff, config: &Config, patience: Duration) {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slots = BTreeMap::clone(&self.slots.load());
-        let (mut generations, mut leaving) = (BTreeMap::new(), Vec::new());
+        let (mut generations, mut leaving) = (BTreeMap::new(), Vec::<Arc<Slot>>::new());
         for name in diff.removed.iter().chain(&diff.changed) {
             if let Some(slot) = slots.remove(name) {
                 generations.insert(name, slot.generation());
@@ -143,12 +153,18 @@ impl Pool {
             if let Some(server) = config.servers.get(name) {
                 // A changed server goes on counting: its number tells connections apart.
                 let generation = generations.get(name).copied().unwrap_or_default();
-                let (name, slot) = self.slot_for(name, server, generation);
+                let (name, slot) = self.slot_for(name, server, generation, config.breaker);
                 if server.start != Start::Lazy {
                     slot.dial_soon();
                 }
+                if let Some(replaced) = leaving.iter().find(|leaving| *leaving.name() == name) {
+                    replaced.succeed(Arc::clone(&slot));
+                }
                 slots.insert(name, slot);
             }
+        }
+        for slot in slots.values() {
+            slot.gate().configure(config.breaker);
         }
         self.slots.store(Arc::new(slots));
         // Only now, so that nobody finds a slot that is being closed.
@@ -194,9 +210,11 @@ impl Pool {
         name: &ServerName,
         server: &Arc<Server>,
         generation: u64,
+        breaker: config::Breaker,
     ) -> (ServerName, Arc<Slot>) {
         let (dialer, closing) = (self.dialer.clone(), self.closing.child_token());
-        let slot = Slot::new(dialer, name.clone(), Arc::clone(server), generation, closing);
+        let slot =
+            Slot::new(dialer, name.clone(), Arc::clone(server), generation, breaker, closing);
         (name.clone(), slot)
     }
 }

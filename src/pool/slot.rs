@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -13,14 +13,18 @@ use tokio_util::sync::CancellationToken;
 use super::{
     SlotStatus, State,
     exclusive::{Checkout, Exclusive},
+    gate::Gate,
+    hints::Hints,
     keeper::{Keeper, Origin},
     owned::Owned,
     wants::Wants,
 };
 use crate::{
-    config::{Server, Sharing},
+    config::{self, Server, Sharing},
     connection::{Connection, DialError, Dialer, Owner, Party, Traffic},
+    fault::Fault,
     name::ServerName,
+    report::chain,
 };
 
 /// One declared server's place in the pool.
@@ -28,6 +32,9 @@ use crate::{
 pub struct Slot {
     origin: Origin,
     connections: Connections,
+    hints: Hints,
+    /// The slot of the same server as a reload has declared it anew.
+    successor: OnceLock<Arc<Self>>,
 }
 
 #[derive(Debug)]
@@ -53,8 +60,13 @@ pub struct Lease {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SlotError {
     /// The dial failed.
-    #[error(transparent)]
-    Dial(Arc<DialError>),
+    #[error("{}", chain(&**.error))]
+    Dial {
+        /// The number of the dial: all who waited for it have the same.
+        attempt: u64,
+        /// Why.
+        error: Arc<DialError>,
+    },
     /// The server is being closed: stop, or a reload that removed it.
     #[error("server `{0}` is being closed")]
     Closing(ServerName),
@@ -74,17 +86,33 @@ pub enum SlotError {
     SessionEnded(ServerName),
 }
 
+impl SlotError {
+    /// Returns what kind of failure it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Dial { error, .. } => error.fault(),
+            Self::Closing(_)
+            | Self::Busy { .. }
+            | Self::SessionRequired(_)
+            | Self::SessionEnded(_) => Fault::Cancelled,
+        }
+    }
+}
+
 impl Slot {
     pub(super) fn new(
         dialer: Dialer,
         name: ServerName,
         declared: Arc<Server>,
         generation: u64,
+        breaker: config::Breaker,
         closing: CancellationToken,
     ) -> Arc<Self> {
         let sharing = declared.sharing;
         let generation = Arc::new(AtomicU64::new(generation));
-        let origin = Origin { name, declared, dialer, generation, closing };
+        let gate = Gate::new(name.clone(), breaker);
+        let attempts = Arc::default();
+        let origin = Origin { name, declared, dialer, generation, attempts, gate, closing };
         let connections = match sharing {
             Sharing::Shared => Connections::Shared(Keeper::new(origin.clone(), Party::Shared)),
             Sharing::Exclusive { max_connections } => {
@@ -94,7 +122,8 @@ impl Slot {
                 Connections::Owned(Arc::new(Owned::new(origin.clone(), max_connections)))
             }
         };
-        Arc::new(Self { origin, connections })
+        let (hints, successor) = (Hints::default(), OnceLock::new());
+        Arc::new(Self { origin, connections, hints, successor })
     }
 
     /// Returns the server's name.
@@ -103,8 +132,34 @@ impl Slot {
     }
 
     /// Returns how many times the server was connected.
-    pub(super) fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.origin.generation.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of the dial that is under way, or else of the last one.
+    pub fn attempts(&self) -> u64 {
+        self.origin.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Returns what decides whether a request may reach the server now.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.origin.gate
+    }
+
+    /// Returns what the server has said about its tools, on whichever connection.
+    pub fn hints(&self) -> &Hints {
+        &self.hints
+    }
+
+    /// Returns the slot that has taken the place of this one, if a reload has changed the server.
+    pub fn successor(&self) -> Option<&Arc<Self>> {
+        self.successor.get()
+    }
+
+    /// Notes what has taken the place of this one. Before it is closed, so that whoever is turned
+    /// away knows where to go.
+    pub(super) fn succeed(&self, successor: Arc<Self>) {
+        let _once = self.successor.set(successor);
     }
 
     /// Returns what the configuration says about the server.
@@ -293,6 +348,7 @@ impl Slot {
                 .and_then(|connection| connection.profile())
                 .map(|profile| profile.protocol_version.clone()),
             last_error: troubles.into_iter().find_map(|(_, error)| error),
+            breaker: self.origin.gate.snapshot(),
             traffic,
             start: self.origin.declared.start,
         }

@@ -3,8 +3,8 @@
 use hyper::StatusCode;
 
 use crate::{
-    child::SpawnError, config::secret::SecretError, connection::Failure, name::ServerName,
-    protocol::mcp::ProfileError,
+    child::SpawnError, config::secret::SecretError, connection::Failure, fault::Fault,
+    name::ServerName, protocol::mcp::ProfileError,
 };
 
 /// Why a server could not be connected.
@@ -105,6 +105,39 @@ impl DialError {
             Self::Refused { .. } | Self::Profile { .. } => {
                 "Check that the server supports protocol version 2024-11-05 or one of its successors up to 2025-11-25."
             }
+        }
+    }
+
+    /// Returns what kind of failure it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Spawn { .. } => Fault::Offline,
+            Self::Handshake { source, .. } => source.fault(),
+            Self::Refused { .. } => Fault::Protocol,
+            Self::Secret { .. }
+            | Self::Header { .. }
+            | Self::Endpoint { .. }
+            | Self::Profile { .. } => Fault::Other,
+        }
+    }
+
+    /// Tells whether another dial right after this one may fare better: not where somebody has to
+    /// change something first, and not where it has taken all its time.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Spawn { source, .. } => match source {
+                SpawnError::Os { .. } => true,
+                SpawnError::NotFound { .. }
+                | SpawnError::NoDirectory { .. }
+                | SpawnError::NotExecutable { .. } => false,
+            },
+            Self::Handshake { source: Failure::Timeout { .. }, .. } => false,
+            Self::Handshake { source, .. } => source.fault().counts(),
+            Self::Secret { .. }
+            | Self::Header { .. }
+            | Self::Endpoint { .. }
+            | Self::Refused { .. }
+            | Self::Profile { .. } => false,
         }
     }
 

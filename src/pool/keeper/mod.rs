@@ -24,7 +24,7 @@ use arc_swap::ArcSwapOption;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{slot::SlotError, wants::Standing};
+use super::{gate::Gate, slot::SlotError, wants::Standing};
 use crate::{
     backoff::Backoff,
     config::{Server, Start, defaults},
@@ -36,7 +36,8 @@ use crate::{
 
 mod settle;
 
-type Outcome = Result<Arc<Connection>, Arc<DialError>>;
+/// With the number of the dial where it has failed.
+type Outcome = Result<Arc<Connection>, (u64, Arc<DialError>)>;
 
 /// What every keeper of one server needs.
 #[derive(Clone, Debug)]
@@ -46,6 +47,10 @@ pub(super) struct Origin {
     pub(super) dialer: Dialer,
     /// How many times the server was connected.
     pub(super) generation: Arc<AtomicU64>,
+    /// How many times it was dialled; never taken back.
+    pub(super) attempts: Arc<AtomicU64>,
+    /// Whether it may be asked anything.
+    pub(super) gate: Arc<Gate>,
     /// Ends every connection of the server, and every dial.
     pub(super) closing: CancellationToken,
 }
@@ -126,7 +131,11 @@ impl Keeper {
             return Err(closing());
         }
         // A flight without an outcome was taken down by a stop.
-        self.join_dial().outcome().await.ok_or_else(closing)?.map_err(SlotError::Dial)
+        self.join_dial()
+            .outcome()
+            .await
+            .ok_or_else(closing)?
+            .map_err(|(attempt, error)| SlotError::Dial { attempt, error })
     }
 
     /// Starts a dial unless there is a connection or a dial already.
@@ -148,6 +157,7 @@ impl Keeper {
             last.down().await;
         }
         let generation = self.origin.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let attempt = self.origin.attempts.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::debug!(mcp_server = %self.name(), generation, "dialling");
         let closing = self.closing.child_token();
         let Origin { name, declared, dialer, .. } = &self.origin;
@@ -203,7 +213,7 @@ impl Keeper {
                 state.has_failed = true;
                 state.last_error = Some(text);
                 self.redial_later(&mut state);
-                Err(Arc::new(error))
+                Err((attempt, Arc::new(error)))
             }
         }
     }
