@@ -48,7 +48,7 @@ async fn breaker(daemon: &Daemon, name: &str) -> Value {
 async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
     let fakes = Fakes::new();
     let config = NEVER_OVER.to_owned() + &fakes.server("bad", &[]) + &fakes.server("good", &[]);
-    let daemon = Daemon::with(config).ready();
+    let mut daemon = Daemon::with(config).ready();
     let client = daemon.client("/servers/bad");
     for n_crashes in 1..=THRESHOLD {
         assert_eq!(breaker(&daemon, "bad").await["state"], "normal");
@@ -79,6 +79,7 @@ async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
     assert!(shown["next_probe_ms"].as_u64().is_some_and(|wait_ms| wait_ms > 0), "{shown}");
     let (_, table, _) = status(&daemon, &[]);
     assert!(table.contains("(breaker open, probe in "), "{table}");
+    daemon.wait_notice("of an open breaker", |notice| notice.contains(", 1 breaker open"));
 
     // Another one is another matter, and so are the lists of all.
     assert_eq!(breaker(&daemon, "good").await["state"], "normal");
@@ -185,6 +186,25 @@ async fn what_ran_on_a_process_that_crashed_counts_once() {
     }
     crash(&client).await;
     assert_eq!(breaker(&daemon, "fake").await["state"], "open");
+}
+
+#[tokio::test]
+async fn who_waits_in_vain_for_the_same_dial_counts_once() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate").display().to_string();
+    let config = "[service]\nrequest_timeout = \"200ms\"\n".to_owned() + NEVER_OVER;
+    let daemon = Daemon::with(config + &fakes.server("fake", &["--start-gate", &gate])).ready();
+    let client = daemon.client("/servers/fake");
+    for _ in 0..2 {
+        for reply in all((0..8).map(|_| client.tool("echo", json!({ "value": 1 })))).await {
+            assert_eq!(code(&reply.answer()), "TIMEOUT", "{reply:?}");
+        }
+    }
+    let shown = breaker(&daemon, "fake").await;
+    assert_eq!((&shown["failures"], &shown["last_fault"]), (&json!(1), &json!("offline")));
+    // It was only slow.
+    std::fs::write(&gate, "").expect("written");
+    until(async || client.tool("whoami", json!({})).await.answer()["result"].is_object()).await;
 }
 
 #[tokio::test]

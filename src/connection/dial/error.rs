@@ -174,3 +174,51 @@ impl DialError {
             )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn server() -> ServerName {
+        ServerName::new("git").expect("a name")
+    }
+
+    fn spawn(source: SpawnError) -> DialError {
+        DialError::Spawn { server: server(), source }
+    }
+
+    fn handshake(source: Failure) -> DialError {
+        DialError::Handshake { server: server(), source }
+    }
+
+    fn status(code: u16) -> DialError {
+        let status = StatusCode::from_u16(code).expect("a status");
+        handshake(Failure::Status { status, body: "".into() })
+    }
+
+    #[test]
+    fn a_failed_dial_is_of_one_kind_and_may_pass_the_next_time_or_not() {
+        let command = || "x".to_owned();
+        let os = std::io::Error::other("no memory");
+        let header = DialError::Header { server: server(), header: "a".to_owned() };
+        let endpoint = DialError::Endpoint { server: server(), endpoint: "b".to_owned() };
+        let refused = DialError::Refused { server: server(), answer: "{}".to_owned() };
+        for (error, fault, may_pass) in [
+            (spawn(SpawnError::NotFound { command: command() }), Fault::Offline, false),
+            (spawn(SpawnError::NotExecutable { command: command() }), Fault::Offline, false),
+            (spawn(SpawnError::Os { command: command(), source: os }), Fault::Offline, true),
+            (header, Fault::Other, false),
+            (endpoint, Fault::Other, false),
+            (refused, Fault::Protocol, false),
+            (status(401), Fault::Auth, false),
+            (status(503), Fault::Http, true),
+            (handshake(Failure::Connect("refused".into())), Fault::Offline, true),
+            (handshake(Failure::Timeout { after: Duration::ZERO }), Fault::Offline, false),
+            (handshake(Failure::Closed), Fault::Cancelled, false),
+        ] {
+            assert_eq!((error.fault(), error.may_pass()), (fault, may_pass), "{error:?}");
+        }
+    }
+}
