@@ -4,7 +4,7 @@
 //!             failures in a row                 the cooldown is over
 //!  Passing ───────────────────────▶ Tripped ───────────────────────▶ Probing
 //!  (normal) ◀──────┐                (open) ◀──────┐                  (probe)
-//!                  │                              │ failed             │ │
+//!                  │                              │                    │ │
 //!                  └──────────────────────────────┼─── succeeded ──────┘ │
 //!                                                 └── failed, or left ───┘
 //! ```

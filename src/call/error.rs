@@ -148,16 +148,46 @@ impl CallError {
     /// `generation`, or waited for the dial `attempt`.
     pub(super) fn incident(&self, attempt: u64, generation: Option<u64>) -> Option<Incident> {
         match self {
-            Self::NotConnected { source: SlotError::Dial { attempt, .. }, .. } => {
-                Some(Incident::Dial(*attempt))
-            }
+            Self::NotConnected { source, .. } => match source {
+                SlotError::Dial { attempt, .. } => Some(Incident::Dial(*attempt)),
+                SlotError::Closing(_)
+                | SlotError::Busy { .. }
+                | SlotError::SessionRequired(_)
+                | SlotError::SessionEnded(_) => None,
+            },
             Self::Failed { source: Failure::NotInTime { .. }, .. } => Some(Incident::Dial(attempt)),
-            Self::Failed { source, .. } if source.is_shared() => {
-                generation.map(Incident::Connection)
+            Self::Failed { source, .. } => {
+                generation.filter(|_| source.is_shared()).map(Incident::Connection)
             }
-            // Each of these stands for itself.
-            _ => None,
+            Self::Unqualified { .. }
+            | Self::UnknownServer { .. }
+            | Self::MissingParameter { .. }
+            | Self::NoSession { .. }
+            | Self::UnknownResource { .. }
+            | Self::UnknownCursor { .. }
+            | Self::NoList { .. }
+            | Self::TooManyWatched { .. }
+            | Self::UnknownLevel { .. }
+            | Self::UnknownMethod { .. }
+            | Self::Tripped { .. } => None,
         }
+    }
+
+    /// Returns why the server gave no answer, if it was asked.
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        if let Self::Failed { source, .. } = self { Some(source) } else { None }
+    }
+
+    /// Tells whether the server could not be connected, and another dial may fare better.
+    pub(super) fn may_be_dialled_again(&self) -> bool {
+        let dial = |source: &SlotError| match source {
+            SlotError::Dial { error, .. } => error.may_pass(),
+            SlotError::Closing(_)
+            | SlotError::Busy { .. }
+            | SlotError::SessionRequired(_)
+            | SlotError::SessionEnded(_) => false,
+        };
+        matches!(self, Self::NotConnected { source, .. } if dial(source))
     }
 
     /// Returns the stable name of the error.

@@ -8,7 +8,7 @@ use tokio::time::{self, Instant};
 use crate::{
     connection::{Call, Event, Limits, Owner},
     name::ServerName,
-    pool::{Lease, Permit, Slot, SlotError, Tripped},
+    pool::{Lease, Permit, Slot, Tripped},
     protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
     report::chain,
 };
@@ -211,30 +211,20 @@ impl Exchange {
         if self.has_begun || self.time_left().is_zero() {
             return Loss::Final;
         }
-        match error {
-            CallError::NotConnected { source: SlotError::Dial { error, .. }, .. }
-                if error.may_pass() =>
-            {
-                Loss::Dial
-            }
-            CallError::Failed { source, .. } if source.is_replayable() => Loss::Unexecuted,
-            CallError::Failed { source, .. }
-                if source.is_interruption() && self.is_repeatable() =>
-            {
-                Loss::Repeatable
-            }
-            CallError::Failed { source, .. } if source.fault().counts() => Loss::Unknown,
-            // A dial that cannot pass, a refusal of the server's or ours, or the caller's mistake.
-            _ => Loss::Final,
+        match error.failure() {
+            None if error.may_be_dialled_again() => Loss::Dial,
+            None => Loss::Final,
+            Some(failure) if failure.is_replayable() => Loss::Unexecuted,
+            Some(failure) if failure.is_interruption() && self.is_repeatable() => Loss::Repeatable,
+            Some(failure) if failure.fault().counts() => Loss::Unknown,
+            Some(_) => Loss::Final,
         }
     }
 
     /// Returns the slot that has taken the place of ours, if the request was not executed here.
     fn successor(&self, error: &CallError, loss: Loss) -> Option<Arc<Slot>> {
-        let is_unexecuted = match error {
-            CallError::NotConnected { .. } => true,
-            _ => loss == Loss::Unexecuted,
-        };
+        let is_unexecuted =
+            matches!(error, CallError::NotConnected { .. }) || loss == Loss::Unexecuted;
         self.slot.successor().filter(|_| is_unexecuted).cloned()
     }
 
