@@ -216,7 +216,9 @@ async fn a_call_that_waits_for_a_dial_goes_on_with_what_a_reload_declares() {
 #[tokio::test]
 async fn a_call_that_waits_for_its_turn_goes_on_with_what_a_reload_declares() {
     let fakes = Fakes::new();
-    let server = fakes.server("fake", &[]);
+    // The stop at the end need not wait for the call that is held.
+    let service = "[service]\nshutdown_timeout = \"1ms\"\n";
+    let server = service.to_owned() + &fakes.server("fake", &[]);
     let mut daemon =
         Daemon::with(format!("{server}sharing = \"exclusive\"\nmax_connections = 1\n")).ready();
     let client = daemon.client("/servers/fake");
