@@ -133,6 +133,22 @@ let
           or 16 if `null`.
         '';
       };
+
+      retry = mkOption {
+        type = types.enum [
+          "safe"
+          "vital"
+          "fresh"
+          "never"
+        ];
+        default = "safe";
+        description = ''
+          What is sent a second time within one call: `safe` for requests that
+          were not executed or may be executed twice, `vital` for every one
+          that failed by the server's fault, `fresh` for the same until the
+          server has been connected anew, `never` for none.
+        '';
+      };
     };
   };
 
@@ -298,6 +314,22 @@ in
                 How long a client may take nothing of what is written to it
                 before its connection is cut.
               '';
+            };
+          };
+
+          breaker = {
+            failure_threshold = mkOption {
+              type = types.ints.between 0 1000;
+              default = 5;
+              description = ''
+                After how many failures in a row a server is left alone, 0 for
+                never.
+              '';
+            };
+            cooldown = mkOption {
+              type = duration;
+              default = "30s";
+              description = "How long it is left alone before one request reaches it again.";
             };
           };
 

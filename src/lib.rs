@@ -28,10 +28,11 @@
 //!    never turned into a model, so nothing that we do not know is lost. The client's
 //!    [`session::Session`] notes that the request runs, so that a cancellation finds it.
 //! 2. [`view`] finds the server by the name, and renames the tool to `log`.
-//! 3. [`call::Exchange`] asks the [`pool::Slot`] for a [`pool::Lease`]: of the one connection that all
-//!    share, or, as the server declares its `sharing`, of one that nobody else uses now, or of the
-//!    client's own. Where there is none it is dialled: once, however many wait for it
-//!    ([`single_flight`]).
+//! 3. [`call::Exchange`] asks the server's [`pool::Gate`] whether it may be asked anything: one that
+//!    failed again and again is left alone for a while ([`breaker`]). Then it asks the
+//!    [`pool::Slot`] for a [`pool::Lease`]: of the one connection that all share, or, as the server
+//!    declares its `sharing`, of one that nobody else uses now, or of the client's own. Where there
+//!    is none it is dialled: once, however many wait for it ([`single_flight`]).
 //! 4. [`connection::Connection::call`] gives the request an id that is unique on the connection, and
 //!    its progress token too, remembers who waits, and hands it to the link: the pipe of a
 //!    [`child`], or a POST with the one pinned session.
@@ -73,6 +74,8 @@
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
 //! | [`child`] | stdio servers: launch, drain, see off |
+//! | [`fault`] | kinds of failures, and which of them count |
+//! | [`breaker`] | when a server that fails is left alone |
 //! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
 //! | [`pool`] | one slot per server: its connections, as it shares them, and the dials that make them |
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |
@@ -95,7 +98,10 @@
 //! - An id is never used twice on a connection, so an answer cannot reach anybody but its asker.
 //! - A request is sent a second time only if it provably was not executed
 //!   ([`connection::Failure::is_replayable`]), or if it was interrupted before anything came of it and
-//!   only reads, or its tool declares that it may be repeated.
+//!   only reads, or its tool declares that it may be repeated; or if the operator has declared so
+//!   for its server ([`config::Retry`]).
+//! - What kind a failure is of is told by its type, never by a text ([`fault`]). An answer is none,
+//!   also if it says that something has failed.
 //! - What a server sends for one client waits in a queue with a bound; a client that does not take it
 //!   loses its request or its stream, and holds up nobody.
 //! - Only `ingress` chooses an HTTP status.
@@ -109,6 +115,7 @@
 pub mod acceptor;
 pub mod backoff;
 pub mod body;
+pub mod breaker;
 pub mod call;
 pub mod catalog;
 pub mod child;
@@ -118,6 +125,7 @@ pub mod connection;
 pub mod control;
 pub mod daemon;
 pub mod demo;
+pub mod fault;
 pub mod ingress;
 pub mod name;
 pub mod pool;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::{
+    breaker::Shown,
     name::ServerName,
     pool::{Pool, PoolStatus, SlotStatus, State},
     telemetry::liveness::{Liveness, Stuck},
@@ -149,12 +150,19 @@ impl Status {
     /// Returns the line that `systemctl status` shows.
     pub fn line(&self) -> String {
         let n_up = self.servers.iter().filter(|server| server.is_up()).count();
-        format!(
+        let mut line = format!(
             "{n_up}/{} servers up, {} clients, generation {}",
             self.servers.len(),
             self.clients,
             self.generation
-        )
+        );
+        let is_open = |server: &&SlotStatus| server.breaker.state != Shown::Normal;
+        match self.servers.iter().filter(is_open).count() {
+            0 => {}
+            1 => line.push_str(", 1 breaker open"),
+            n_open => line.push_str(&format!(", {n_open} breakers open")),
+        }
+        line
     }
 }
 

@@ -117,6 +117,9 @@ fn pure_modules_touch_neither_clock_nor_system() {
     for file in [
         "src/name.rs",
         "src/backoff.rs",
+        "src/fault.rs",
+        "src/breaker.rs",
+        "src/call/retry.rs",
         "src/connection/keepalive.rs",
         "src/connection/mux.rs",
         "src/child/ladder.rs",

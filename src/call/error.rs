@@ -1,9 +1,13 @@
 //! Why a request did not get an answer from a server, as clients and operators see it.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::{
+    breaker::Incident,
     connection::Failure,
+    fault::Fault,
     name::ServerName,
     pool::SlotError,
     protocol::{
@@ -91,6 +95,17 @@ pub enum CallError {
         /// Where it is available, or why it is not.
         hint: &'static str,
     },
+    /// The server has failed so often that it is left alone for a while.
+    #[error(
+        "server `{server}` is temporarily unavailable: breaker open, next probe in {} s",
+        whole_seconds(*.retry_in)
+    )]
+    Tripped {
+        /// The server.
+        server: ServerName,
+        /// How long it takes at most until a request may pass.
+        retry_in: Duration,
+    },
     /// The server could not be connected.
     #[error("server `{server}` is not connected")]
     NotConnected {
@@ -110,9 +125,71 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Tells whether sending the request again on a new connection is safe and of use.
-    pub fn is_replayable(&self) -> bool {
-        matches!(self, Self::Failed { source, .. } if source.is_replayable())
+    /// Returns what kind of failure it is, as far as the server is concerned.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Unqualified { .. }
+            | Self::UnknownServer { .. }
+            | Self::MissingParameter { .. }
+            | Self::NoSession { .. }
+            | Self::UnknownResource { .. }
+            | Self::UnknownCursor { .. }
+            | Self::TooManyWatched { .. }
+            | Self::UnknownLevel { .. }
+            | Self::UnknownMethod { .. }
+            | Self::Tripped { .. } => Fault::Cancelled,
+            Self::NoList { .. } => Fault::Protocol,
+            Self::NotConnected { source, .. } => source.fault(),
+            Self::Failed { source, .. } => source.fault(),
+        }
+    }
+
+    /// Returns what may have made other requests fail with this one, which was on a connection of
+    /// `generation`, or waited for the dial `attempt`.
+    pub(super) fn incident(&self, attempt: u64, generation: Option<u64>) -> Option<Incident> {
+        match self {
+            Self::NotConnected { source, .. } => match source {
+                SlotError::Dial { attempt, .. } => Some(Incident::Dial(*attempt)),
+                SlotError::Closing(_)
+                | SlotError::Busy { .. }
+                | SlotError::Exhausted { .. }
+                | SlotError::SessionRequired(_)
+                | SlotError::SessionEnded(_) => None,
+            },
+            Self::Failed { source: Failure::NotInTime { .. }, .. } => Some(Incident::Dial(attempt)),
+            Self::Failed { source, .. } => {
+                generation.filter(|_| source.is_shared()).map(Incident::Connection)
+            }
+            Self::Unqualified { .. }
+            | Self::UnknownServer { .. }
+            | Self::MissingParameter { .. }
+            | Self::NoSession { .. }
+            | Self::UnknownResource { .. }
+            | Self::UnknownCursor { .. }
+            | Self::NoList { .. }
+            | Self::TooManyWatched { .. }
+            | Self::UnknownLevel { .. }
+            | Self::UnknownMethod { .. }
+            | Self::Tripped { .. } => None,
+        }
+    }
+
+    /// Returns why the server gave no answer, if it was asked.
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        if let Self::Failed { source, .. } = self { Some(source) } else { None }
+    }
+
+    /// Tells whether the server could not be connected, and another dial may fare better.
+    pub(super) fn may_be_dialled_again(&self) -> bool {
+        let dial = |source: &SlotError| match source {
+            SlotError::Dial { error, .. } => error.may_pass(),
+            SlotError::Closing(_)
+            | SlotError::Busy { .. }
+            | SlotError::Exhausted { .. }
+            | SlotError::SessionRequired(_)
+            | SlotError::SessionEnded(_) => false,
+        };
+        matches!(self, Self::NotConnected { source, .. } if dial(source))
     }
 
     /// Returns the stable name of the error.
@@ -128,12 +205,13 @@ impl CallError {
             Self::UnknownLevel { .. } => "INVALID_LEVEL",
             Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
             Self::NoSession { .. } => "SESSION_REQUIRED",
+            Self::Tripped { .. } => "SERVER_TRIPPED",
             Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
             Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
             Self::NotConnected { source: SlotError::Exhausted { .. }, .. } => "POOL_EXHAUSTED",
             Self::NotConnected { source: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
             Self::NotConnected { source: SlotError::SessionEnded(_), .. } => "SESSION_ENDED",
-            Self::NotConnected { source: SlotError::Dial(error), .. } => error.code(),
+            Self::NotConnected { source: SlotError::Dial { error, .. }, .. } => error.code(),
             Self::Failed { source, .. } => source.code(),
         }
     }
@@ -159,6 +237,10 @@ impl CallError {
                 format!("Use one of {names}.")
             }
             Self::UnknownMethod { hint, .. } => (*hint).to_owned(),
+            Self::Tripped { .. } => {
+                "Call again after that time. `metamcp status` shows what is wrong with the server."
+                    .to_owned()
+            }
             Self::NotConnected { source: SlotError::Closing(_), .. } => {
                 "Call again when the service has settled.".to_owned()
             }
@@ -177,7 +259,9 @@ impl CallError {
             Self::NotConnected { source: SlotError::SessionEnded(_), .. } => {
                 "Open another session with `initialize`.".to_owned()
             }
-            Self::NotConnected { source: SlotError::Dial(error), .. } => error.hint().into_owned(),
+            Self::NotConnected { source: SlotError::Dial { error, .. }, .. } => {
+                error.hint().into_owned()
+            }
             Self::Failed { source, .. } => source.hint().into_owned(),
         }
     }
@@ -197,12 +281,15 @@ impl CallError {
             Self::Failed {
                 source: Failure::Timeout { .. } | Failure::NotInTime { .. }, ..
             } => REQUEST_TIMEOUT,
-            Self::NotConnected { source: SlotError::Dial(error), .. }
+            Self::NotConnected { source: SlotError::Dial { error, .. }, .. }
                 if error.code() == "TIMEOUT" =>
             {
                 REQUEST_TIMEOUT
             }
-            Self::NoList { .. } | Self::NotConnected { .. } | Self::Failed { .. } => INTERNAL_ERROR,
+            Self::NoList { .. }
+            | Self::Tripped { .. }
+            | Self::NotConnected { .. }
+            | Self::Failed { .. } => INTERNAL_ERROR,
         }
     }
 
@@ -227,11 +314,39 @@ impl CallError {
             Self::NotConnected { server, source: SlotError::Exhausted { holders, .. } } => {
                 json!({ "server": server, "holders": holders })
             }
+            Self::Tripped { server, retry_in } => {
+                let retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
+                json!({ "server": server, "retry_in_ms": retry_in_ms })
+            }
             Self::NotConnected { server, .. } => json!({ "server": server }),
             Self::Failed { server, .. } => json!({ "server": server }),
         };
         RpcError::new(self.rpc_code(), self.code(), chain(self))
             .suggest(self.hint())
             .context(context)
+    }
+}
+
+/// Returns a time in whole seconds, so that it is over when they are.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_left_alone_is_told_with_the_time_until_its_probe() {
+        let server = ServerName::new("git").expect("a name");
+        let error = CallError::Tripped { server, retry_in: Duration::from_millis(12_300) };
+        let shown = error.to_rpc().render(Some("1"));
+        let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
+        assert_eq!(
+            shown["error"]["message"],
+            "server `git` is temporarily unavailable: breaker open, next probe in 13 s"
+        );
+        assert_eq!(shown["error"]["data"]["code"], "SERVER_TRIPPED");
+        assert_eq!(shown["error"]["data"]["context"]["retry_in_ms"], 12_300);
     }
 }

@@ -6,17 +6,20 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use crate::{
-    config::defaults,
-    connection::{Call, Connection, Event, Failure, Limits, Owner},
+    connection::{Call, Event, Limits, Owner},
     name::ServerName,
-    pool::{Lease, Slot},
+    pool::{Lease, Permit, Slot, Tripped},
     protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
     report::chain,
 };
 
+mod connect;
 mod error;
+mod retry;
 
+pub use connect::{connect, connection};
 pub use error::CallError;
+use retry::{Budget, Loss};
 
 /// One request and its answer, over as many connections as that takes.
 ///
@@ -28,30 +31,22 @@ pub struct Exchange {
     limits: Limits,
     ends: Instant,
     stage: Stage,
-    replays_left: u32,
-    /// For a request that may have been executed and may be executed twice. Counted apart: one that
-    /// was interrupted is the first to find out that the server is not there.
-    repeats_left: u32,
+    /// That the server may be asked, until it is reported how that went: once, whatever was tried.
+    permit: Option<Permit>,
+    left: Budget,
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
 }
 
 enum Stage {
+    /// The server is left alone.
+    Tripped(Tripped),
     /// Kept here, so that a wait that is cut off goes on where it was.
     Connecting(BoxFuture<'static, Result<Lease, CallError>>),
     /// There is a connection; the request is on its way once there is a call.
     Connected(Connected),
-    /// The client does not want the answer any more.
-    Cancelled,
-}
-
-/// Whether a request that failed may be sent again.
-enum Again {
-    Not,
-    /// It was not executed.
-    Unexecuted,
-    /// It may have been executed, and may be executed twice.
-    Repeatable,
+    /// Nothing comes any more: the client does not want the answer, or was told that there is none.
+    Over,
 }
 
 struct Connected {
@@ -66,18 +61,29 @@ impl Exchange {
     pub fn new(slot: Arc<Slot>, owner: Option<&Owner>, request: Message, limits: Limits) -> Self {
         // One bound for the dial, the request and its replay together.
         let ends = Instant::now() + limits.total;
-        let owner = owner.cloned();
-        let stage = connecting(&slot, owner.as_ref(), limits, Duration::ZERO);
-        Self {
+        let mut exchange = Self {
             slot,
-            owner,
+            owner: owner.cloned(),
             request,
             limits,
             ends,
-            stage,
-            replays_left: defaults::REPLAYS,
-            repeats_left: defaults::REPEATS,
+            stage: Stage::Over,
+            permit: None,
+            left: Budget::default(),
             has_begun: false,
+        };
+        exchange.enter(limits);
+        exchange
+    }
+
+    /// Asks for a connection, if the server may be asked for anything.
+    fn enter(&mut self, limits: Limits) {
+        match self.slot.gate().admit() {
+            Ok(permit) => {
+                self.permit = Some(permit);
+                self.stage = self.connecting(Duration::ZERO, limits);
+            }
+            Err(tripped) => self.stage = Stage::Tripped(tripped),
         }
     }
 
@@ -92,38 +98,49 @@ impl Exchange {
     /// Safe: the next call goes on.
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
-            let (error, again) = match self.advance().await {
-                Ok(event) => return Ok(event),
-                Err(lost) => lost,
+            let error = match self.advance().await {
+                Ok(Event::Answer(answer)) => {
+                    self.answered(&answer);
+                    return Ok(Event::Answer(answer));
+                }
+                Ok(aside) => return Ok(aside),
+                Err(error) => error,
             };
-            let (attempts_left, pause) = match again {
-                Again::Not => return Err(error),
-                Again::Unexecuted => (&mut self.replays_left, Duration::ZERO),
-                Again::Repeatable => (&mut self.repeats_left, defaults::REPEAT_PAUSE),
+            let loss = self.loss(&error);
+            if let Some(successor) = self.successor(&error, loss) {
+                tracing::debug!(mcp_server = %self.slot.name(), "request goes to the changed server");
+                // What ran at the old one says nothing about the new one.
+                self.permit = None;
+                self.slot = successor;
+                self.enter(self.limits_left());
+                continue;
+            }
+            let again = retry::decide(self.slot.declared().retry, loss, self.is_fresh());
+            let Some(pause) = again.and_then(|again| self.left.take(again)) else {
+                self.report(&error);
+                self.stage = Stage::Over;
+                return Err(error);
             };
-            let Some(n_left) = attempts_left.checked_sub(1) else { return Err(error) };
-            *attempts_left = n_left;
             tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
-            let total = self.ends.saturating_duration_since(Instant::now());
-            let limits = Limits { total, ..self.limits };
-            self.stage = connecting(&self.slot, self.owner.as_ref(), limits, pause);
+            self.stage = self.connecting(pause, self.limits_left());
         }
     }
 
     /// Goes on to what comes next on one connection, or to why nothing will.
-    async fn advance(&mut self) -> Result<Event, (CallError, Again)> {
+    async fn advance(&mut self) -> Result<Event, CallError> {
+        let server = self.slot.name();
         loop {
             let Connected { call, lease } = match &mut self.stage {
-                Stage::Connecting(connecting) => match connecting.await {
-                    Ok(lease) => {
-                        self.stage = Stage::Connected(Connected { call: None, lease });
-                        continue;
-                    }
-                    Err(error) if error.is_replayable() => return Err((error, Again::Unexecuted)),
-                    Err(error) => return Err((error, Again::Not)),
-                },
+                Stage::Tripped(Tripped { retry_in }) => {
+                    return Err(CallError::Tripped { server: server.clone(), retry_in: *retry_in });
+                }
+                Stage::Connecting(connecting) => {
+                    let lease = connecting.await?;
+                    self.stage = Stage::Connected(Connected { call: None, lease });
+                    continue;
+                }
                 Stage::Connected(connected) => connected,
-                Stage::Cancelled => return std::future::pending().await,
+                Stage::Over => return std::future::pending().await,
             };
             let came = match call {
                 Some(call) => call.next().await,
@@ -139,24 +156,97 @@ impl Exchange {
                     }
                 }
             };
-            let source = match came {
-                Ok(event) => {
-                    self.has_begun = true;
-                    return Ok(event);
-                }
-                Err(source) => source,
-            };
-            let again = if source.is_replayable() {
-                Again::Unexecuted
-            } else if source.is_interruption()
-                && !self.has_begun
-                && is_repeatable(&self.request, &lease.connection)
-            {
-                Again::Repeatable
-            } else {
-                Again::Not
-            };
-            return Err((CallError::Failed { server: self.slot.name().clone(), source }, again));
+            self.has_begun |= came.is_ok();
+            return came.map_err(|source| CallError::Failed { server: server.clone(), source });
+        }
+    }
+
+    /// Returns the first stage on a connection, which is there at once where there is one for all.
+    /// The wait for another one begins after a `pause`.
+    fn connecting(&self, pause: Duration, limits: Limits) -> Stage {
+        if pause.is_zero()
+            && let Some(lease) = self.slot.ready(self.owner.as_ref())
+        {
+            return Stage::Connected(Connected { call: None, lease });
+        }
+        let (slot, owner) = (Arc::clone(&self.slot), self.owner.clone());
+        Stage::Connecting(Box::pin(async move {
+            time::sleep(pause).await;
+            connect::lease(&slot, owner.as_ref(), limits).await
+        }))
+    }
+
+    fn time_left(&self) -> Duration {
+        self.ends.saturating_duration_since(Instant::now())
+    }
+
+    /// Returns how long what comes next may take.
+    fn limits_left(&self) -> Limits {
+        Limits { total: self.time_left(), ..self.limits }
+    }
+
+    /// Takes note of the answer.
+    fn answered(&mut self, answer: &Message) {
+        if self.request.method() == Some(method::TOOLS_LIST)
+            && let Some(page) = answer.part(Part::Result)
+        {
+            self.slot.hints().learn(page, self.request.part(Part::Cursor).is_none());
+        }
+        if let Some(permit) = self.permit.take() {
+            permit.succeeded();
+        }
+    }
+
+    /// Reports a failure, once nothing more is tried.
+    fn report(&mut self, error: &CallError) {
+        let incident = error.incident(self.slot.attempts(), self.generation());
+        if let Some(permit) = self.permit.take() {
+            permit.failed(error.fault(), incident, error);
+        }
+    }
+
+    /// Returns what became of the request.
+    fn loss(&self, error: &CallError) -> Loss {
+        // What the client has seen of an answer cannot be taken back.
+        if self.has_begun || self.time_left().is_zero() {
+            return Loss::Final;
+        }
+        match error.failure() {
+            None if error.may_be_dialled_again() => Loss::Dial,
+            None => Loss::Final,
+            Some(failure) if failure.is_replayable() => Loss::Unexecuted,
+            Some(failure) if failure.is_interruption() && self.is_repeatable() => Loss::Repeatable,
+            Some(failure) if failure.fault().counts() => Loss::Unknown,
+            Some(_) => Loss::Final,
+        }
+    }
+
+    /// Returns the slot that has taken the place of ours, if the request was not executed here.
+    fn successor(&self, error: &CallError, loss: Loss) -> Option<Arc<Slot>> {
+        let is_unexecuted =
+            matches!(error, CallError::NotConnected { .. }) || loss == Loss::Unexecuted;
+        self.slot.successor().filter(|_| is_unexecuted).cloned()
+    }
+
+    /// Tells whether the server has not been connected anew so far.
+    fn is_fresh(&self) -> bool {
+        self.generation().unwrap_or_else(|| self.slot.generation()) <= 1
+    }
+
+    /// Tells whether a request that may have been executed can be sent again: it only reads, or its
+    /// tool says that calling it twice does no more than calling it once. Source: design ruling 9.
+    fn is_repeatable(&self) -> bool {
+        match self.request.method().unwrap_or_default() {
+            method::TOOLS_CALL => self.request.string(Part::Name).is_some_and(|tool| {
+                // What clients were told last, else what was read when the connection was made.
+                self.slot.hints().is_repeatable(&tool).unwrap_or_else(|| match &self.stage {
+                    Stage::Connected(Connected { lease, .. }) => {
+                        lease.connection.is_repeatable(&tool)
+                    }
+                    Stage::Tripped(_) | Stage::Connecting(_) | Stage::Over => false,
+                })
+            }),
+            asked => method::READING.contains(&asked),
         }
     }
 
@@ -180,7 +270,8 @@ impl Exchange {
     /// Gives the request up because the client has said that it does not want the answer; see
     /// [`Call::cancel`]. Nothing comes after it.
     pub fn cancel(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Cancelled);
+        self.permit = None;
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
         if let Stage::Connected(Connected { call: Some(call), .. }) = stage {
             call.cancel();
         }
@@ -195,7 +286,7 @@ impl Exchange {
     pub fn generation(&self) -> Option<u64> {
         match &self.stage {
             Stage::Connected(Connected { lease, .. }) => Some(lease.connection.generation()),
-            Stage::Connecting(_) | Stage::Cancelled => None,
+            Stage::Tripped(_) | Stage::Connecting(_) | Stage::Over => None,
         }
     }
 
@@ -220,57 +311,4 @@ impl Exchange {
         let token = self.client_token().unwrap_or("null");
         message.edit_in_pieces([(Part::Id, self.client_id()), (Part::ProgressToken, token)])
     }
-}
-
-/// Tells whether a request that may have been executed can be sent again: it only reads, or its tool
-/// says that calling it twice does no more than calling it once. Source: design ruling 9.
-fn is_repeatable(request: &Message, connection: &Connection) -> bool {
-    match request.method().unwrap_or_default() {
-        method::TOOLS_CALL => {
-            request.string(Part::Name).is_some_and(|tool| connection.is_repeatable(&tool))
-        }
-        asked => method::READING.contains(&asked),
-    }
-}
-
-/// Returns a connection for a request of `owner`, dialling first where that is needed. Room for
-/// another connection is waited for as long as a request may be silent; a dial as long as one may
-/// take in all, for starting a server takes longer than asking it. It goes on for whoever asks next.
-///
-/// # Errors
-///
-/// [`CallError`] when there is none in time.
-///
-/// # Cancel safety
-///
-/// Safe.
-pub async fn connect(
-    slot: &Slot,
-    owner: Option<&Owner>,
-    limits: Limits,
-) -> Result<Lease, CallError> {
-    let server = || slot.name().clone();
-    // Where both end at the same time, the wait inside has its say first: it knows what is missing.
-    time::timeout(limits.total, slot.lease(owner, Instant::now() + limits.silence))
-        .await
-        .map_err(|_| CallError::Failed {
-            server: server(),
-            source: Failure::NotInTime { after: limits.total },
-        })?
-        .map_err(|source| CallError::NotConnected { server: server(), source })
-}
-
-/// Returns the first stage of a request, which has a connection where there is one for all. The wait
-/// for another one begins after a `pause`.
-fn connecting(slot: &Arc<Slot>, owner: Option<&Owner>, limits: Limits, pause: Duration) -> Stage {
-    if pause.is_zero()
-        && let Some(lease) = slot.ready(owner)
-    {
-        return Stage::Connected(Connected { call: None, lease });
-    }
-    let (slot, owner) = (Arc::clone(slot), owner.cloned());
-    Stage::Connecting(Box::pin(async move {
-        time::sleep(pause).await;
-        connect(&slot, owner.as_ref(), limits).await
-    }))
 }

@@ -11,11 +11,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    call::{CallError, Exchange},
+    call::{self, CallError, Exchange},
     config::defaults,
     connection::{Connection, Limits, Owner},
     name::ServerName,
@@ -98,7 +97,11 @@ impl Catalog {
                 false => defaults::LIST_PATIENCE.min(limits.silence),
             };
             let listed = tokio::time::timeout(patience, read).await;
-            entry.is_late.store(listed.is_err(), Ordering::Relaxed);
+            let is_tripped = matches!(
+                &listed,
+                Ok(Err(error)) if matches!(**error, CallError::Tripped { .. })
+            );
+            entry.is_late.store(listed.is_err() || is_tripped, Ordering::Relaxed);
             if !matches!(listed, Ok(Ok(_))) && slot.live(owner).is_none() {
                 slot.missed();
             }
@@ -243,11 +246,9 @@ impl Entry {
         owner: Option<Owner>,
         limits: Limits,
     ) -> Result<Listing, CallError> {
-        let leased = slot.lease(owner.as_ref(), Instant::now() + limits.silence).await;
+        let leased = call::connection(&slot, owner.as_ref(), limits.silence).await;
         // Given back before the list is read, which takes one of its own.
-        let connection = leased
-            .map(|lease| Arc::clone(&lease.connection))
-            .map_err(|source| CallError::NotConnected { server: slot.name().clone(), source })?;
+        let connection = leased.map(|lease| Arc::clone(&lease.connection))?;
         // Noted before the list is read: a change announced meanwhile has it read again.
         let revision = connection.revision(list);
         let has_list = connection.profile().is_some_and(|profile| profile.has(list.capability()));

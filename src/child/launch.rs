@@ -125,6 +125,15 @@ impl LaunchError {
             Self::Unit(error) => error.hint(),
         }
     }
+
+    /// Tells whether another attempt right after this one may fare better: not where somebody has to
+    /// change something first.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Program(error) => error.may_pass(),
+            Self::Unit(_) => false,
+        }
+    }
 }
 
 /// This host: it spawns programs and connects to units.

@@ -67,6 +67,15 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
+    /// Tells whether another attempt right after this one may fare better: not where somebody has to
+    /// change something first.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Os { .. } => true,
+            Self::NotFound { .. } | Self::NoDirectory { .. } | Self::NotExecutable { .. } => false,
+        }
+    }
+
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {

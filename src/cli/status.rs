@@ -71,7 +71,21 @@ fn show(status: &Value) {
         ["name", "state", "transport", "pid", "generation", "in_flight", "requests", "last_error"];
     let mut rows = vec![columns.map(|column| column.replace('_', " ").to_uppercase())];
     for server in status["servers"].as_array().into_iter().flatten() {
-        rows.push(columns.map(|column| text(&server[column])));
+        rows.push(columns.map(|column| match column {
+            "state" => format!("{}{}", text(&server[column]), breaker(&server["breaker"])),
+            column => text(&server[column]),
+        }));
     }
     output::table(&rows);
+}
+
+/// Returns what is to be said of a server's breaker: nothing while requests pass.
+fn breaker(breaker: &Value) -> String {
+    match (breaker["state"].as_str(), breaker["next_probe_ms"].as_u64()) {
+        (Some("open"), Some(wait_ms)) => {
+            format!(" (breaker open, probe in {} s)", wait_ms.div_ceil(1000))
+        }
+        (Some("probe"), _) => " (breaker probes)".to_owned(),
+        _ => String::new(),
+    }
 }

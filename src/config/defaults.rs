@@ -299,6 +299,28 @@ pub const REPEATS: u32 = 2;
 /// How long such a request waits first. Ours: until those that close are known to be closed.
 pub const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How often a dial that failed is made anew within one request. Source: seed 004, "fail, respawn,
+/// second attempt".
+pub const REDIALS: u32 = 1;
+
+/// How often a request is sent anew that may have been executed and may not be executed twice, where
+/// its server is declared so. Source: seed 004, one automatic retry.
+pub const BLIND_RETRIES: u32 = 1;
+
+/// How many failures in a row it takes until a server is left alone. Source: seed 004,
+/// `failureThreshold`.
+pub const FAILURE_THRESHOLD: u32 = 5;
+
+/// The largest `failure_threshold`. Ours: beyond it nothing is ever left alone, which is said with 0.
+pub const FAILURE_THRESHOLD_MAX: u32 = 1000;
+
+/// How long a server is left alone before it is probed. Source: seed 004, `cooldownMs`.
+pub const BREAKER_COOLDOWN: Duration = Duration::from_secs(30);
+
+/// How many incidents are remembered that several requests may report. Ours: more than happen while
+/// those who met one of them are told.
+pub const INCIDENTS_KEPT: usize = 16;
+
 /// How many connections the control socket serves at a time. Ours.
 pub const CONTROL_CONNECTIONS_MAX: usize = 64;
 

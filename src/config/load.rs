@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::{
-    Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, Transport, defaults,
+    Breaker, Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, Transport, defaults,
     diagnostic::Problem,
     duration,
     health::HealthTable,
@@ -68,6 +68,7 @@ struct File {
     service: ServiceTable,
     listen: ListenTable,
     pool: pool::Table,
+    breaker: BreakerTable,
     health: HealthTable,
     servers: BTreeMap<Spanned<String>, server::Table>,
 }
@@ -106,10 +107,19 @@ struct ListenTable {
     write_timeout: Option<Span>,
 }
 
+/// [`Breaker`] with the place of the key that has a bound.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct BreakerTable {
+    failure_threshold: Option<Spanned<i64>>,
+    cooldown: Option<Span>,
+}
+
 /// Reads and checks the text of a configuration file.
 fn parse(text: &str) -> Result<Config, Problem> {
     let file: File = toml::from_str(text).map_err(|error| from_toml(&error, text))?;
     let service = service(file.service)?;
+    let breaker = breaker(file.breaker)?;
     let http = loopback(file.listen.http.as_ref())?;
     let health = file.health.checked()?;
     let mut servers = BTreeMap::new();
@@ -141,7 +151,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
     let write_timeout = file.listen.write_timeout.map_or(defaults::WRITE_TIMEOUT, |found| found.0);
     let listen =
         Listen { http, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout };
-    Ok(Config { service, listen, pool, servers })
+    Ok(Config { service, listen, pool, breaker, servers })
 }
 
 /// Tells whether a URL leads to our own port, under whatever name of this host.
@@ -173,6 +183,25 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
         progress_beat: table.progress_beat.unwrap_or(defaults.progress_beat),
         log_level: table.log_level.unwrap_or(defaults.log_level),
     })
+}
+
+fn breaker(table: BreakerTable) -> Result<Breaker, Problem> {
+    let defaults = Breaker::default();
+    let failure_threshold = match table.failure_threshold {
+        None => defaults.failure_threshold,
+        Some(found) => u32::try_from(*found.get_ref())
+            .ok()
+            .filter(|threshold| *threshold <= defaults::FAILURE_THRESHOLD_MAX)
+            .ok_or_else(|| {
+                let message = format!("`failure_threshold` is {}", found.get_ref());
+                Problem::at(found.span(), message).help(format!(
+                    "use 1 to {}, or 0 for a breaker that never trips",
+                    defaults::FAILURE_THRESHOLD_MAX
+                ))
+            })?,
+    };
+    let cooldown = table.cooldown.map_or(defaults.cooldown, |found| found.0);
+    Ok(Breaker { failure_threshold, cooldown })
 }
 
 fn loopback(address: Option<&Spanned<SocketAddr>>) -> Result<SocketAddr, Problem> {

@@ -26,7 +26,7 @@ pub use health::Health;
 pub use lifecycle::Lifecycle;
 pub use pool::Pool;
 pub use secret::Secret;
-pub use server::{Server, Sharing, Start, Transport};
+pub use server::{Retry, Server, Sharing, Start, Transport};
 
 use crate::name::ServerName;
 
@@ -39,6 +39,8 @@ pub struct Config {
     pub listen: Listen,
     /// How many connections there may be, and for how long: `[pool]`.
     pub pool: Pool,
+    /// When a server that fails is left alone: `[breaker]`.
+    pub breaker: Breaker,
     /// The declared servers: `[servers.NAME]`.
     pub servers: BTreeMap<ServerName, Arc<Server>>,
 }
@@ -93,6 +95,15 @@ pub struct Listen {
     pub write_timeout: Duration,
 }
 
+/// When a server that fails is left alone, and for how long. Each server has a breaker of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Breaker {
+    /// How many failures in a row it takes; 0 is never.
+    pub failure_threshold: u32,
+    /// How long no request reaches the server then; after it, one does.
+    pub cooldown: Duration,
+}
+
 /// The view at `/` and `/mcp`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -139,6 +150,15 @@ impl Default for Listen {
             allowed_origins: Vec::new(),
             keep_alive: defaults::KEEP_ALIVE,
             write_timeout: defaults::WRITE_TIMEOUT,
+        }
+    }
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self {
+            failure_threshold: defaults::FAILURE_THRESHOLD,
+            cooldown: defaults::BREAKER_COOLDOWN,
         }
     }
 }

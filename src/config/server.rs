@@ -26,6 +26,8 @@ pub struct Server {
     pub start_timeout: Duration,
     /// How it is watched.
     pub health: Health,
+    /// What is sent to it a second time.
+    pub retry: Retry,
 }
 
 impl Server {
@@ -38,6 +40,7 @@ impl Server {
             sharing: Sharing::Shared,
             lifecycle: Lifecycle::Pooled,
             start_timeout: defaults::START_TIMEOUT,
+            retry: Retry::Safe,
         }
     }
 
@@ -121,6 +124,23 @@ pub enum Start {
     Prewarm,
 }
 
+/// Which requests are sent a second time within one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Retry {
+    /// Those that provably were not executed, or that may be executed twice. Source: ruling 9.
+    #[default]
+    Safe,
+    /// Every one that failed by the server's fault, once: it may be executed twice. Source: seed 004,
+    /// `vital`.
+    Vital,
+    /// As `vital` until the server has been connected anew, then as `safe`. Source: seed 004, for
+    /// servers that are not vital.
+    Fresh,
+    /// None.
+    Never,
+}
+
 impl Transport {
     /// Returns the name of the transport for status output.
     pub fn name(&self) -> &'static str {
@@ -151,6 +171,7 @@ pub(super) struct Table {
     lifecycle: Option<Spanned<lifecycle::Value>>,
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     start_timeout: Option<Duration>,
+    retry: Option<Retry>,
 }
 
 /// [`Sharing`] as it stands in the file.
@@ -181,10 +202,11 @@ impl Table {
         }
         let lifecycle = lifecycle::of(self.lifecycle.take(), start)?;
         let start_timeout = self.start_timeout.unwrap_or(defaults::START_TIMEOUT);
+        let retry = self.retry.unwrap_or_default();
         let own = self.health.take().unwrap_or_default().checked()?;
         let transport = self.transport(place)?;
         let health = own.over(health.over(Health::of(&transport)));
-        Ok(Arc::new(Server { transport, start, sharing, lifecycle, start_timeout, health }))
+        Ok(Arc::new(Server { transport, start, sharing, lifecycle, start_timeout, health, retry }))
     }
 
     fn transport(self, place: std::ops::Range<usize>) -> Result<Transport, Problem> {

@@ -4,7 +4,10 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 
-use crate::child::{Exit, Kind};
+use crate::{
+    child::{Exit, Kind},
+    fault::Fault,
+};
 
 /// Why a request got no answer from its server.
 ///
@@ -121,6 +124,42 @@ impl Failure {
         matches!(self, Self::Exited { .. } | Self::BrokenOff(_))
     }
 
+    /// Returns what kind of failure it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Exited { .. } => Fault::StdioExit,
+            Self::Gone
+            | Self::Connect(_)
+            | Self::Unresponsive
+            | Self::BrokenOff(_)
+            | Self::Timeout { .. }
+            | Self::NotInTime { .. } => Fault::Offline,
+            Self::SessionLost(_) => Fault::Http,
+            Self::Status { status, .. } => Fault::of_status(*status),
+            Self::Oversized { .. } => Fault::Protocol,
+            Self::Closed | Self::Overrun | Self::Saturated => Fault::Cancelled,
+        }
+    }
+
+    /// Tells whether what ended this request ends others that are on the same connection too.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Exited { .. }
+            | Self::Closed
+            | Self::Gone
+            | Self::Connect(_)
+            | Self::SessionLost(_)
+            | Self::Unresponsive
+            | Self::BrokenOff(_) => true,
+            Self::Status { .. }
+            | Self::Oversized { .. }
+            | Self::Timeout { .. }
+            | Self::NotInTime { .. }
+            | Self::Overrun
+            | Self::Saturated => false,
+        }
+    }
+
     /// Returns the stable name of the failure.
     pub fn code(&self) -> &'static str {
         match self {
@@ -171,5 +210,51 @@ impl Failure {
             Self::Saturated => "Wait for running calls to finish.",
         };
         hint.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(code: u16) -> Failure {
+        let status = StatusCode::from_u16(code).expect("a status");
+        Failure::Status { status, body: "".into() }
+    }
+
+    #[test]
+    fn every_failure_is_of_one_kind() {
+        let after = Duration::from_secs(1);
+        let lost = StatusCode::NOT_FOUND;
+        for (failure, fault) in [
+            (Failure::Closed, Fault::Cancelled),
+            (Failure::Gone, Fault::Offline),
+            (Failure::Connect("refused".into()), Fault::Offline),
+            (Failure::SessionLost(lost), Fault::Http),
+            (Failure::Unresponsive, Fault::Offline),
+            (status(401), Fault::Auth),
+            (status(403), Fault::Auth),
+            (status(404), Fault::Http),
+            (status(503), Fault::Http),
+            (status(200), Fault::Other),
+            (Failure::BrokenOff("reset".into()), Fault::Offline),
+            (Failure::Oversized { length: 1 }, Fault::Protocol),
+            (Failure::Timeout { after }, Fault::Offline),
+            (Failure::NotInTime { after }, Fault::Offline),
+            (Failure::Overrun, Fault::Cancelled),
+            (Failure::Saturated, Fault::Cancelled),
+        ] {
+            assert_eq!(failure.fault(), fault, "{failure}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_of_credentials_in_other_words_is_not_believed() {
+        let page = Failure::Status {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            body: "401 Unauthorized: invalid_token".into(),
+        };
+        assert_eq!(page.fault(), Fault::Http);
+        assert_eq!(Failure::BrokenOff("403 forbidden".into()).fault(), Fault::Offline);
     }
 }

@@ -68,6 +68,7 @@ pub use question::Question;
 pub use traffic::Traffic;
 use traffic::{Counters, ListRevisions};
 use warm_up::WarmUp;
+pub use warm_up::repeatable_tools;
 
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -110,6 +110,11 @@ impl Connection {
     }
 }
 
+/// Returns the tools of a page of `tools/list`, the text of its result, that may be called twice.
+pub fn repeatable_tools(result: &str) -> HashSet<String> {
+    Tools::read(result).repeatable
+}
+
 impl Tools {
     /// Reads the result of `tools/list`, as far as it is one.
     fn read(result: &str) -> Self {

@@ -12,12 +12,15 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{Config, Server, Start, defaults, diff::ServerDiff},
+    breaker::Snapshot,
+    config::{self, Config, Server, Start, defaults, diff::ServerDiff},
     connection::{Dialer, Owner, Traffic},
     name::ServerName,
 };
 
 mod exclusive;
+mod gate;
+mod hints;
 mod idle;
 mod keeper;
 mod life;
@@ -27,6 +30,8 @@ mod seats;
 mod slot;
 mod wants;
 
+pub use gate::{Gate, Permit, Tripped};
+pub use hints::Hints;
 pub use life::State;
 use roster::Roster;
 pub use roster::{Holder, PoolStatus};
@@ -77,6 +82,8 @@ pub struct SlotStatus {
     /// Why the last attempt to connect failed, or the last connection ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// Whether requests reach it.
+    pub breaker: Snapshot,
     /// Numbers of the connections, all together.
     #[serde(flatten)]
     pub traffic: Traffic,
@@ -93,7 +100,10 @@ impl Pool {
         dialer.tasks().spawn(sweep);
         let (slots, changing) = (ArcSwap::default(), Mutex::new(()));
         let pool = Self { dialer, roster, slots, changing, closing };
-        let slots = config.servers.iter().map(|(name, server)| pool.slot_for(name, server, 0));
+        let slots = config
+            .servers
+            .iter()
+            .map(|(name, server)| pool.slot_for(name, server, 0, config.breaker));
         pool.slots.store(Arc::new(slots.collect()));
         pool
     }
@@ -137,7 +147,7 @@ impl Pool {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.roster.set_rules(&config.pool);
         let mut slots = BTreeMap::clone(&self.slots.load());
-        let (mut generations, mut leaving) = (BTreeMap::new(), Vec::new());
+        let (mut generations, mut leaving) = (BTreeMap::new(), Vec::<Arc<Slot>>::new());
         for name in diff.removed.iter().chain(&diff.changed) {
             if let Some(slot) = slots.remove(name) {
                 generations.insert(name, slot.generation());
@@ -148,12 +158,18 @@ impl Pool {
             if let Some(server) = config.servers.get(name) {
                 // A changed server goes on counting: its number tells connections apart.
                 let generation = generations.get(name).copied().unwrap_or_default();
-                let (name, slot) = self.slot_for(name, server, generation);
+                let (name, slot) = self.slot_for(name, server, generation, config.breaker);
                 if server.start != Start::Lazy {
                     slot.dial_soon();
                 }
+                if let Some(replaced) = leaving.iter().find(|leaving| *leaving.name() == name) {
+                    replaced.succeed(Arc::clone(&slot));
+                }
                 slots.insert(name, slot);
             }
+        }
+        for slot in slots.values() {
+            slot.gate().configure(config.breaker);
         }
         self.slots.store(Arc::new(slots));
         // Only now, so that nobody finds a slot that is being closed.
@@ -204,10 +220,11 @@ impl Pool {
         name: &ServerName,
         server: &Arc<Server>,
         generation: u64,
+        breaker: config::Breaker,
     ) -> (ServerName, Arc<Slot>) {
         let (dialer, roster) = (self.dialer.clone(), Arc::clone(&self.roster));
         let (declared, closing) = ((name.clone(), Arc::clone(server)), self.closing.child_token());
-        let slot = Slot::new(dialer, roster, declared, generation, closing);
+        let slot = Slot::new(dialer, roster, declared, generation, breaker, closing);
         (name.clone(), slot)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,15 +14,19 @@ use tokio_util::sync::CancellationToken;
 use super::{
     SlotStatus, State,
     exclusive::{Checkout, Exclusive},
+    gate::Gate,
+    hints::Hints,
     keeper::{Claim, Keeper, KeeperStatus, Origin},
     owned::Owned,
     roster::{Holder, Roster},
     wants::Wants,
 };
 use crate::{
-    config::{Server, Sharing, Start},
+    config::{self, Server, Sharing, Start},
     connection::{Connection, DialError, Dialer, Owner, Party, Traffic},
+    fault::Fault,
     name::ServerName,
+    report::chain,
 };
 
 /// One declared server's place in the pool.
@@ -30,6 +34,9 @@ use crate::{
 pub struct Slot {
     origin: Origin,
     connections: Connections,
+    hints: Hints,
+    /// The slot of the same server as a reload has declared it anew.
+    successor: OnceLock<Arc<Self>>,
 }
 
 #[derive(Debug)]
@@ -63,8 +70,13 @@ enum Held {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SlotError {
     /// The dial failed.
-    #[error(transparent)]
-    Dial(Arc<DialError>),
+    #[error("{}", chain(&**.error))]
+    Dial {
+        /// The number of the dial: all who waited for it have the same.
+        attempt: u64,
+        /// Why.
+        error: Arc<DialError>,
+    },
     /// The server is being closed: stop, or a reload that removed it.
     #[error("server `{0}` is being closed")]
     Closing(ServerName),
@@ -94,6 +106,20 @@ pub enum SlotError {
     SessionEnded(ServerName),
 }
 
+impl SlotError {
+    /// Returns what kind of failure it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Dial { error, .. } => error.fault(),
+            Self::Closing(_)
+            | Self::Busy { .. }
+            | Self::Exhausted { .. }
+            | Self::SessionRequired(_)
+            | Self::SessionEnded(_) => Fault::Cancelled,
+        }
+    }
+}
+
 /// Names who holds connections, and how many requests hold these.
 fn list(holders: &[Holder]) -> String {
     let words = holders.iter().map(|Holder { server, connections, active, requests }| {
@@ -113,6 +139,7 @@ impl Slot {
         roster: Arc<Roster>,
         (name, declared): (ServerName, Arc<Server>),
         generation: u64,
+        breaker: config::Breaker,
         closing: CancellationToken,
     ) -> Arc<Self> {
         let sharing = declared.sharing;
@@ -123,7 +150,19 @@ impl Slot {
             Sharing::Shared | Sharing::Exclusive { .. } => None,
         };
         let leaving = CancellationToken::new();
-        let origin = Origin { name, declared, dialer, generation, roster, own, leaving, closing };
+        let gate = Gate::new(name.clone(), breaker);
+        let origin = Origin {
+            name,
+            declared,
+            dialer,
+            generation,
+            attempts: Arc::default(),
+            gate,
+            roster,
+            own,
+            leaving,
+            closing,
+        };
         let connections = match sharing {
             Sharing::Shared => Connections::Shared(Keeper::new(origin.clone(), Party::Shared)),
             Sharing::Exclusive { max_connections } => {
@@ -131,7 +170,8 @@ impl Slot {
             }
             Sharing::Session { .. } => Connections::Owned(Arc::new(Owned::new(origin.clone()))),
         };
-        Arc::new(Self { origin, connections })
+        let (hints, successor) = (Hints::default(), OnceLock::new());
+        Arc::new(Self { origin, connections, hints, successor })
     }
 
     /// Returns the server's name.
@@ -140,8 +180,34 @@ impl Slot {
     }
 
     /// Returns how many times the server was connected.
-    pub(super) fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.origin.generation.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of the dial that is under way, or else of the last one.
+    pub fn attempts(&self) -> u64 {
+        self.origin.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Returns what decides whether a request may reach the server now.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.origin.gate
+    }
+
+    /// Returns what the server has said about its tools, on whichever connection.
+    pub fn hints(&self) -> &Hints {
+        &self.hints
+    }
+
+    /// Returns the slot that has taken the place of this one, if a reload has changed the server.
+    pub fn successor(&self) -> Option<&Arc<Self>> {
+        self.successor.get()
+    }
+
+    /// Notes what has taken the place of this one. Before it is closed, so that whoever is turned
+    /// away knows where to go.
+    pub(super) fn succeed(&self, successor: Arc<Self>) {
+        let _once = self.successor.set(successor);
     }
 
     /// Returns what the configuration says about the server.
@@ -346,6 +412,7 @@ impl Slot {
                 .and_then(|connection| connection.profile())
                 .map(|profile| profile.protocol_version.clone()),
             last_error: keepers.into_iter().find_map(|keeper| keeper.last_error),
+            breaker: self.origin.gate.snapshot(),
             traffic,
             start: self.origin.declared.start,
         }

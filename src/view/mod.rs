@@ -181,7 +181,7 @@ impl Views {
     async fn watch(
         &self,
         session: &Session,
-        slot: &Slot,
+        slot: &Arc<Slot>,
         request: &Message,
     ) -> Result<Outcome, CallError> {
         let asked = request.method().unwrap_or_default();

@@ -7,6 +7,7 @@
 mod harness;
 
 mod bad_upstreams;
+mod breaker;
 mod children;
 mod command_line;
 mod edge;
@@ -19,6 +20,7 @@ mod levels;
 mod owned;
 mod pinned;
 mod restarts;
+mod retry;
 mod service;
 mod sharing;
 mod slow_clients;

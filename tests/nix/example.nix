@@ -13,6 +13,7 @@
       service.log_level = "debug";
       service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
+      breaker.failure_threshold = 3;
       servers = {
         # One that the program itself provides.
         clock = {
@@ -29,6 +30,7 @@
             "-c"
             "exec metamcp demo-server scratch"
           ];
+          retry = "never";
           env = {
             GREETING = "good morning";
             ACCESS_TOKEN = "credential:token";

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::{Health, LogLevel, Sharing, Start};
+use crate::config::{Health, LogLevel, Retry, Sharing, Start};
 
 #[track_caller]
 fn good(text: &str) -> Config {
@@ -18,6 +18,7 @@ fn an_empty_file_means_the_defaults() {
     let config = good("");
     assert_eq!(config.listen, Listen::default());
     assert_eq!(config.service, Service::default());
+    assert_eq!(config.breaker, Breaker::default());
     assert!(config.servers.is_empty());
 }
 
@@ -58,12 +59,16 @@ fn every_key_is_read() {
         timeout = "2s"
         failures = 5
         max_reconnects = 7
+        [breaker]
+        failure_threshold = 3
+        cooldown = "1m"
         [servers.git]
         command = "git-mcp"
         args = ["--repo", "."]
         env = { TOKEN = "credential:token", HOME = "env:HOME", MODE = "fast" }
         cwd = "/srv"
         start = "eager"
+        retry = "vital"
         [servers.up]
         url = "http://127.0.0.1:12009/mcp"
         headers = { X-API-Key = "credential:key" }
@@ -100,6 +105,10 @@ fn every_key_is_read() {
     assert_eq!((command.as_str(), args.len(), env.len()), ("git-mcp", 2, 3));
     assert_eq!(cwd.as_deref(), Some(Path::new("/srv")));
     assert_eq!(config.servers["git"].start, Start::Eager);
+    assert_eq!(config.servers["git"].retry, Retry::Vital);
+    assert_eq!(config.servers["up"].retry, Retry::Safe);
+    let breaker = Breaker { failure_threshold: 3, cooldown: Duration::from_secs(60) };
+    assert_eq!(config.breaker, breaker);
     let Transport::Http { url, headers } = &config.servers["up"].transport else {
         panic!("an HTTP server");
     };
@@ -601,5 +610,48 @@ fn sharing_is_held_to_what_makes_sense() {
     3 | sharing = "alone"
       |           ^^^^^^^
       = help: known here: shared, exclusive, session
+    "#);
+}
+
+#[test]
+fn a_mistake_in_the_breaker_is_shown_where_it_is() {
+    assert_eq!(good("[breaker]\nfailure_threshold = 0\n").breaker.failure_threshold, 0);
+    insta::assert_snapshot!(bad("[breaker]\nfailure_threshold = 1001\n"), @"
+    `failure_threshold` is 1001
+     --> c.toml:2:21
+      |
+    2 | failure_threshold = 1001
+      |                     ^^^^
+      = help: use 1 to 1000, or 0 for a breaker that never trips
+    ");
+    assert!(bad("[breaker]\nfailure_threshold = -1\n").contains("use 1 to 1000"));
+    assert!(bad("[breaker]\ncooldown = \"0s\"\n").contains("`0s` is out of range"));
+    insta::assert_snapshot!(bad("[breaker]\ncool_down = \"1s\"\n"), @r#"
+    unknown key `cool_down`, expected `failure_threshold` or `cooldown`
+     --> c.toml:2:1
+      |
+    2 | cool_down = "1s"
+      | ^^^^^^^^^
+      = help: did you mean `cooldown`?
+    "#);
+}
+
+#[test]
+fn there_are_four_ways_to_try_again() {
+    let retry = |word: &str| {
+        let config = good(&format!("[servers.a]\ncommand = \"x\"\nretry = {word:?}\n"));
+        config.servers["a"].retry
+    };
+    assert_eq!(
+        ["safe", "vital", "fresh", "never"].map(retry),
+        [Retry::Safe, Retry::Vital, Retry::Fresh, Retry::Never]
+    );
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nretry = \"vitl\"\n"), @r#"
+    unknown value `vitl`
+     --> c.toml:3:9
+      |
+    3 | retry = "vitl"
+      |         ^^^^^^
+      = help: did you mean `vital`?
     "#);
 }

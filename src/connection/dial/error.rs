@@ -8,6 +8,7 @@ use crate::{
     child::{Kind, LaunchError},
     config::secret::SecretError,
     connection::Failure,
+    fault::Fault,
     name::ServerName,
     protocol::mcp::ProfileError,
 };
@@ -120,6 +121,34 @@ impl DialError {
         hint.into()
     }
 
+    /// Returns what kind of failure it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Launch { .. } => Fault::Offline,
+            Self::Handshake { source, .. } => source.fault(),
+            Self::Refused { .. } => Fault::Protocol,
+            Self::Secret { .. }
+            | Self::Header { .. }
+            | Self::Endpoint { .. }
+            | Self::Profile { .. } => Fault::Other,
+        }
+    }
+
+    /// Tells whether another dial right after this one may fare better: not where somebody has to
+    /// change something first, and not where it has taken all its time.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Launch { source, .. } => source.may_pass(),
+            Self::Handshake { source: Failure::Timeout { .. }, .. } => false,
+            Self::Handshake { source, .. } => source.fault().counts(),
+            Self::Secret { .. }
+            | Self::Header { .. }
+            | Self::Endpoint { .. }
+            | Self::Refused { .. }
+            | Self::Profile { .. } => false,
+        }
+    }
+
     /// Tells whether the server, or a proxy in front of it, is there and not ready, so that it may
     /// be a moment later. Only an upstream is: a child is our own.
     pub(super) fn is_outage(&self) -> bool {
@@ -151,5 +180,54 @@ impl DialError {
                     | StatusCode::REQUEST_TIMEOUT
                     | StatusCode::TOO_MANY_REQUESTS
             )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::child::SpawnError;
+
+    fn server() -> ServerName {
+        ServerName::new("git").expect("a name")
+    }
+
+    fn spawn(source: SpawnError) -> DialError {
+        DialError::Launch { server: server(), source: source.into() }
+    }
+
+    fn handshake(source: Failure) -> DialError {
+        DialError::Handshake { server: server(), source }
+    }
+
+    fn status(code: u16) -> DialError {
+        let status = StatusCode::from_u16(code).expect("a status");
+        handshake(Failure::Status { status, body: "".into() })
+    }
+
+    #[test]
+    fn a_failed_dial_is_of_one_kind_and_may_pass_the_next_time_or_not() {
+        let command = || "x".to_owned();
+        let os = std::io::Error::other("no memory");
+        let header = DialError::Header { server: server(), header: "a".to_owned() };
+        let endpoint = DialError::Endpoint { server: server(), endpoint: "b".to_owned() };
+        let refused = DialError::Refused { server: server(), answer: "{}".to_owned() };
+        for (error, fault, may_pass) in [
+            (spawn(SpawnError::NotFound { command: command() }), Fault::Offline, false),
+            (spawn(SpawnError::NotExecutable { command: command() }), Fault::Offline, false),
+            (spawn(SpawnError::Os { command: command(), source: os }), Fault::Offline, true),
+            (header, Fault::Other, false),
+            (endpoint, Fault::Other, false),
+            (refused, Fault::Protocol, false),
+            (status(401), Fault::Auth, false),
+            (status(503), Fault::Http, true),
+            (handshake(Failure::Connect("refused".into())), Fault::Offline, true),
+            (handshake(Failure::Timeout { after: Duration::ZERO }), Fault::Offline, false),
+            (handshake(Failure::Closed), Fault::Cancelled, false),
+        ] {
+            assert_eq!((error.fault(), error.may_pass()), (fault, may_pass), "{error:?}");
+        }
     }
 }

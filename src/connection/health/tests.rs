@@ -100,7 +100,7 @@ async fn a_child_that_hangs_in_a_request_is_replaced_although_nobody_keeps_it() 
         let (seconds, (late, ())) = seconds_of(all).await;
 
         // The silence of a minute, then pings at once, after 40 s and after 80 s.
-        assert_eq!((seconds, server.n_pings()), (150, 3), "{start:?}");
+        assert_eq!((seconds, server.n_pings()), (150, 3), "{lifecycle:?}");
         assert!(matches!(late, Err(Failure::Unresponsive)), "what runs there fails too");
         connection.down().await;
         assert_eq!(server.n_living(), 0);

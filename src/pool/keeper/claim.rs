@@ -87,7 +87,9 @@ impl Keeper {
                     // One that has gone already is found out by who uses it.
                     return Ok((Arc::clone(connection), self.claim_of(connection)));
                 }
-                Some(Err(Refused::Dial(error))) => return Err(SlotError::Dial(error)),
+                Some(Err(Refused::Dial { attempt, error })) => {
+                    return Err(SlotError::Dial { attempt, error });
+                }
                 // Nobody was there when it was to begin; now somebody is.
                 Some(Err(Refused::Deserted)) => {}
                 // A flight without an outcome was taken down by a stop.

@@ -26,8 +26,8 @@ pub(super) struct Dialled {
 /// Why there is no connection.
 #[derive(Clone, Debug)]
 pub(super) enum Refused {
-    /// The dial failed.
-    Dial(Arc<DialError>),
+    /// The dial of this number failed.
+    Dial { attempt: u64, error: Arc<DialError> },
     /// It was not begun, because nobody waited for it any more.
     Deserted,
     /// It was not begun, or called off, because the server is being closed.
@@ -63,7 +63,8 @@ impl Keeper {
         }
         self.be_seated().await?;
         let generation = self.origin.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::debug!(mcp_server = %self.name(), generation, "dialling");
+        let attempt = self.origin.attempts.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::debug!(mcp_server = %self.name(), generation, attempt, "dialling");
         let closing = self.closing.child_token();
         let Origin { name, declared, dialer, .. } = &self.origin;
         let down_since = *self.state().down_since.get_or_insert_with(Instant::now);
@@ -71,7 +72,10 @@ impl Keeper {
         let party = self.party.clone();
         match dialer.dial(name, declared, generation, party, closing, patience_ends).await {
             Ok(connection) => Ok(Arc::new(self.connected(connection))),
-            Err(error) => Err(self.not_connected(generation, error)),
+            Err(error) => {
+                let error = self.not_connected(generation, error);
+                Err(Refused::Dial { attempt, error })
+            }
         }
     }
 
@@ -138,7 +142,7 @@ impl Keeper {
         Dialled { connection, _held: held }
     }
 
-    fn not_connected(self: &Arc<Self>, generation: u64, error: DialError) -> Refused {
+    fn not_connected(self: &Arc<Self>, generation: u64, error: DialError) -> Arc<DialError> {
         // Taken back, unless another connection has the next number already.
         let _taken = self.origin.generation.compare_exchange(
             generation,
@@ -162,7 +166,7 @@ impl Keeper {
             std::mem::take(&mut state.seats)
         };
         drop(seats);
-        Refused::Dial(Arc::new(error))
+        Arc::new(error)
     }
 
     /// Waits for the end of `connection` and takes note of it.

@@ -23,6 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    gate::Gate,
     idle::{Idle, Loss, Stay},
     life::{Illegal, Life, State},
     roster::{Guest, Roster, Seat},
@@ -52,6 +53,10 @@ pub(super) struct Origin {
     pub(super) dialer: Dialer,
     /// How many times the server was connected.
     pub(super) generation: Arc<AtomicU64>,
+    /// How many times it was dialled; never taken back.
+    pub(super) attempts: Arc<AtomicU64>,
+    /// Whether it may be asked anything.
+    pub(super) gate: Arc<Gate>,
     /// The connections of all servers.
     pub(super) roster: Arc<Roster>,
     /// The connections of this server, where it declares how many it may have for its clients.

@@ -125,6 +125,9 @@ async fn spoil_start(fake: &Fake, options: &Options) -> std::io::Result<()> {
         writeln!(stdout, "noise {number}: this is not JSON")?;
     }
     stdout.flush()?;
+    if fake.state().executions.n_earlier_starts < options.exit_first {
+        exit(fake, 1)
+    }
     match options.exit_at_start {
         Some(code) => exit(fake, code),
         None => Ok(()),

@@ -52,6 +52,9 @@ pub(crate) struct Options {
     /// List one more tool at each start, counted in the file of `--state`.
     #[arg(long, requires = "state")]
     pub(crate) flip_at_start: bool,
+    /// Exit instead of serving at the first N starts, counted in the file of `--state`.
+    #[arg(long, value_name = "N", requires = "state", default_value_t = 0)]
+    pub(crate) exit_first: usize,
     /// Silently drop a request whose id is in flight already, as Go servers do.
     #[arg(long)]
     pub(crate) drop_duplicate_ids: bool,

@@ -66,7 +66,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
     match name {
         "ask" => ask(call, arguments).await,
         "bytes" => Ok(Next::Answer(text(&"x".repeat(arguments.required("n")?)))),
-        "count" | "count_idempotent" | "read_only" => count(call, arguments),
+        "count" | "count_idempotent" | "read_only" => count(call, arguments).await,
         "crash_at" => {
             let message = call.message(&text("this answer is cut short"));
             Ok(Next::Last(Write::Partial { message, n_bytes: arguments.required("byte")? }))
@@ -210,15 +210,23 @@ async fn ask(call: &Call, arguments: &Members) -> Result<Next, Fault> {
 }
 
 /// Counts an execution, and only then goes on.
-fn count(call: &Call, arguments: &Members) -> Result<Next, Fault> {
+async fn count(call: &Call, arguments: &Members) -> Result<Next, Fault> {
     let key: String = arguments.required("key")?;
     let then: Option<String> = arguments.optional("then")?;
     let n = (call.fake.state().executions.add(&key))
         .map_err(|error| Fault::new(-32603, format!("append to the state: {error}")))?;
     call.fake.changed();
+    if then.as_deref() == Some("tell_and_exit")
+        && let Some(token) = &call.progress_token
+    {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
+        );
+        call.wire.send(Write::Aside(message)).await;
+    }
     Ok(match then.as_deref() {
         Some("hold") => Next::Hold(key),
-        Some("exit") => Next::Last(Write::Exit(1)),
+        Some("exit" | "tell_and_exit") => Next::Last(Write::Exit(1)),
         Some("exit_first") if n == 1 => Next::Last(Write::Exit(1)),
         _ => Next::Answer(message::told(&json!({ "key": key, "n": n }).to_string())),
     })

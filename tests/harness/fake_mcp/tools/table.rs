@@ -11,7 +11,7 @@ const HINTS: &[(&str, &str)] = &[
 ];
 
 /// The arguments of `count` and its like.
-const COUNT: &str = r#"{"key":{"type":"string"},"then":{"type":"string","enum":["answer","hold","exit","exit_first"],"description":"What comes after it is counted; `exit_first` answers when the key was executed before."}}"#;
+const COUNT: &str = r#"{"key":{"type":"string"},"then":{"type":"string","enum":["answer","hold","exit","exit_first","tell_and_exit"],"description":"What comes after it is counted; `exit_first` answers when the key was executed before, `tell_and_exit` reports progress first."}}"#;
 
 /// Name, description, properties and required arguments of every tool.
 const TOOLS: &[(&str, &str, &str, &[&str])] = &[

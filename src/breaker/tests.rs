@@ -1,0 +1,371 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const THRESHOLD: u32 = 3;
+const COOLDOWN: Duration = Duration::from_secs(30);
+
+fn settings() -> Settings {
+    Settings { failure_threshold: THRESHOLD, cooldown: COOLDOWN }
+}
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Lets a request pass and fail, alone.
+fn fail(breaker: &mut Breaker, now: Duration) -> Change {
+    let ticket = breaker.admit(now).expect("it passes");
+    breaker.failed(&ticket, Fault::Offline, None, now)
+}
+
+/// Returns a breaker that has tripped at this time.
+fn tripped(now: Duration) -> Breaker {
+    let mut breaker = Breaker::new(settings());
+    for _ in 1..THRESHOLD {
+        assert_eq!(fail(&mut breaker, now), Change::Nothing);
+    }
+    assert_eq!(fail(&mut breaker, now), Change::Tripped { failures: THRESHOLD });
+    breaker
+}
+
+fn state(breaker: &Breaker) -> Shown {
+    breaker.snapshot(at(0)).state
+}
+
+#[test]
+fn failures_in_a_row_trip_at_the_threshold_and_the_counter_begins_anew() {
+    let breaker = tripped(at(5));
+    assert_eq!(
+        breaker.snapshot(at(15)),
+        Snapshot {
+            state: Shown::Open,
+            failures: 0,
+            trips: 1,
+            next_probe_ms: Some(20_000),
+            last_fault: Some(Fault::Offline),
+        }
+    );
+}
+
+#[test]
+fn a_success_between_failures_begins_the_row_anew() {
+    let mut breaker = Breaker::new(settings());
+    for _ in 0..10 {
+        assert_eq!(fail(&mut breaker, at(0)), Change::Nothing);
+        assert_eq!(fail(&mut breaker, at(0)), Change::Nothing);
+        let ticket = breaker.admit(at(0)).expect("it passes");
+        assert_eq!(breaker.succeeded(&ticket), Change::Nothing);
+    }
+    assert_eq!(state(&breaker), Shown::Normal);
+}
+
+#[test]
+fn each_fault_counts_clears_or_changes_nothing() {
+    let after = |fault: Fault| {
+        let mut breaker = Breaker::new(settings());
+        let _nothing = fail(&mut breaker, at(0));
+        let ticket = breaker.admit(at(0)).expect("it passes");
+        let _nothing = breaker.failed(&ticket, fault, None, at(0));
+        breaker.snapshot(at(0)).failures
+    };
+    for (fault, failures) in [
+        (Fault::Offline, 2),
+        (Fault::Http, 2),
+        (Fault::StdioExit, 2),
+        (Fault::Other, 2),
+        (Fault::Auth, 1),
+        (Fault::Cancelled, 1),
+        (Fault::Protocol, 0),
+    ] {
+        assert_eq!(after(fault), failures, "{}", fault.name());
+    }
+}
+
+#[test]
+fn exactly_at_the_end_of_the_cooldown_one_probe_passes() {
+    let mut breaker = tripped(at(0));
+    assert_eq!(breaker.admit(at(29)), Err(at(1)));
+    let just_before = COOLDOWN - Duration::from_nanos(1);
+    assert_eq!(breaker.admit(just_before), Err(Duration::from_nanos(1)));
+    let _probe = breaker.admit(COOLDOWN).expect("the probe");
+    assert_eq!(state(&breaker), Shown::Probe);
+    assert_eq!(breaker.admit(COOLDOWN), Err(COOLDOWN), "and no other");
+}
+
+#[test]
+fn a_probe_that_succeeds_lets_everything_pass_again() {
+    let mut breaker = tripped(at(0));
+    let probe = breaker.admit(COOLDOWN).expect("the probe");
+    assert_eq!(breaker.succeeded(&probe), Change::Normal);
+    assert_eq!(state(&breaker), Shown::Normal);
+    for _ in 1..THRESHOLD {
+        assert_eq!(fail(&mut breaker, COOLDOWN), Change::Nothing, "and the row is a new one");
+    }
+}
+
+#[test]
+fn a_probe_that_fails_trips_at_once_for_another_whole_cooldown() {
+    let mut breaker = tripped(at(0));
+    for n_trips in 2..5 {
+        let now = COOLDOWN * (n_trips - 1) + at(1);
+        let probe = breaker.admit(now).expect("the probe");
+        let change = breaker.failed(&probe, Fault::Http, None, now);
+        assert_eq!(change, Change::Tripped { failures: 1 });
+        assert_eq!(breaker.admit(now), Err(COOLDOWN));
+        assert_eq!(breaker.snapshot(now).trips, u64::from(n_trips));
+    }
+}
+
+#[test]
+fn a_probe_whose_caller_leaves_gives_way_to_the_next_at_once() {
+    for fault in [None, Some(Fault::Cancelled), Some(Fault::Auth)] {
+        let mut breaker = tripped(at(0));
+        let probe = breaker.admit(at(40)).expect("the probe");
+        match fault {
+            None => breaker.cancelled(&probe, at(41)),
+            Some(fault) => {
+                assert_eq!(breaker.failed(&probe, fault, None, at(41)), Change::Nothing);
+            }
+        }
+        assert_eq!(state(&breaker), Shown::Open);
+        let next = breaker.admit(at(41)).expect("the next probe");
+        assert_eq!(breaker.succeeded(&next), Change::Normal);
+    }
+}
+
+#[test]
+fn a_probe_that_says_nothing_is_not_waited_for_longer_than_a_cooldown() {
+    let mut breaker = tripped(at(0));
+    let late = breaker.admit(at(30)).expect("the probe");
+    assert_eq!(breaker.admit(at(59)), Err(at(1)));
+    let next = breaker.admit(at(60)).expect("the next probe");
+    breaker.cancelled(&late, at(61));
+    assert_eq!(state(&breaker), Shown::Probe, "it holds no permit any more");
+    let change = breaker.failed(&late, Fault::Offline, None, at(61));
+    assert_eq!(change, Change::Nothing, "the next one decides");
+    // A server that takes longer than the cooldown is as good as another.
+    assert_eq!(breaker.succeeded(&late), Change::Normal);
+    assert_eq!(breaker.succeeded(&next), Change::Nothing);
+}
+
+#[test]
+fn what_was_admitted_before_the_trip_changes_nothing_afterwards() {
+    let mut breaker = Breaker::new(settings());
+    let old: Vec<Ticket> = (0..9).map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+    for ticket in &old[..2] {
+        assert_eq!(breaker.failed(ticket, Fault::Offline, None, at(1)), Change::Nothing);
+    }
+    assert_ne!(breaker.failed(&old[2], Fault::Offline, None, at(1)), Change::Nothing);
+
+    assert_eq!(breaker.succeeded(&old[3]), Change::Nothing);
+    assert_eq!(breaker.failed(&old[4], Fault::Offline, None, at(2)), Change::Nothing);
+    assert_eq!(breaker.admit(at(2)), Err(at(29)));
+    let probe = breaker.admit(at(31)).expect("the probe");
+    assert_eq!(breaker.succeeded(&old[5]), Change::Nothing);
+    assert_eq!(breaker.failed(&old[6], Fault::Offline, None, at(32)), Change::Nothing);
+    breaker.cancelled(&old[7], at(32));
+    assert_eq!(state(&breaker), Shown::Probe);
+    assert_eq!(breaker.succeeded(&probe), Change::Normal);
+    assert_eq!(breaker.failed(&old[8], Fault::Offline, None, at(33)), Change::Nothing);
+    assert_eq!(breaker.snapshot(at(33)).failures, 0);
+}
+
+#[test]
+fn what_fails_together_counts_once() {
+    for incident in [Incident::Connection(1), Incident::Dial(1)] {
+        let mut breaker = Breaker::new(settings());
+        let wave: Vec<Ticket> = (0..20).map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+        for ticket in &wave {
+            let change = breaker.failed(ticket, Fault::StdioExit, Some(incident), at(1));
+            assert_eq!(change, Change::Nothing, "{incident:?}");
+        }
+        assert_eq!(breaker.snapshot(at(1)).failures, 1, "{incident:?}");
+    }
+}
+
+#[test]
+fn what_fails_one_after_the_other_on_one_connection_counts_each_time() {
+    let mut breaker = Breaker::new(settings());
+    for failures in 1..THRESHOLD {
+        let ticket = breaker.admit(at(0)).expect("it passes");
+        let incident = Some(Incident::Connection(7));
+        assert_eq!(breaker.failed(&ticket, Fault::Offline, incident, at(0)), Change::Nothing);
+        assert_eq!(breaker.snapshot(at(0)).failures, failures);
+    }
+}
+
+#[test]
+fn a_second_dial_after_the_same_wait_is_the_same_incident_and_a_later_one_is_not() {
+    let mut breaker = Breaker::new(settings());
+    let wave: Vec<Ticket> = (0..6).map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+    for (dial, ticket) in (2..).zip(&wave) {
+        let incident = Some(Incident::Dial(dial));
+        assert_eq!(breaker.failed(ticket, Fault::Offline, incident, at(1)), Change::Nothing);
+    }
+    assert_eq!(breaker.snapshot(at(1)).failures, 1);
+    let later = breaker.admit(at(2)).expect("it passes");
+    let same = breaker.failed(&later, Fault::Offline, Some(Incident::Dial(2)), at(3));
+    assert_eq!((same, breaker.snapshot(at(3)).failures), (Change::Nothing, 1));
+    let later = breaker.admit(at(3)).expect("it passes");
+    let next = breaker.failed(&later, Fault::Offline, Some(Incident::Dial(9)), at(3));
+    assert_eq!((next, breaker.snapshot(at(3)).failures), (Change::Nothing, 2));
+}
+
+#[test]
+fn requests_that_run_out_of_time_together_count_each() {
+    let mut breaker = Breaker::new(settings());
+    let wave: Vec<Ticket> = (0..3).map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+    let changes: Vec<Change> =
+        wave.iter().map(|ticket| breaker.failed(ticket, Fault::Offline, None, at(1))).collect();
+    assert_eq!(changes[2], Change::Tripped { failures: 3 });
+}
+
+#[test]
+fn a_threshold_of_zero_never_trips() {
+    let mut breaker = Breaker::new(Settings { failure_threshold: 0, cooldown: COOLDOWN });
+    for _ in 0..100 {
+        assert_eq!(fail(&mut breaker, at(0)), Change::Nothing);
+    }
+    assert_eq!((state(&breaker), breaker.snapshot(at(0)).failures), (Shown::Normal, 100));
+}
+
+#[test]
+fn other_settings_take_effect_at_once() {
+    let with = |failure_threshold, seconds| Settings { failure_threshold, cooldown: at(seconds) };
+
+    let mut shorter = tripped(at(100));
+    shorter.configure(with(THRESHOLD, 10));
+    assert_eq!(shorter.admit(at(109)), Err(at(1)));
+    assert!(shorter.admit(at(110)).is_ok());
+
+    let mut off = tripped(at(100));
+    off.configure(with(0, 30));
+    assert!(off.admit(at(100)).is_ok());
+    assert_eq!(state(&off), Shown::Normal);
+
+    let mut lower = Breaker::new(settings());
+    let _nothing = fail(&mut lower, at(0));
+    lower.configure(with(1, 30));
+    assert_eq!(fail(&mut lower, at(0)), Change::Tripped { failures: 2 });
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Admit,
+    Succeed(usize),
+    Fail(usize, Fault),
+    Leave(usize),
+    Wait(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => Just(Step::Admit),
+        1 => (0..8usize).prop_map(Step::Succeed),
+        4 => (0..8usize, 0..Fault::ALL.len()).prop_map(|(at, fault)| Step::Fail(at, Fault::ALL[fault])),
+        1 => (0..8usize).prop_map(Step::Leave),
+        2 => (0..40u64).prop_map(Step::Wait),
+    ];
+    proptest::collection::vec(step, 0..200)
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_one_probe_at_a_time_passes_and_a_healthy_server_is_used_again(
+        steps in steps()
+    ) {
+        let mut breaker = Breaker::new(settings());
+        let (mut now, mut row) = (at(0), 0);
+        let mut running: Vec<Ticket> = Vec::new();
+        // The probe that is waited for, and since when.
+        let mut probe: Option<(u64, Duration)> = None;
+        for step in steps {
+            let before = breaker.snapshot(now);
+            match step {
+                Step::Wait(seconds) => now += at(seconds),
+                Step::Admit => match breaker.admit(now) {
+                    Ok(ticket) => {
+                        if let Some(number) = ticket.probe {
+                            prop_assert_ne!(before.state, Shown::Normal);
+                            if let Some((_, since)) = probe.replace((number, now)) {
+                                prop_assert!(since + COOLDOWN <= now, "two probes at a time");
+                            }
+                        }
+                        running.push(ticket);
+                    }
+                    Err(retry_in) => {
+                        prop_assert_ne!(before.state, Shown::Normal, "a normal one rejects nothing");
+                        prop_assert!(retry_in <= COOLDOWN && !retry_in.is_zero());
+                    }
+                },
+                Step::Succeed(at) | Step::Fail(at, _) | Step::Leave(at) if running.is_empty() => {
+                    let _nobody_runs = at;
+                }
+                Step::Succeed(at) | Step::Fail(at, _) | Step::Leave(at) => {
+                    let ticket = running.remove(at % running.len());
+                    let is_of_now = ticket.trips == before.trips;
+                    let fault = match step {
+                        Step::Fail(_, fault) => Some(fault),
+                        _ => None,
+                    };
+                    let change = match (&step, fault) {
+                        (_, Some(fault)) => breaker.failed(&ticket, fault, None, now),
+                        (Step::Succeed(_), None) => breaker.succeeded(&ticket),
+                        _ => {
+                            breaker.cancelled(&ticket, now);
+                            Change::Nothing
+                        }
+                    };
+                    let is_success =
+                        matches!(step, Step::Succeed(_)) || fault == Some(Fault::Protocol);
+                    let is_failure = fault.is_some_and(Fault::counts);
+                    if is_of_now && before.state == Shown::Normal {
+                        row = if is_success { 0 } else { row + u32::from(is_failure) };
+                        let has_tripped = is_failure && row == THRESHOLD;
+                        let expected = if has_tripped {
+                            row = 0;
+                            Change::Tripped { failures: THRESHOLD }
+                        } else {
+                            Change::Nothing
+                        };
+                        prop_assert_eq!(change, expected);
+                    }
+                    if !is_of_now {
+                        prop_assert_eq!(change, Change::Nothing);
+                    }
+                    if change == Change::Normal || ticket.probe.is_some_and(|number| {
+                        probe.is_some_and(|(waited_for, _)| waited_for == number)
+                    }) {
+                        probe = None;
+                    }
+                }
+            }
+        }
+        // Whoever still runs has gone away; the server answers from now on.
+        now += COOLDOWN;
+        let ticket = breaker.admit(now).expect("a probe at the latest");
+        let _normal = breaker.succeeded(&ticket);
+        prop_assert_eq!(breaker.snapshot(now).state, Shown::Normal);
+        prop_assert!(breaker.admit(now).is_ok() && breaker.admit(now).is_ok());
+    }
+
+    #[test]
+    fn whatever_the_incidents_no_more_is_counted_than_has_failed(
+        incidents in proptest::collection::vec((0..4u64, any::<bool>()), 0..60)
+    ) {
+        let settings = Settings { failure_threshold: 1000, cooldown: COOLDOWN };
+        let mut breaker = Breaker::new(settings);
+        let wave: Vec<Ticket> =
+            incidents.iter().map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+        let mut met = std::collections::BTreeSet::new();
+        for (ticket, (number, is_dial)) in wave.iter().zip(incidents) {
+            let incident =
+                if is_dial { Incident::Dial(number) } else { Incident::Connection(number) };
+            let _nothing = breaker.failed(ticket, Fault::Offline, Some(incident), at(0));
+            // All that wait at a time meet one outage of the dial.
+            met.insert(if is_dial { None } else { Some(number) });
+        }
+        prop_assert_eq!(breaker.snapshot(at(0)).failures as usize, met.len());
+    }
+}

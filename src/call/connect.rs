@@ -1,0 +1,94 @@
+//! A connection without a request: for who wants to know a server, or to have it there.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{self, Instant};
+
+use super::CallError;
+use crate::{
+    connection::{Failure, Limits, Owner},
+    pool::{Lease, Slot, SlotError, Tripped},
+};
+
+/// Returns a connection for `owner`, as [`connection`] does, within the time that a request may take
+/// in all; the dial goes on for whoever asks next.
+///
+/// # Errors
+///
+/// [`CallError`] when there is none in time, or the server is left alone.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn connect(
+    slot: &Arc<Slot>,
+    owner: Option<&Owner>,
+    limits: Limits,
+) -> Result<Lease, CallError> {
+    within(slot, limits.total, connection(slot, owner, limits.silence)).await
+}
+
+/// Returns a connection for `owner`, dialling first where that is needed. Room for another one is
+/// waited for as long as a request may be silent; a dial as long as it takes, for starting a server
+/// takes longer than asking it.
+///
+/// The breaker is asked first. A dial that fails speaks against the server; one that succeeds does
+/// not say that the server works.
+///
+/// # Errors
+///
+/// [`CallError`] when there is none, or the server is left alone.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn connection(
+    slot: &Arc<Slot>,
+    owner: Option<&Owner>,
+    silence: Duration,
+) -> Result<Lease, CallError> {
+    let until = Instant::now() + silence;
+    let mut slot = Arc::clone(slot);
+    loop {
+        let server = || slot.name().clone();
+        let permit = slot
+            .gate()
+            .admit()
+            .map_err(|Tripped { retry_in }| CallError::Tripped { server: server(), retry_in })?;
+        let source = match slot.lease(owner, until).await {
+            Ok(lease) => return Ok(lease),
+            Err(source) => source,
+        };
+        let Some(successor) = slot.successor().cloned() else {
+            let error = CallError::NotConnected { server: server(), source };
+            permit.failed(error.fault(), error.incident(slot.attempts(), None), &error);
+            return Err(error);
+        };
+        // A reload has changed the server meanwhile.
+        slot = successor;
+    }
+}
+
+/// Returns a connection, whatever the breaker says.
+pub(super) async fn lease(
+    slot: &Slot,
+    owner: Option<&Owner>,
+    limits: Limits,
+) -> Result<Lease, CallError> {
+    let refused =
+        |source: SlotError| CallError::NotConnected { server: slot.name().clone(), source };
+    let leased = slot.lease(owner, Instant::now() + limits.silence);
+    within(slot, limits.total, async { leased.await.map_err(refused) }).await
+}
+
+/// Where both waits end at the same time, the one inside has its say first: it knows what is missing.
+async fn within(
+    slot: &Slot,
+    patience: Duration,
+    leased: impl Future<Output = Result<Lease, CallError>>,
+) -> Result<Lease, CallError> {
+    time::timeout(patience, leased).await.unwrap_or_else(|_| {
+        let (server, source) = (slot.name().clone(), Failure::NotInTime { after: patience });
+        Err(CallError::Failed { server, source })
+    })
+}

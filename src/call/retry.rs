@@ -1,0 +1,130 @@
+//! Whether a request that failed is sent again.
+//!
+//! | what was lost | `safe` | `vital` | `fresh` | `never` |
+//! |---|---|---|---|---|
+//! | a dial that may pass the next time | again | again | again | |
+//! | a request that was not executed | again | again | again | |
+//! | one in the middle that may be executed twice | again | again | again | |
+//! | one that may have been executed, or still runs | | again | again, on the first connection | |
+//! | anything that is not the server's fault, or stays as it is | | | | |
+//!
+//! Pure. Source: design ruling 9, and seed 004 for `vital` and `fresh`.
+
+use std::time::Duration;
+
+use crate::config::{Retry, defaults};
+
+/// What became of a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// There is no connection: the dial failed, and another one may not.
+    Dial,
+    /// It provably was not executed, and a new connection is all that it needs.
+    Unexecuted,
+    /// It was interrupted, and may be executed twice.
+    Repeatable,
+    /// It failed by the server's fault, and may have been executed.
+    Unknown,
+    /// Sending it again is of no use.
+    Final,
+}
+
+/// How a request is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// With another dial.
+    Redial,
+    /// On another connection.
+    Replay,
+    /// A second time, which does no harm.
+    Repeat,
+    /// A second time, whatever that does.
+    Blind,
+}
+
+/// How often a request may still be tried again, each way counted apart: one that was interrupted is
+/// the first to find out that the server is not there.
+#[derive(Debug)]
+pub(super) struct Budget {
+    redials: u32,
+    replays: u32,
+    repeats: u32,
+    blinds: u32,
+}
+
+/// Returns how a request is tried again, if it is. `is_fresh` tells that the server has not been
+/// connected anew so far.
+pub(super) fn decide(retry: Retry, loss: Loss, is_fresh: bool) -> Option<Again> {
+    match (retry, loss) {
+        (Retry::Never, _) | (_, Loss::Final) => None,
+        (_, Loss::Dial) => Some(Again::Redial),
+        (_, Loss::Unexecuted) => Some(Again::Replay),
+        (_, Loss::Repeatable) => Some(Again::Repeat),
+        (Retry::Vital, Loss::Unknown) => Some(Again::Blind),
+        (Retry::Fresh, Loss::Unknown) => is_fresh.then_some(Again::Blind),
+        (Retry::Safe, Loss::Unknown) => None,
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            redials: defaults::REDIALS,
+            replays: defaults::REPLAYS,
+            repeats: defaults::REPEATS,
+            blinds: defaults::BLIND_RETRIES,
+        }
+    }
+}
+
+impl Budget {
+    /// Takes one attempt, and returns how long to wait before it; nothing when none is left.
+    pub(super) fn take(&mut self, again: Again) -> Option<Duration> {
+        let (left, pause) = match again {
+            Again::Redial => (&mut self.redials, Duration::ZERO),
+            Again::Replay => (&mut self.replays, Duration::ZERO),
+            Again::Repeat => (&mut self.repeats, defaults::REPEAT_PAUSE),
+            Again::Blind => (&mut self.blinds, Duration::ZERO),
+        };
+        *left = left.checked_sub(1)?;
+        Some(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_sends_again_what_it_says() {
+        use Again::{Blind, Redial, Repeat, Replay};
+        let rows = [
+            (Loss::Dial, [Some(Redial), Some(Redial), Some(Redial), Some(Redial), None]),
+            (Loss::Unexecuted, [Some(Replay), Some(Replay), Some(Replay), Some(Replay), None]),
+            (Loss::Repeatable, [Some(Repeat), Some(Repeat), Some(Repeat), Some(Repeat), None]),
+            (Loss::Unknown, [None, Some(Blind), Some(Blind), None, None]),
+            (Loss::Final, [None; 5]),
+        ];
+        for (loss, expected) in rows {
+            let decided = [
+                decide(Retry::Safe, loss, true),
+                decide(Retry::Vital, loss, false),
+                decide(Retry::Fresh, loss, true),
+                decide(Retry::Fresh, loss, false),
+                decide(Retry::Never, loss, true),
+            ];
+            assert_eq!(decided, expected, "{loss:?}");
+        }
+    }
+
+    #[test]
+    fn no_request_is_tried_again_for_ever() {
+        let mut budget = Budget::default();
+        let n_taken = |budget: &mut Budget, again| {
+            std::iter::from_fn(|| budget.take(again)).take(100).count()
+        };
+        let counts = [Again::Redial, Again::Replay, Again::Repeat, Again::Blind]
+            .map(|again| n_taken(&mut budget, again));
+        assert_eq!(counts, [1, 1, 2, 1]);
+    }
+}

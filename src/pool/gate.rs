@@ -1,0 +1,163 @@
+//! Whether a request may reach a server now: its breaker, with a lock and a clock.
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    breaker::{Breaker, Change, Incident, Snapshot, Ticket},
+    config,
+    fault::Fault,
+    name::ServerName,
+    report::chain,
+};
+
+/// One server's breaker. It knows the server, not its connections: it outlives every one of them.
+#[derive(Debug)]
+pub struct Gate {
+    server: ServerName,
+    opened: Instant,
+    breaker: Mutex<Breaker>,
+}
+
+/// That a request may reach the server. Whoever drops it without a word has left.
+#[derive(Debug)]
+#[must_use]
+pub struct Permit {
+    gate: Arc<Gate>,
+    ticket: Option<Ticket>,
+}
+
+/// No request may reach the server now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("breaker open")]
+pub struct Tripped {
+    /// How long it takes at most until one may.
+    pub retry_in: Duration,
+}
+
+impl Gate {
+    /// Returns one that lets everything pass.
+    pub fn new(server: ServerName, settings: config::Breaker) -> Arc<Self> {
+        let breaker = Mutex::new(Breaker::new(settings));
+        Arc::new(Self { server, opened: Instant::now(), breaker })
+    }
+
+    /// Lets one request, or one dial, through.
+    ///
+    /// # Errors
+    ///
+    /// [`Tripped`] while the server is left alone.
+    pub fn admit(self: &Arc<Self>) -> Result<Permit, Tripped> {
+        let admitted = self.breaker().admit(self.now());
+        match admitted {
+            Ok(ticket) => Ok(Permit { gate: Arc::clone(self), ticket: Some(ticket) }),
+            Err(retry_in) => Err(Tripped { retry_in }),
+        }
+    }
+
+    /// Goes on with other settings.
+    pub fn configure(&self, settings: config::Breaker) {
+        self.breaker().configure(settings);
+    }
+
+    /// Returns the state for status output.
+    pub fn snapshot(&self) -> Snapshot {
+        self.breaker().snapshot(self.now())
+    }
+
+    fn now(&self) -> Duration {
+        self.opened.elapsed()
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        // Held for single statements on plain data.
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs what a report has changed. The failures are logged by those who met them.
+    fn tell(&self, change: Change, fault: Option<Fault>) {
+        let server = &self.server;
+        match change {
+            Change::Nothing => {}
+            Change::Tripped { failures } => {
+                let fault = fault.map(Fault::name);
+                tracing::warn!(mcp_server = %server, fault, failures, "breaker tripped");
+            }
+            Change::Normal => tracing::info!(mcp_server = %server, "breaker normal again"),
+        }
+    }
+}
+
+impl Permit {
+    /// Reports that the server has answered.
+    pub fn succeeded(mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            let change = self.gate.breaker().succeeded(&ticket);
+            self.gate.tell(change, None);
+        }
+    }
+
+    /// Reports that the request has failed for good, with all that was tried. `incident` is what may
+    /// have made others fail with it; `details` are for the log.
+    pub fn failed(mut self, fault: Fault, incident: Option<Incident>, details: &dyn Error) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let gate = &self.gate;
+        let change = gate.breaker().failed(&ticket, fault, incident, gate.now());
+        if fault == Fault::Auth {
+            let (server, error) = (&gate.server, chain(details));
+            tracing::warn!(mcp_server = %server, error, "server refuses our credentials");
+        }
+        gate.tell(change, Some(fault));
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(ticket) = &self.ticket {
+            self.gate.breaker().cancelled(ticket, self.gate.now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::breaker::Shown;
+
+    const SETTINGS: config::Breaker =
+        config::Breaker { failure_threshold: 1, cooldown: Duration::from_secs(30) };
+
+    fn tripped() -> Arc<Gate> {
+        let gate = Gate::new(ServerName::new("git").expect("a name"), SETTINGS);
+        gate.admit().expect("it passes").failed(
+            Fault::Other,
+            None,
+            &Tripped { retry_in: Duration::ZERO },
+        );
+        gate
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_brings_the_probe() {
+        let gate = tripped();
+        assert_eq!(gate.admit().err(), Some(Tripped { retry_in: SETTINGS.cooldown }));
+        tokio::time::advance(SETTINGS.cooldown).await;
+        gate.admit().expect("the probe").succeeded();
+        assert_eq!(gate.snapshot().state, Shown::Normal);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permit_that_is_dropped_is_given_back() {
+        let gate = tripped();
+        tokio::time::advance(SETTINGS.cooldown).await;
+        let probe = gate.admit().expect("the probe");
+        assert!(gate.admit().is_err(), "one at a time");
+        drop(probe);
+        assert!(gate.admit().is_ok());
+    }
+}

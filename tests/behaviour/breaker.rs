@@ -1,0 +1,352 @@
+//! A server that fails again and again is left alone, and tried again: one request at a time.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    all,
+    command_line::status,
+    harness::{
+        client::{Client, running},
+        daemon::Daemon,
+        fake::{Fakes, Upstream, executions},
+    },
+    server_status, until,
+};
+
+/// How many failures in a row it takes.
+const THRESHOLD: usize = 5;
+
+/// A cooldown that does not end while a test runs.
+const NEVER_OVER: &str = "[breaker]\ncooldown = \"1h\"\n";
+/// A cooldown that is over when the next request comes.
+const SOON_OVER: &str = "[breaker]\ncooldown = \"1ms\"\n";
+
+fn code(answer: &Value) -> &str {
+    answer["error"]["data"]["code"].as_str().unwrap_or_default()
+}
+
+/// Has the server's process end, which the caller is told.
+async fn crash(client: &Client) {
+    let answer = client.tool("exit", json!({ "code": 1 })).await.answer();
+    assert_eq!(code(&answer), "SERVER_EXITED", "{answer}");
+}
+
+async fn trip(client: &Client) {
+    for _ in 0..THRESHOLD {
+        crash(client).await;
+    }
+}
+
+/// Returns the breaker of a server as `/status` shows it.
+async fn breaker(daemon: &Daemon, name: &str) -> Value {
+    server_status(daemon, name).await["breaker"].clone()
+}
+
+#[tokio::test]
+async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
+    let fakes = Fakes::new();
+    let config = NEVER_OVER.to_owned() + &fakes.server("bad", &[]) + &fakes.server("good", &[]);
+    let mut daemon = Daemon::with(config).ready();
+    let client = daemon.client("/servers/bad");
+    for n_crashes in 1..=THRESHOLD {
+        assert_eq!(breaker(&daemon, "bad").await["state"], "normal");
+        crash(&client).await;
+        assert_eq!(fakes.pids("bad").len(), n_crashes);
+    }
+
+    for answer in all((0..10).map(|_| client.tool("echo", json!({ "value": 1 })))).await {
+        let error = &answer.answer()["error"];
+        assert_eq!(error["data"]["code"], "SERVER_TRIPPED", "{error}");
+        let retry_in_ms = error["data"]["context"]["retry_in_ms"].as_u64().expect("a number");
+        assert!((1..=3_600_000).contains(&retry_in_ms), "{error}");
+        let message = error["message"].as_str().expect("a text");
+        assert!(
+            message.contains("temporarily unavailable: breaker open, next probe in"),
+            "{error}"
+        );
+    }
+
+    assert_eq!(fakes.pids("bad").len(), THRESHOLD, "it is not started");
+    daemon.wait_log("breaker tripped mcp_server=bad fault=\"stdio-exit\" failures=5");
+    let shown = breaker(&daemon, "bad").await;
+    assert_eq!(
+        (&shown["state"], &shown["failures"], &shown["trips"], &shown["last_fault"]),
+        (&json!("open"), &json!(0), &json!(1), &json!("stdio-exit")),
+        "{shown}"
+    );
+    assert!(shown["next_probe_ms"].as_u64().is_some_and(|wait_ms| wait_ms > 0), "{shown}");
+    let (_, table, _) = status(&daemon, &[]);
+    assert!(table.contains("(breaker open, probe in "), "{table}");
+    daemon.wait_notice("of an open breaker", |notice| notice.contains(", 1 breaker open"));
+
+    // Another one is another matter, and so are the lists of all.
+    assert_eq!(breaker(&daemon, "good").await["state"], "normal");
+    let client = daemon.client("/");
+    assert_eq!(client.call("good__echo", json!({ "value": 2 })).await["value"], 2);
+    let listed = client.request(json!(1), "tools/list", json!({})).await.answer();
+    let names = listed["result"]["tools"].as_array().expect("a list").iter();
+    let servers: Vec<&str> = names
+        .filter_map(|tool| tool["name"].as_str()?.split_once("__").map(|(server, _)| server))
+        .collect();
+    assert!(!servers.is_empty() && servers.iter().all(|server| *server == "good"), "{servers:?}");
+    // Who comes new is greeted without it.
+    drop(daemon.client("/servers/bad").initialized().await);
+    assert_eq!(fakes.pids("bad").len(), THRESHOLD, "still not");
+}
+
+#[tokio::test]
+async fn a_probe_that_is_answered_lets_everything_pass_again() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(SOON_OVER.to_owned() + &fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    trip(&client).await;
+
+    until(async || {
+        let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+        assert!(answer["result"].is_object() || code(&answer) == "SERVER_TRIPPED", "{answer}");
+        answer["result"].is_object()
+    })
+    .await;
+
+    daemon.wait_log("breaker normal again mcp_server=fake");
+    let shown = breaker(&daemon, "fake").await;
+    assert_eq!((&shown["state"], &shown["trips"]), (&json!("normal"), &json!(1)), "{shown}");
+    assert_eq!(shown["next_probe_ms"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_probe_that_fails_trips_at_once_for_another_cooldown() {
+    let fakes = Fakes::new();
+    let server = fakes.server("fake", &[]);
+    let mut daemon = Daemon::with(NEVER_OVER.to_owned() + &server).ready();
+    let client = daemon.client("/servers/fake");
+    trip(&client).await;
+    for n_trips in 2..5 {
+        daemon.rewrite(&(SOON_OVER.to_owned() + &server));
+        daemon.reload();
+        crash(&client).await;
+        daemon.rewrite(&(NEVER_OVER.to_owned() + &server));
+        daemon.reload();
+
+        let shown = breaker(&daemon, "fake").await;
+        assert_eq!((&shown["state"], &shown["trips"]), (&json!("open"), &json!(n_trips)));
+        let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+        assert_eq!(code(&answer), "SERVER_TRIPPED", "{answer}");
+        assert_eq!(fakes.pids("fake").len(), THRESHOLD + n_trips - 1, "one start for each probe");
+    }
+}
+
+#[tokio::test]
+async fn one_probe_passes_at_a_time_and_one_whose_client_hangs_up_gives_way() {
+    let fakes = Fakes::new();
+    let server = fakes.server("fake", &[]);
+    let mut daemon = Daemon::with(SOON_OVER.to_owned() + &server).ready();
+    let client = daemon.client("/servers/fake");
+    trip(&client).await;
+    until(async || breaker(&daemon, "fake").await["next_probe_ms"] == 0).await;
+    let probe = running(client.clone().hold("never"));
+    until(async || server_status(&daemon, "fake").await["in_flight"] == 1).await;
+    // From now on, its time does not end any more.
+    daemon.rewrite(&(NEVER_OVER.to_owned() + &server));
+    daemon.reload();
+
+    assert_eq!(breaker(&daemon, "fake").await["state"], "probe");
+    for reply in all((0..10).map(|_| client.tool("echo", json!({ "value": 1 })))).await {
+        assert_eq!(code(&reply.answer()), "SERVER_TRIPPED", "{reply:?}");
+    }
+    let (_, table, _) = status(&daemon, &[]);
+    assert!(table.contains("(breaker probes)"), "{table}");
+
+    drop(probe);
+    until(async || breaker(&daemon, "fake").await["state"] == "open").await;
+    assert_eq!(client.call("echo", json!({ "value": 2 })).await["value"], 2);
+    assert_eq!(breaker(&daemon, "fake").await["state"], "normal");
+}
+
+#[tokio::test]
+async fn what_ran_on_a_process_that_crashed_counts_once() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(NEVER_OVER.to_owned() + &fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    for n_crashes in 1..THRESHOLD {
+        let held: Vec<_> = (0..8).map(|_| running(client.clone().hold("k"))).collect();
+        until(async || server_status(&daemon, "fake").await["in_flight"] == 8).await;
+        crash(&client).await;
+        for reply in held {
+            assert_eq!(code(&reply.end().await.answer()), "SERVER_EXITED");
+        }
+        let shown = breaker(&daemon, "fake").await;
+        assert_eq!(
+            (&shown["state"], &shown["failures"]),
+            (&json!("normal"), &json!(n_crashes)),
+            "nine calls, one crash: {shown}"
+        );
+    }
+    crash(&client).await;
+    assert_eq!(breaker(&daemon, "fake").await["state"], "open");
+}
+
+#[tokio::test]
+async fn who_waits_in_vain_for_the_same_dial_counts_once() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate").display().to_string();
+    let config = "[service]\nrequest_timeout = \"200ms\"\n".to_owned() + NEVER_OVER;
+    let daemon = Daemon::with(config + &fakes.server("fake", &["--start-gate", &gate])).ready();
+    let client = daemon.client("/servers/fake");
+    for _ in 0..2 {
+        for reply in all((0..8).map(|_| client.tool("echo", json!({ "value": 1 })))).await {
+            assert_eq!(code(&reply.answer()), "TIMEOUT", "{reply:?}");
+        }
+    }
+    let shown = breaker(&daemon, "fake").await;
+    assert_eq!((&shown["failures"], &shown["last_fault"]), (&json!(1), &json!("offline")));
+    // It was only slow.
+    std::fs::write(&gate, "").expect("written");
+    until(async || client.tool("whoami", json!({})).await.answer()["result"].is_object()).await;
+}
+
+#[tokio::test]
+async fn an_answer_never_trips_whatever_error_it_reports() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(NEVER_OVER.to_owned() + &fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    let words = "401 Unauthorized: connect ECONNREFUSED 127.0.0.1:1, HTTP 503";
+    let failed = json!({ "content": [{ "type": "text", "text": words }], "isError": true });
+    for _ in 0..2 * THRESHOLD {
+        let error = json!({ "code": -32000, "message": words });
+        let answer = client.tool("rpc_error", error).await.answer();
+        assert_eq!(answer["error"]["message"], words);
+        let answer = client.tool("raw", json!({ "result": failed.to_string() })).await.answer();
+        assert_eq!(answer["result"]["isError"], true);
+    }
+    let shown = breaker(&daemon, "fake").await;
+    assert_eq!(shown, json!({ "state": "normal", "failures": 0, "trips": 0 }));
+
+    // It even shows that the server is there.
+    for _ in 0..3 {
+        for _ in 1..THRESHOLD {
+            crash(&client).await;
+        }
+        client.tool("tool_error", json!({})).await;
+        assert_eq!(breaker(&daemon, "fake").await["failures"], 0);
+    }
+}
+
+#[tokio::test]
+async fn refused_credentials_never_trip_and_are_logged_with_the_server() {
+    let closed = Upstream::start(&["--require-header", "x-api-key=right"]);
+    let open = Upstream::start(&[]);
+    let config = NEVER_OVER.to_owned() + &closed.server("closed", "") + &open.server("revoked", "");
+    let daemon = Daemon::with(config).ready();
+
+    let client = daemon.client("/servers/closed");
+    for _ in 0..2 * THRESHOLD {
+        let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+        assert_eq!(code(&answer), "UPSTREAM_STATUS", "{answer}");
+    }
+    let shown = breaker(&daemon, "closed").await;
+    let expected = json!({ "state": "normal", "failures": 0, "trips": 0, "last_fault": "auth" });
+    assert_eq!(shown, expected);
+    daemon.wait_log("server refuses our credentials mcp_server=closed");
+
+    let client = daemon.client("/servers/revoked");
+    client.call("echo", json!({ "value": 1 })).await;
+    open.control(&format!("status?code=403&n={}", 2 * THRESHOLD)).await;
+    for _ in 0..2 * THRESHOLD {
+        let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+        assert_eq!(code(&answer), "UPSTREAM_STATUS", "{answer}");
+    }
+    assert_eq!(breaker(&daemon, "revoked").await, expected);
+    daemon.wait_log("server refuses our credentials mcp_server=revoked");
+    assert_eq!(client.call("echo", json!({ "value": 2 })).await["value"], 2);
+}
+
+#[tokio::test]
+async fn a_status_that_says_that_the_upstream_cannot_trips() {
+    let upstream = Upstream::start(&[]);
+    let daemon = Daemon::with(NEVER_OVER.to_owned() + &upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up");
+    client.call("echo", json!({ "value": 1 })).await;
+    upstream.control(&format!("status?code=503&n={THRESHOLD}")).await;
+    for _ in 0..THRESHOLD {
+        let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+        assert_eq!(code(&answer), "UPSTREAM_STATUS", "{answer}");
+    }
+    let n_asked = upstream.log("").await["requests"]["tools/call"].clone();
+
+    let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+
+    assert_eq!(code(&answer), "SERVER_TRIPPED", "{answer}");
+    assert_eq!(upstream.log("").await["requests"]["tools/call"], n_asked);
+    assert_eq!(breaker(&daemon, "up").await["last_fault"], "http");
+}
+
+#[tokio::test]
+async fn calls_that_run_out_of_time_trip() {
+    let fakes = Fakes::new();
+    let config = "[service]\nrequest_timeout = \"250ms\"\n".to_owned() + NEVER_OVER;
+    let state = fakes.path("state");
+    let options = ["--state", state.to_str().expect("UTF-8")];
+    let daemon = Daemon::with(config + &fakes.server("fake", &options)).ready();
+    let client = daemon.client("/servers/fake");
+    until(async || client.tool("whoami", json!({})).await.answer()["result"].is_object()).await;
+    for _ in 0..THRESHOLD {
+        let answer = client.clone().hold("k").await.answer();
+        assert_eq!(code(&answer), "TIMEOUT", "{answer}");
+    }
+
+    let answer = client.tool("count", json!({ "key": "k" })).await.answer();
+
+    assert_eq!(code(&answer), "SERVER_TRIPPED", "{answer}");
+    assert_eq!(breaker(&daemon, "fake").await["last_fault"], "offline");
+    assert!(executions(&state).is_empty(), "it was not asked");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_trips_until_a_reload_names_another() {
+    let fakes = Fakes::new();
+    let missing = "[servers.fake]\ncommand = \"/no/such/program\"\n";
+    let mut daemon = Daemon::with(NEVER_OVER.to_owned() + missing).ready();
+    let client = daemon.client("/servers/fake");
+    for _ in 0..THRESHOLD {
+        let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+        assert_eq!(code(&answer), "SERVER_NOT_STARTED", "{answer}");
+    }
+    let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+    assert_eq!(code(&answer), "SERVER_TRIPPED", "{answer}");
+    let shown = breaker(&daemon, "fake").await;
+    assert_eq!((&shown["state"], &shown["last_fault"]), (&json!("open"), &json!("offline")));
+
+    daemon.rewrite(&(NEVER_OVER.to_owned() + &fakes.server("fake", &[])));
+    daemon.reload();
+
+    assert_eq!(client.call("echo", json!({ "value": 2 })).await["value"], 2);
+    assert_eq!(breaker(&daemon, "fake").await["trips"], 0, "it begins anew");
+}
+
+#[tokio::test]
+async fn a_reload_changes_the_threshold_and_the_cooldown_of_servers_that_stay() {
+    let fakes = Fakes::new();
+    let server = fakes.server("fake", &[]);
+    let mut daemon = Daemon::with(NEVER_OVER.to_owned() + &server).ready();
+    let client = daemon.client("/servers/fake");
+    crash(&client).await;
+
+    daemon.rewrite(&format!("[breaker]\nfailure_threshold = 2\ncooldown = \"30m\"\n{server}"));
+    daemon.reload();
+    crash(&client).await;
+
+    let shown = breaker(&daemon, "fake").await;
+    assert_eq!(shown["state"], "open");
+    let longest = u64::try_from(Duration::from_secs(30 * 60).as_millis()).expect("it fits");
+    assert!(shown["next_probe_ms"].as_u64().is_some_and(|wait_ms| wait_ms <= longest), "{shown}");
+
+    daemon.rewrite(&format!("[breaker]\nfailure_threshold = 0\n{server}"));
+    daemon.reload();
+    for _ in 0..2 * THRESHOLD {
+        crash(&client).await;
+    }
+    assert_eq!(breaker(&daemon, "fake").await["state"], "normal");
+}
