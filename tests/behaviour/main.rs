@@ -24,6 +24,7 @@ mod sharing;
 mod slow_clients;
 mod streams;
 mod subscriptions;
+mod units;
 mod upstream;
 mod waves;
 
