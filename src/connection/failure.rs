@@ -4,7 +4,10 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 
-use crate::child::{Exit, Kind};
+use crate::{
+    child::{Exit, Kind},
+    config::defaults,
+};
 
 /// Why a request got no answer from its server.
 ///
@@ -50,7 +53,7 @@ pub enum Failure {
     /// The answer was larger than we accept.
     #[error(
         "the answer of {length} bytes is larger than the {} bytes that are accepted",
-        crate::config::defaults::MESSAGE_BYTES_MAX
+        defaults::MESSAGE_BYTES_MAX
     )]
     Oversized {
         /// Its length in bytes, as far as it was read.
@@ -72,7 +75,7 @@ pub enum Failure {
     #[error("the client does not read: more came for it than may wait")]
     Overrun,
     /// As many requests are in flight as one connection takes.
-    #[error("{} requests are in flight already", crate::config::defaults::IN_FLIGHT_MAX)]
+    #[error("{} requests are in flight already", defaults::IN_FLIGHT_MAX)]
     Saturated,
 }
 
@@ -80,7 +83,15 @@ fn quote(kind: &Kind, last_words: &[String]) -> String {
     match (kind, last_words) {
         (_, []) => String::new(),
         (Kind::Process, [.., line]) => format!(", its last words were `{line}`"),
-        (Kind::Unit(_), lines) => format!(", its journal ends with `{}`", lines.join(" | ")),
+        (Kind::Unit(_), lines) => {
+            let mut length = 0;
+            let ending = lines.iter().rev().take_while(|line| {
+                length += line.len();
+                length <= defaults::QUOTE_BYTES_MAX
+            });
+            let lines = &lines[lines.len() - ending.count().max(1)..];
+            format!(", its journal ends with `{}`", lines.join(" | "))
+        }
     }
 }
 
@@ -171,5 +182,26 @@ impl Failure {
             Self::Saturated => "Wait for running calls to finish.",
         };
         hint.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_of_a_units_journal_is_told_as_fits_and_its_end_in_any_case() {
+        let kind = Kind::Unit("git".into());
+        let line = |letter: &str, length: usize| letter.repeat(length);
+        let told = |lines: &[String]| {
+            let last_words = lines.to_vec();
+            Failure::Exited { kind: kind.clone(), exit: Exit::Unknown, last_words }.to_string()
+        };
+
+        assert_eq!(told(&[]), "the server's unit `git` ended");
+        let max = defaults::QUOTE_BYTES_MAX;
+        let fitting = told(&[line("a", 10), line("b", max - 5), line("c", 5)]);
+        assert!(fitting.contains(" with `bbb") && fitting.ends_with("bbb | ccccc`"), "{fitting}");
+        assert!(told(&[line("b", 5), line("c", max + 5)]).contains(" with `ccc"));
     }
 }
