@@ -25,7 +25,7 @@ let
         description = ''
           Program to run as a child that speaks MCP over stdin and stdout: an
           absolute path, or a name to be found through
-          {option}`services.metamcp.extraPackages`. Excludes `url`.
+          {option}`services.metamcp.extraPackages`. Excludes `url` and `socket`.
         '';
       };
 
@@ -68,7 +68,7 @@ let
         example = "http://127.0.0.1:12009/mcp";
         description = ''
           Streamable HTTP endpoint to connect to, without TLS: reach a remote one
-          through a local TLS proxy. Excludes `command`.
+          through a local TLS proxy. Excludes `command` and `socket`.
         '';
       };
 
@@ -92,6 +92,38 @@ let
           How the endpoint at `url` is watched: `interval` is how long it may be
           silent before it is pinged, `"0s"` for never, and `timeout` how long it
           may take to answer.
+        '';
+      };
+
+      socket = mkOption {
+        type = types.nullOr (types.strMatching "/.+");
+        default = null;
+        example = "/run/metamcp-servers/notes.sock";
+        description = ''
+          Socket of a unit with `Accept=true`, which systemd starts for the
+          connection, with a user, limits and a sandbox of its own. The service
+          must be in the group of the socket. Excludes `command` and `url`.
+        '';
+      };
+
+      unit = mkOption {
+        type = types.nullOr types.str;
+        default = null;
+        example = "notes-mcp";
+        description = ''
+          Name of the template of that unit, without `@`, for messages and for
+          what its journal says: {file}`metamcp-server-` and the name of the
+          socket, without its suffix, if `null`.
+        '';
+      };
+
+      start_timeout = mkOption {
+        type = types.nullOr duration;
+        default = null;
+        example = "3m";
+        description = ''
+          How long the server may take from being started to having answered
+          `initialize`: 60 s if `null`.
         '';
       };
 
@@ -400,8 +432,17 @@ in
       message = "services.metamcp.settings.servers.${name} is not a valid name: use 1 to 40 letters, digits, - and _, a letter or digit first and last, and no __.";
     }) serverNames
     ++ map (name: {
-      assertion = (settings.servers.${name}.command == null) != (settings.servers.${name}.url == null);
-      message = "services.metamcp.settings.servers.${name} needs one of command and url: set `command` for a program to run, or `url` for an endpoint to connect to.";
+      assertion =
+        let
+          inherit (settings.servers.${name}) command url socket;
+          ways = [
+            command
+            url
+            socket
+          ];
+        in
+        builtins.length (builtins.filter (way: way != null) ways) == 1;
+      message = "services.metamcp.settings.servers.${name} needs one of command, url and socket: set `command` for a program to run, `url` for an endpoint or `socket` for a unit to connect to.";
     }) serverNames
     ++ map (
       { option, value, ... }:

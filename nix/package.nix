@@ -34,7 +34,8 @@ rustPlatform.buildRustPackage {
 
   # The drop-in in systemd/ is for systemd 252; nixpkgs has no such old one.
   postInstall = ''
-    install -Dm444 -t $out/lib/systemd/system systemd/*.service systemd/*.socket
+    install -Dm444 -t $out/lib/systemd/system systemd/metamcp{.service,.socket,-control.socket}
+    install -Dm444 -t $out/share/doc/metamcp systemd/metamcp-server-example*
     substituteInPlace $out/lib/systemd/system/metamcp.service \
       --replace-fail /usr/bin/metamcp $out/bin/metamcp
   '';

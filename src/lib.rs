@@ -35,7 +35,7 @@
 //!    is none it is dialled: once, however many wait for it ([`single_flight`]).
 //! 4. [`connection::Connection::call`] gives the request an id that is unique on the connection, and
 //!    its progress token too, remembers who waits, and hands it to the link: the pipe of a
-//!    [`child`], or a POST with the one pinned session.
+//!    [`child`], be it a process or a unit, or a POST with the one pinned session.
 //! 5. The link's reader finds who waits by the id of the answer; that of a POST is the asker's own
 //!    task. The id that the client chose is put back, byte for byte, and the answer goes out: as JSON
 //!    when it comes soon, else as an event stream with progress, questions of the server and signs
@@ -93,7 +93,8 @@
 //!
 //! - `protocol` and `config` know no transport, no clock and no task.
 //! - Only `child::process` starts processes. Every child has a process group of its own and is seen
-//!   off with it; its standard error is always read.
+//!   off with it; its standard error is always read. A server in a unit of systemd is not ours to
+//!   signal: it is connected to and hung up on.
 //! - Only `connection` writes to a server; every request comes through `call`.
 //! - An id is never used twice on a connection, so an answer cannot reach anybody but its asker.
 //! - A request is sent a second time only if it provably was not executed

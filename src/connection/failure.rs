@@ -6,6 +6,7 @@ use hyper::StatusCode;
 
 use crate::{
     child::{Exit, Kind},
+    config::defaults,
     fault::Fault,
 };
 
@@ -53,7 +54,7 @@ pub enum Failure {
     /// The answer was larger than we accept.
     #[error(
         "the answer of {length} bytes is larger than the {} bytes that are accepted",
-        crate::config::defaults::MESSAGE_BYTES_MAX
+        defaults::MESSAGE_BYTES_MAX
     )]
     Oversized {
         /// Its length in bytes, as far as it was read.
@@ -75,7 +76,7 @@ pub enum Failure {
     #[error("the client does not read: more came for it than may wait")]
     Overrun,
     /// As many requests are in flight as one connection takes.
-    #[error("{} requests are in flight already", crate::config::defaults::IN_FLIGHT_MAX)]
+    #[error("{} requests are in flight already", defaults::IN_FLIGHT_MAX)]
     Saturated,
 }
 
@@ -83,7 +84,15 @@ fn quote(kind: &Kind, last_words: &[String]) -> String {
     match (kind, last_words) {
         (_, []) => String::new(),
         (Kind::Process, [.., line]) => format!(", its last words were `{line}`"),
-        (Kind::Unit(_), lines) => format!(", its journal ends with `{}`", lines.join(" | ")),
+        (Kind::Unit(_), lines) => {
+            let mut length = 0;
+            let ending = lines.iter().rev().take_while(|line| {
+                length += line.len();
+                length <= defaults::QUOTE_BYTES_MAX
+            });
+            let lines = &lines[lines.len() - ending.count().max(1)..];
+            format!(", its journal ends with `{}`", lines.join(" | "))
+        }
     }
 }
 
@@ -256,5 +265,21 @@ mod tests {
         };
         assert_eq!(page.fault(), Fault::Http);
         assert_eq!(Failure::BrokenOff("403 forbidden".into()).fault(), Fault::Offline);
+    }
+
+    #[test]
+    fn as_much_of_a_units_journal_is_told_as_fits_and_its_end_in_any_case() {
+        let kind = Kind::Unit("git".into());
+        let line = |letter: &str, length: usize| letter.repeat(length);
+        let told = |lines: &[String]| {
+            let last_words = lines.to_vec();
+            Failure::Exited { kind: kind.clone(), exit: Exit::Unknown, last_words }.to_string()
+        };
+
+        assert_eq!(told(&[]), "the server's unit `git` ended");
+        let max = defaults::QUOTE_BYTES_MAX;
+        let fitting = told(&[line("a", 10), line("b", max - 5), line("c", 5)]);
+        assert!(fitting.contains(" with `bbb") && fitting.ends_with("bbb | ccccc`"), "{fitting}");
+        assert!(told(&[line("b", 5), line("c", max + 5)]).contains(" with `ccc"));
     }
 }

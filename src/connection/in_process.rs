@@ -385,6 +385,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_server_has_as_long_to_start_as_it_is_given() {
+        let servers = Servers::new();
+        servers.of("test").behave(Manner::Hangs);
+
+        let begin = Instant::now();
+        let error = dial(&servers).await.expect_err("no handshake");
+
+        assert!(error.hint().contains("`start_timeout`"), "{}", error.hint());
+        assert!(begin.elapsed() >= defaults::START_TIMEOUT);
+        assert_eq!(servers.of("test").n_living(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_leave_is_killed_after_the_ladder() {
         let servers = Servers::new();
         servers.of("test").behave(Manner::Clings);

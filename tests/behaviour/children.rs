@@ -10,7 +10,8 @@ use crate::{
     harness::{
         client::running,
         daemon::Daemon,
-        fake::{Fakes, is_alive},
+        fake::{Fakes, Upstream, is_alive},
+        unit::SocketUnit,
     },
     until,
 };
@@ -331,4 +332,29 @@ async fn a_server_that_hangs_holds_up_a_merged_list_once() {
 
     tokio::time::timeout(crate::harness::DEADLINE, many).await.expect("nobody is held up");
     assert_eq!(fakes.pids("stuck").len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_in_the_time_that_it_is_given_fails_its_callers() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate").display().to_string();
+    let options = ["--start-gate", &gate];
+    let unit = SocketUnit::start(&fakes, "unit", &options, 8);
+    let upstream = Upstream::start(&options);
+    let brief = "start_timeout = \"20ms\"";
+    let config = fakes.server("child", &options)
+        + brief
+        + "\n"
+        + &unit.server("unit", brief)
+        + &upstream.server("upstream", brief);
+    let daemon = Daemon::with(config).ready();
+
+    for server in ["child", "unit", "upstream"] {
+        let client = daemon.client(&format!("/servers/{server}"));
+        let answer = client.tool("echo", json!({})).await.answer();
+        let message = answer["error"]["message"].to_string();
+        assert!(message.contains("no answer within 0.02 s"), "{server}: {message}");
+        let hint = answer["error"]["data"]["suggestion"].to_string();
+        assert!(hint.contains("`start_timeout`"), "{server}: {hint}");
+    }
 }

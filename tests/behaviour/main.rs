@@ -26,6 +26,7 @@ mod sharing;
 mod slow_clients;
 mod streams;
 mod subscriptions;
+mod units;
 mod upstream;
 mod waves;
 

@@ -13,6 +13,7 @@ pub(crate) mod load;
 pub(crate) mod scripted;
 pub(crate) mod slow;
 pub(crate) mod stream;
+pub(crate) mod unit;
 
 use std::time::Duration;
 

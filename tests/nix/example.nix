@@ -44,6 +44,12 @@
           ];
           sharing = "session";
           max_connections = 8;
+          start_timeout = "2m";
+        };
+        # A unit that this configuration does not have: named when it is used.
+        unit = {
+          socket = "/run/metamcp-servers/unit.sock";
+          unit = "unit-mcp";
         };
         cluster = {
           url = "http://127.0.0.1:12009/mcp";

@@ -3,11 +3,15 @@
 {
   "a server with both a command and a url" = {
     module.services.metamcp.settings.servers.cluster.command = "/bin/true";
-    message = "servers.cluster needs one of command and url: set `command`";
+    message = "servers.cluster needs one of command, url and socket: set `command`";
   };
   "a server with neither a command nor a url" = {
     module.services.metamcp.settings.servers.nothing = { };
-    message = "servers.nothing needs one of command and url: set `command`";
+    message = "servers.nothing needs one of command, url and socket: set `command`";
+  };
+  "a server with both a url and a socket" = {
+    module.services.metamcp.settings.servers.cluster.socket = "/run/cluster.sock";
+    message = "servers.cluster needs one of command, url and socket: set `command`";
   };
   "a server name with two underscores in a row" = {
     module.services.metamcp.settings.servers.a__b.command = "/bin/true";

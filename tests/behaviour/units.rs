@@ -1,0 +1,171 @@
+//! Servers that are units: started by the connection, ended by its end, and told of when they fail.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        daemon::{self, Daemon},
+        fake::{Fakes, is_alive},
+        unit::{SocketUnit, journalctl},
+    },
+    server_status, until,
+};
+
+/// What `journalctl` says to who may not read the journal.
+const UNREADABLE: &str = "echo 'No journal files were opened' >&2; exit 1";
+
+/// Starts a service that cannot read the journal and waits until it is ready.
+fn service(fakes: &Fakes, config: String) -> Daemon {
+    Daemon::with(config).env("PATH", journalctl(fakes, UNREADABLE)).ready()
+}
+
+#[track_caller]
+fn only_pid(fakes: &Fakes, name: &str) -> u64 {
+    let pids = fakes.pids(name);
+    assert_eq!(pids.len(), 1, "one instance");
+    pids.into_iter().next().expect("one")
+}
+
+#[tokio::test]
+async fn a_unit_is_started_by_the_first_request_and_shared_by_all_clients() {
+    let fakes = Fakes::new();
+    let unit = SocketUnit::start(&fakes, "notes", &[], 8);
+    let daemon = service(&fakes, unit.server("notes", ""));
+    assert_eq!(server_status(&daemon, "notes").await["state"], "idle");
+    assert!(fakes.pids("notes").is_empty(), "nobody has asked yet");
+
+    for client in ["/", "/servers/notes"].map(|path| daemon.client(path)) {
+        let tool = if client.url().ends_with("notes") { "echo" } else { "notes__echo" };
+        assert_eq!(client.call(tool, json!({ "value": 7 })).await["value"], 7);
+    }
+
+    only_pid(&fakes, "notes");
+    let status = server_status(&daemon, "notes").await;
+    assert_eq!((&status["transport"], &status["pid"]), (&json!("unit"), &Value::Null));
+    assert_eq!((&status["generation"], &status["connections"]), (&json!(1), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_unit_that_is_killed_is_named_with_the_end_of_its_journal_and_started_again() {
+    let fakes = Fakes::new();
+    let unit = SocketUnit::start(&fakes, "notes", &[], 8);
+    let journal =
+        "echo 'disk full'; echo 'metamcp-server-notes@0-1-0.service: Main process exited.'";
+    let daemon = Daemon::with(unit.server("notes", "")).env("PATH", journalctl(&fakes, journal));
+    let daemon = daemon.ready();
+    let client = daemon.client("/servers/notes");
+
+    let answer = client.tool("exit", json!({ "code": 3 })).await.answer();
+
+    assert_eq!(answer["error"]["data"]["code"], "SERVER_EXITED");
+    let message = answer["error"]["message"].to_string();
+    assert!(
+        message.contains(
+            "unit `metamcp-server-notes` ended, its journal ends with `disk full | Main process exited.`"
+        ),
+        "{message}"
+    );
+    let hint = answer["error"]["data"]["suggestion"].to_string();
+    assert!(hint.contains("journalctl -u 'metamcp-server-notes@*'"), "{hint}");
+    let asked = fs::read_to_string(fakes.path("journalctl.asked")).expect("it was asked");
+    let ours = format!("--unit=metamcp-server-notes@*-{}[-_]*.service", daemon.pid());
+    assert!(asked.contains(&ours), "{asked}");
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+    assert_eq!(fakes.pids("notes").len(), 2);
+}
+
+#[tokio::test]
+async fn a_unit_whose_journal_cannot_be_read_is_named_all_the_same() {
+    let fakes = Fakes::new();
+    let unit = SocketUnit::start(&fakes, "notes", &[], 8);
+    let daemon = service(&fakes, unit.server("n", "unit = \"my-notes\""));
+    let client = daemon.client("/servers/n");
+    client.call("echo", json!({})).await;
+    let pid = u32::try_from(only_pid(&fakes, "notes")).expect("a process id");
+
+    daemon::signal(pid, Signal::KILL);
+
+    let told = "the server's unit `my-notes` ended";
+    until(async || server_status(&daemon, "n").await["last_error"] == told).await;
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+}
+
+#[tokio::test]
+async fn a_unit_ends_with_its_connection() {
+    let fakes = Fakes::new();
+    let unit = SocketUnit::start(&fakes, "notes", &[], 8);
+    let declared = unit.server("notes", "");
+    let mut daemon = service(&fakes, declared.clone());
+    daemon.client("/servers/notes").call("echo", json!({})).await;
+    let first = only_pid(&fakes, "notes");
+
+    daemon.rewrite("");
+    daemon.reload();
+    until(async || !is_alive(first)).await;
+
+    daemon.rewrite(&declared);
+    daemon.reload();
+    daemon.client("/servers/notes").call("echo", json!({})).await;
+    assert!(daemon.stop().success());
+    for pid in fakes.pids("notes") {
+        until(async || !is_alive(pid)).await;
+    }
+    let n_ends = fakes.events("notes").iter().filter(|event| event["event"] == "eof").count();
+    assert_eq!(n_ends, 2, "both were told by the end of their input");
+}
+
+#[tokio::test]
+async fn a_unit_that_stays_does_not_hold_up_a_stop() {
+    let fakes = Fakes::new();
+    let unit = SocketUnit::start(&fakes, "notes", &["--no-eof-exit"], 8);
+    let mut daemon = service(&fakes, unit.server("notes", ""));
+    daemon.client("/servers/notes").call("echo", json!({})).await;
+
+    assert!(daemon.stop().success());
+
+    assert!(daemon.log().contains("has not ended yet"), "{}", daemon.log());
+    assert!(is_alive(only_pid(&fakes, "notes")), "it is not ours to kill");
+}
+
+#[tokio::test]
+async fn a_socket_that_is_not_there_is_named_with_the_command_that_starts_it() {
+    let fakes = Fakes::new();
+    let socket = fakes.path("notes.sock");
+    let daemon = service(&fakes, format!("[servers.notes]\nsocket = {socket:?}\n"));
+    let client = daemon.client("/servers/notes");
+
+    let refused = client.tool("echo", json!({})).await.answer();
+
+    assert_eq!(refused["error"]["data"]["code"], "SERVER_NOT_STARTED");
+    let message = refused["error"]["message"].to_string();
+    assert!(message.contains("notes.sock`: there is no such socket"), "{message}");
+    let hint = refused["error"]["data"]["suggestion"].to_string();
+    assert!(hint.contains("systemctl enable --now metamcp-server-notes.socket"), "{hint}");
+
+    let _unit = SocketUnit::start(&fakes, "notes", &[], 8);
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+}
+
+#[tokio::test]
+async fn a_unit_of_which_no_more_may_run_is_told_from_one_that_fails() {
+    let fakes = Fakes::new();
+    let unit = SocketUnit::start(&fakes, "notes", &[], 1);
+    let journal = "echo 'metamcp-server-notes.socket: Too many incoming connections (1), dropping connection.'";
+    let daemon = Daemon::with(unit.server("notes", "sharing = \"session\""))
+        .env("PATH", journalctl(&fakes, journal))
+        .ready();
+    let one = daemon.client("/servers/notes").initialized().await;
+    let other = daemon.client("/servers/notes").initialized().await;
+    assert_eq!(one.call("echo", json!({ "value": 1 })).await["value"], 1);
+
+    let refused = other.tool("echo", json!({})).await.answer();
+
+    let message = refused["error"]["message"].to_string();
+    assert!(message.contains("Too many incoming connections"), "{message}");
+    let hint = refused["error"]["data"]["suggestion"].to_string();
+    assert!(hint.contains("`MaxConnections=`"), "{hint}");
+    assert_eq!(one.call("echo", json!({ "value": 2 })).await["value"], 2);
+}
