@@ -16,6 +16,7 @@ mod features;
 mod fidelity;
 mod generations;
 mod levels;
+mod neighbours;
 mod owned;
 mod pinned;
 mod restarts;

@@ -74,6 +74,8 @@ struct KeeperState {
     backoff: Option<Backoff>,
     /// Since when there has been no connection although one was wanted, or had been there.
     down_since: Option<Instant>,
+    /// Since when a dial is under way.
+    dialled_since: Option<Instant>,
     /// There was a connection before.
     was_connected: bool,
     /// What the tools of the last connection were.
@@ -151,11 +153,16 @@ impl Keeper {
         tracing::debug!(mcp_server = %self.name(), generation, "dialling");
         let closing = self.closing.child_token();
         let Origin { name, declared, dialer, .. } = &self.origin;
-        let down_since = *self.state().down_since.get_or_insert_with(Instant::now);
+        let down_since = {
+            let mut state = self.state();
+            state.dialled_since = Some(Instant::now());
+            *state.down_since.get_or_insert_with(Instant::now)
+        };
         let patience_ends = down_since + defaults::CONNECT_PATIENCE;
         let party = self.party.clone();
         let dialled = dialer.dial(name, declared, generation, party, closing, patience_ends).await;
         let mut state = self.state();
+        state.dialled_since = None;
         match dialled {
             Ok(connection) => {
                 state.has_failed = false;
@@ -304,6 +311,11 @@ impl Keeper {
             Some(connection) => connection.tell_changed(),
             None => state.is_missed = true,
         }
+    }
+
+    /// Returns for how long a dial has been under way, if one is.
+    pub(super) fn dialled_for(&self) -> Option<Duration> {
+        self.state().dialled_since.map(|since| since.elapsed())
     }
 
     /// Tells whether a dial is under way.
