@@ -5,8 +5,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -88,12 +90,17 @@ impl Catalog {
         let entry = self.entry(slot, list, owner);
         let most = defaults::LIST_PATIENCE.min(limits.silence);
         let patience = entry.standing(slot, owner, &self.records).patience(most);
-        let listed = timeout(patience, self.listing(slot, list, owner, limits)).await;
-        let is_late = listed.is_err();
+        let listing = self.listing(slot, list, owner, limits);
+        let listed = match patience {
+            // The shortest of timers takes a millisecond.
+            Duration::ZERO => listing.now_or_never(),
+            patience => timeout(patience, listing).await.ok(),
+        };
+        let is_late = listed.is_none();
         let reason = match listed {
-            Ok(Ok(listing)) => return Some(listing),
-            Ok(Err(error)) => chain(&*error),
-            Err(_) => "not there in time".to_owned(),
+            Some(Ok(listing)) => return Some(listing),
+            Some(Err(error)) => chain(&*error),
+            None => "not there in time".to_owned(),
         };
         if let Some(listing) = entry.missed(slot, owner, is_late) {
             return Some(listing);

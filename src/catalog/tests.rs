@@ -1,6 +1,6 @@
 //! Lists beside a server that does not come, in virtual time.
 
-use std::{net::TcpListener, time::Duration};
+use std::net::TcpListener;
 
 use tokio::{sync::mpsc, time::Instant};
 
