@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde::Serialize;
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     breaker::Shown,
@@ -39,6 +39,8 @@ pub struct Status {
     pub uptime_ms: u64,
     /// How many connections clients hold open.
     pub clients: usize,
+    /// How many tasks live; in a service that only grows older, as many as before.
+    pub tasks: usize,
     /// How many connections to servers were made since the start, all servers together.
     pub generation: u64,
     /// The connections of all servers together.
@@ -123,6 +125,8 @@ impl Board {
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
             clients: self.clients.load(Ordering::Relaxed),
+            // Always asked for by a task.
+            tasks: Handle::try_current().map_or(0, |it| it.metrics().num_alive_tasks()),
             generation: self.pool.n_connected(),
             pool: self.pool.status(),
             servers: self.pool.servers(),

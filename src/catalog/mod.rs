@@ -4,35 +4,35 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    call::{self, CallError, Exchange},
+    call::CallError,
     config::defaults,
-    connection::{Connection, Limits, Owner},
+    connection::{Limits, Owner},
     name::ServerName,
     pool::{Pool, Slot, SlotError},
-    protocol::{
-        Message, RpcError,
-        error::METHOD_NOT_FOUND,
-        jsonrpc::Part,
-        mcp::{Item, List, Page},
-    },
+    protocol::mcp::{Item, List},
     report::chain,
-    single_flight::SingleFlight,
 };
+
+mod entry;
+mod patience;
+mod records;
+#[cfg(test)]
+mod tests;
+
+use entry::Entry;
+use records::Records;
 
 /// One server's list.
 pub type Listing = Arc<Vec<Item>>;
-
-type Outcome = Result<Listing, Arc<CallError>>;
 
 /// The lists of all servers.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ pub struct Catalog {
     pool: Arc<Pool>,
     tasks: TaskTracker,
     entries: Mutex<HashMap<Key, Arc<Entry>>>,
+    records: Arc<Records>,
 }
 
 /// Which list: of a client's own connection, where the server has one for each.
@@ -50,32 +51,17 @@ struct Key {
     owner: Option<u64>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    reads: Arc<SingleFlight<Outcome>>,
-    is_late: AtomicBool,
-    kept: Mutex<Option<Kept>>,
-}
-
-/// A list and the state of the connection that it was read in.
-#[derive(Clone, Debug)]
-struct Kept {
-    connection: Weak<Connection>,
-    /// How many changes the server had announced.
-    revision: u64,
-    listing: Listing,
-}
-
 impl Catalog {
     /// Returns an empty catalog of the servers in `pool`; its reads are owned by `tasks`.
     pub fn new(pool: Arc<Pool>, tasks: TaskTracker) -> Self {
-        Self { pool, tasks, entries: Mutex::default() }
+        Self { pool, tasks, entries: Mutex::default(), records: Arc::default() }
     }
 
     /// Returns the list of every server that has it, in the order of the servers' names.
     ///
     /// A server that fails, or takes longer than [`defaults::LIST_PATIENCE`] or a request may stay
-    /// silent, is left out and logged: the tools of the others are worth more than an error.
+    /// silent, is left out and logged: the tools of the others are worth more than an error. One
+    /// that did so the last time is not waited for at all. Clients are told when it comes.
     ///
     /// # Cancel safety
     ///
@@ -88,38 +74,51 @@ impl Catalog {
     ) -> Vec<(ServerName, Listing)> {
         let slots = self.pool.slots();
         let reads = slots.values().map(|slot| async move {
-            let read = self.listing(slot, list, owner, limits);
-            let entry = self.entry(slot, list, owner);
-            // Who has missed the patience once is not waited for again until the read ends.
-            let is_late = entry.is_late.load(Ordering::Relaxed) && entry.reads.is_flying();
-            let patience = match is_late {
-                true => Duration::ZERO,
-                false => defaults::LIST_PATIENCE.min(limits.silence),
-            };
-            let listed = tokio::time::timeout(patience, read).await;
-            let is_tripped = matches!(
-                &listed,
-                Ok(Err(error)) if matches!(**error, CallError::Tripped { .. })
-            );
-            entry.is_late.store(listed.is_err() || is_tripped, Ordering::Relaxed);
-            if !matches!(listed, Ok(Ok(_))) && slot.live(owner).is_none() {
-                slot.missed();
-            }
-            match listed {
-                Ok(Ok(listing)) => Some((slot.name().clone(), listing)),
-                Ok(Err(error)) => {
-                    let (server, error) = (slot.name(), chain(&*error));
-                    tracing::warn!(mcp_server = %server, mcp_method = list.method(), error, "list left out");
-                    None
-                }
-                Err(_) => {
-                    let server = slot.name();
-                    tracing::warn!(mcp_server = %server, mcp_method = list.method(), "list left out: too slow");
-                    None
-                }
-            }
+            Some((slot.name().clone(), self.soon(slot, list, owner, limits).await?))
         });
         futures_util::future::join_all(reads).await.into_iter().flatten().collect()
+    }
+
+    /// Returns one server's list if it is there in time.
+    async fn soon(
+        &self,
+        slot: &Arc<Slot>,
+        list: List,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Option<Listing> {
+        let entry = self.entry(slot, list, owner);
+        let most = defaults::LIST_PATIENCE.min(limits.silence);
+        let patience = entry.standing(slot, owner, &self.records).patience(most);
+        let listing = self.listing(slot, list, owner, limits);
+        let listed = match patience {
+            // The shortest of timers takes a millisecond.
+            Duration::ZERO => listing.now_or_never(),
+            patience => timeout(patience, listing).await.ok(),
+        };
+        let is_late = listed.is_none();
+        let reason = match listed {
+            Some(Ok(listing)) => return Some(listing),
+            Some(Err(error)) => chain(&*error),
+            None => "not there in time".to_owned(),
+        };
+        if let Some(listing) = entry.missed(slot, owner, is_late) {
+            return Some(listing);
+        }
+        if slot.live(owner).is_none() {
+            if is_late {
+                self.records.note(slot, true);
+            }
+            slot.missed();
+        }
+        let (server, method) = (slot.name(), list.method());
+        // Said once, and not with every list.
+        if patience.is_zero() {
+            tracing::debug!(mcp_server = %server, mcp_method = method, reason, "list left out again");
+        } else {
+            tracing::warn!(mcp_server = %server, mcp_method = method, reason, "list left out");
+        }
+        None
     }
 
     /// Returns one server's list. However many ask at a time, it is read once.
@@ -139,14 +138,15 @@ impl Catalog {
         limits: Limits,
     ) -> Result<Listing, Arc<CallError>> {
         let entry = self.entry(slot, list, owner);
-        let ready = || entry.current(slot, list, owner).map(Ok);
+        let ready = || entry.current(slot, owner).map(Ok);
         if let Some(ready) = ready() {
             return ready;
         }
         let (slot, reader) = (Arc::clone(slot), Arc::clone(&entry));
         let (name, reading) = (slot.name().clone(), owner.cloned());
+        let records = Arc::clone(&self.records);
         let flight = entry.reads.join(&self.tasks, ready, || async move {
-            reader.read(slot, list, reading, limits).await.map_err(Arc::new)
+            reader.read(slot, reading, limits, records).await.map_err(Arc::new)
         });
         flight.outcome().await.unwrap_or_else(|| {
             let source = SlotError::Closing(name.clone());
@@ -172,7 +172,7 @@ impl Catalog {
         let known = |list| {
             let slots = self.pool.slots();
             let kept = slots.values().filter_map(|slot| {
-                let listing = self.entry(slot, list, owner).current(slot, list, owner)?;
+                let listing = self.entry(slot, list, owner).current(slot, owner)?;
                 Some((slot.name().clone(), listing))
             });
             kept.collect::<Vec<_>>()
@@ -196,8 +196,7 @@ impl Catalog {
         });
         named
             .flat_map(|(Key { server, .. }, entry)| {
-                let kept = entry.kept().clone();
-                let items = kept.map(|kept| kept.listing).unwrap_or_default();
+                let items = entry.last().unwrap_or_default();
                 items.iter().map(|item| server.qualify(&item.key)).collect::<Vec<_>>()
             })
             .collect()
@@ -212,11 +211,7 @@ impl Catalog {
         }
         // Clients that have gone have left theirs behind.
         entries.retain(|key, entry| key.owner.is_none() || entry.is_of_use());
-        let entry = Arc::new(Entry {
-            reads: SingleFlight::new(),
-            is_late: AtomicBool::new(false),
-            kept: Mutex::default(),
-        });
+        let entry = Entry::new(list);
         entries.insert(key, Arc::clone(&entry));
         entry
     }
@@ -224,60 +219,6 @@ impl Catalog {
     fn entries(&self) -> MutexGuard<'_, HashMap<Key, Arc<Entry>>> {
         // Held for single statements on plain data.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Entry {
-    /// Returns the list that was kept, if it came from this very connection and no change was
-    /// announced since.
-    fn current(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> Option<Listing> {
-        let connection = slot.live(owner)?;
-        let kept = self.kept();
-        let kept = kept.as_ref()?;
-        let is_current = kept.connection.ptr_eq(&Arc::downgrade(&connection))
-            && kept.revision == connection.revision(list);
-        is_current.then(|| Arc::clone(&kept.listing))
-    }
-
-    async fn read(
-        &self,
-        slot: Arc<Slot>,
-        list: List,
-        owner: Option<Owner>,
-        limits: Limits,
-    ) -> Result<Listing, CallError> {
-        let leased = call::connection(&slot, owner.as_ref(), limits.silence).await;
-        // Given back before the list is read, which takes one of its own.
-        let connection = leased.map(|lease| Arc::clone(&lease.connection))?;
-        // Noted before the list is read: a change announced meanwhile has it read again.
-        let revision = connection.revision(list);
-        let has_list = connection.profile().is_some_and(|profile| profile.has(list.capability()));
-        let items = if has_list {
-            pages(&slot, list, owner.as_ref(), &connection, limits).await?
-        } else {
-            Vec::new()
-        };
-        let listing: Listing = Arc::new(items);
-        *self.kept() = Some(Kept {
-            connection: Arc::downgrade(&connection),
-            revision,
-            listing: Arc::clone(&listing),
-        });
-        // Who did not wait for it has another list.
-        if self.is_late.swap(false, Ordering::Relaxed) {
-            connection.tell_changed();
-        }
-        Ok(listing)
-    }
-
-    /// Tells whether the connection is there that the list was read from, or one is being made.
-    fn is_of_use(&self) -> bool {
-        self.reads.is_flying()
-            || self.kept().as_ref().is_some_and(|kept| kept.connection.strong_count() > 0)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -298,48 +239,4 @@ fn templated(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName
         })
     });
     matches.max_by_key(|(length, _)| *length).map(|(_, server)| server.clone())
-}
-
-/// Reads all pages of a list.
-async fn pages(
-    slot: &Arc<Slot>,
-    list: List,
-    owner: Option<&Owner>,
-    connection: &Connection,
-    limits: Limits,
-) -> Result<Vec<Item>, CallError> {
-    let mut items = Vec::new();
-    let mut cursor: Option<String> = None;
-    for _ in 0..defaults::LIST_PAGES_MAX {
-        let params =
-            cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
-        let request = Message::request(list.method(), params.as_deref());
-        let answer = Exchange::new(Arc::clone(slot), owner, request, limits).finish().await?;
-        let Some(result) = answer.part(Part::Result) else {
-            let error = answer.part(Part::Error).unwrap_or_default();
-            // Some servers declare `resources` and know no templates. Any other error may be gone
-            // at the next question, so that what was read so far must not be kept.
-            if RpcError::code_of(error) == Some(METHOD_NOT_FOUND) {
-                break;
-            }
-            let (server, method) = (slot.name().clone(), list.method());
-            let answer = connection.quote(error);
-            return Err(CallError::NoList { server, method, answer });
-        };
-        let page = Page::read(list, result).map_err(|error| CallError::NoList {
-            server: slot.name().clone(),
-            method: list.method(),
-            answer: error.to_string(),
-        })?;
-        for reason in &page.rejected {
-            tracing::warn!(mcp_server = %slot.name(), reason, "item left out of the merged list");
-        }
-        items.extend(page.items);
-        match page.next {
-            // A server that echoes the cursor would never end.
-            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-            _ => break,
-        }
-    }
-    Ok(items)
 }

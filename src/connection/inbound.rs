@@ -12,7 +12,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::{
-    Announcement, Aside, Connection, Failure, Link, Party, Question, Waiter, inbox::Full,
+    Announcement, Aside, Connection, Failure, Link, Owner, Party, Question, Waiter, inbox::Full,
     mux::Settled,
 };
 use crate::protocol::{
@@ -195,13 +195,26 @@ impl Connection {
 
     /// Tells the clients that the lists of this server may be others than they know.
     pub fn tell_changed(&self) {
+        self.tell_lists(|aside| self.announce(aside));
+    }
+
+    /// Tells the clients that were served without this server that its lists are there. That is
+    /// for all of them, also where what the server says on a connection is not.
+    pub fn tell_late(&self) {
+        match &self.party {
+            Party::Shared | Party::Owned(_) => self.tell_changed(),
+            Party::Exclusive => self.tell_lists(|aside| self.hand_on(None, aside)),
+        }
+    }
+
+    fn tell_lists(&self, tell: impl Fn(Aside)) {
         for (list, notice) in [
             (List::Tools, method::TOOLS_CHANGED),
             (List::Prompts, method::PROMPTS_CHANGED),
             (List::Resources, method::RESOURCES_CHANGED),
         ] {
             if self.profile().is_some_and(|profile| profile.has(list.capability())) {
-                self.announce(Aside::Notification(Message::notification(notice, None)));
+                tell(Aside::Notification(Message::notification(notice, None)));
             }
         }
     }
@@ -214,6 +227,10 @@ impl Connection {
             Party::Exclusive => return,
             Party::Shared => None,
         };
+        self.hand_on(owner, aside);
+    }
+
+    fn hand_on(&self, owner: Option<Owner>, aside: Aside) {
         let announcement =
             Announcement { server: self.server.clone(), generation: self.generation, owner, aside };
         if self.announcements.try_send(announcement).is_err() {

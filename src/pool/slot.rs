@@ -311,6 +311,16 @@ impl Slot {
         }
     }
 
+    /// Returns for how long the connection of `owner` has been in the making, if it is.
+    pub fn dialled_for(&self, owner: Option<&Owner>) -> Option<Duration> {
+        match &self.connections {
+            Connections::Exclusive(exclusive) => {
+                exclusive.keepers().iter().filter_map(|keeper| keeper.dialled_for()).max()
+            }
+            Connections::Shared(_) | Connections::Owned(_) => self.standing(owner)?.dialled_for(),
+        }
+    }
+
     fn standing(&self, owner: Option<&Owner>) -> Option<Arc<Keeper>> {
         match &self.connections {
             Connections::Shared(keeper) => Some(Arc::clone(keeper)),

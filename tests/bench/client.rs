@@ -90,6 +90,24 @@ impl Client {
         Ok(took)
     }
 
+    /// Asks for the tools, and tells how long that took.
+    pub(crate) async fn list(&mut self) -> Result<Duration, CallError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
+        let request = post(&self.target, &self.session, &message);
+
+        let start = Instant::now();
+        let answer = self.wire.exchange(&request).await?;
+        let took = start.elapsed();
+
+        let found = String::from_utf8_lossy(succeeded(&answer)?);
+        if !found.contains("echo") || !found.contains(&format!("\"id\":{id}")) {
+            return Err(CallError::Wrong(found.chars().take(300).collect()));
+        }
+        Ok(took)
+    }
+
     /// Asks for the stream of the session; what comes on it is not read.
     pub(crate) async fn listen(&mut self) -> io::Result<Head> {
         let Target { address, path, .. } = &self.target;

@@ -4,6 +4,7 @@
 //! $ cargo bench --bench gateway                      # all measurements, about four minutes
 //! $ cargo bench --bench gateway -- --quick           # fewer and shorter ones
 //! $ cargo bench --bench gateway -- soak              # ten waves of calls, one on a cold start
+//! $ cargo bench --bench gateway -- neighbours        # a healthy server beside others that are not
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
 //!
@@ -22,6 +23,7 @@ mod client;
 mod compare;
 mod focus;
 mod load;
+mod neighbours;
 mod process;
 mod proxy;
 mod report;
@@ -45,6 +47,7 @@ struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Part {
     Soak(soak::Args),
+    Neighbours(neighbours::Args),
     Focus(focus::Args),
     Upstream(upstream::Args),
     Proxy(proxy::Args),
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
     match args.part {
         None => runtime.block_on(compare::run(args.compare)),
         Some(Part::Soak(args)) => return runtime.block_on(soak::run(args)),
+        Some(Part::Neighbours(args)) => runtime.block_on(neighbours::run(args)),
         Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),

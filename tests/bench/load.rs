@@ -16,6 +16,7 @@ use tokio::{
 
 use crate::{
     client::{Client, Target},
+    report::percentile,
     usage,
 };
 
@@ -107,8 +108,7 @@ impl Phase {
 impl Sample {
     /// Returns the latency that `percent` of the calls stay below, in microseconds.
     pub(crate) fn percentile_us(&self, percent: usize) -> f64 {
-        let rank = self.latencies_us.len() * percent / 100;
-        self.latencies_us[rank.min(self.latencies_us.len() - 1)]
+        percentile(&self.latencies_us, percent)
     }
 
     /// Returns the calls per second.

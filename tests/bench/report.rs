@@ -175,7 +175,8 @@ impl Spread {
     }
 }
 
-fn cell(numbers: &[f64]) -> String {
+/// Returns the middle one and the outermost ones.
+pub(crate) fn cell(numbers: &[f64]) -> String {
     match Spread::of(numbers) {
         None => "–".to_owned(),
         Some(Spread { median, .. }) if numbers.len() == 1 => number(median),
@@ -185,12 +186,19 @@ fn cell(numbers: &[f64]) -> String {
     }
 }
 
-fn ratio(numbers: &[f64]) -> String {
+/// As [`cell`], of ratios.
+pub(crate) fn ratio(numbers: &[f64]) -> String {
     match Spread::of(numbers) {
         None => "–".to_owned(),
         Some(Spread { median, .. }) if numbers.len() == 1 => format!("{median:.2}×"),
         Some(Spread { low, median, high }) => format!("{median:.2}× ({low:.2}–{high:.2})"),
     }
+}
+
+/// Returns what `percent` of some ascending numbers stay below.
+pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    let rank = sorted.len() * percent / 100;
+    sorted.get(rank).or(sorted.last()).copied().unwrap_or(f64::NAN)
 }
 
 /// Returns a number with as many digits as mean something.

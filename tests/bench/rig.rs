@@ -98,11 +98,17 @@ fn gateway(directory: &TempDir, upstream: SocketAddr) -> Process {
 
 /// Starts the service with the root view on `upstream`; returns at once.
 pub(crate) fn serve(directory: &TempDir, upstream: SocketAddr, more: &str) -> Process {
-    let control = directory.path().join("control.sock");
     let config = format!(
-        "[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {control:?}\nroot = \"passthrough:up\"\n\n\
+        "root = \"passthrough:up\"\n\n\
          [servers.up]\nurl = \"http://{upstream}/mcp\"\nstart = \"prewarm\"\n\n{more}"
     );
+    self::service(directory, &config)
+}
+
+/// Starts the service; `config` goes on in its table `listen`. Returns at once.
+pub(crate) fn service(directory: &TempDir, config: &str) -> Process {
+    let control = directory.path().join("control.sock");
+    let config = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {control:?}\n{config}");
     let path = directory.path().join("metamcp.toml");
     std::fs::write(&path, config).expect("the configuration can be written");
     // One that was killed leaves its socket behind; a second one would not start beside the first.

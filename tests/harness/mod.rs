@@ -8,6 +8,7 @@
 pub(crate) mod canned;
 pub(crate) mod client;
 pub(crate) mod daemon;
+pub(crate) mod dice;
 pub(crate) mod fake;
 pub(crate) mod load;
 pub(crate) mod scripted;

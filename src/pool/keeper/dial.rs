@@ -49,7 +49,12 @@ impl Keeper {
             let (connection, claim) = self.claim()?;
             Some(Ok(Arc::new(Dialled { connection, _held: Some(claim) })))
         };
-        self.dials.join(self.origin.dialer.tasks(), ready, || async move { keeper.dial().await })
+        self.dials.join(self.origin.dialer.tasks(), ready, || async move {
+            keeper.state().dialled_since = Some(Instant::now());
+            let outcome = keeper.dial().await;
+            keeper.state().dialled_since = None;
+            outcome
+        })
     }
 
     async fn dial(self: &Arc<Self>) -> Outcome {

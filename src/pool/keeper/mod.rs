@@ -103,6 +103,8 @@ struct KeeperState {
     backoff: Option<Backoff>,
     /// Since when there has been no connection although one was wanted, or had been there.
     down_since: Option<Instant>,
+    /// Since when a dial is under way, or waits for a seat.
+    dialled_since: Option<Instant>,
     /// There was a connection before.
     was_connected: bool,
     /// It has failed, or ended by itself, since there was a connection.
@@ -155,6 +157,7 @@ impl Keeper {
                 is_closing: false,
                 backoff: None,
                 down_since: None,
+                dialled_since: None,
                 was_connected: false,
                 has_failed_since: false,
                 tools: None,
@@ -209,6 +212,11 @@ impl Keeper {
             Some(connection) => connection.tell_changed(),
             None => state.is_missed = true,
         }
+    }
+
+    /// Returns for how long a dial has been under way, if one is.
+    pub(super) fn dialled_for(&self) -> Option<Duration> {
+        self.state().dialled_since.map(|since| since.elapsed())
     }
 
     /// Returns what status output tells.

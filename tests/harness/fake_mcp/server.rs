@@ -125,6 +125,7 @@ impl Server {
                 accepted = listener.accept() => accepted?,
                 () = self.draining.cancelled() => return Ok(()),
             };
+            stream.set_nodelay(true)?;
             self.fake.count("connections");
             self.connections.spawn(self.clone().serve_connection(stream));
         }
@@ -148,6 +149,7 @@ impl Server {
     /// Serves control routes on a port of their own, which is there before and after the other.
     async fn serve_control(self: Arc<Self>, listener: TcpListener) {
         while let Ok((stream, _)) = listener.accept().await {
+            stream.set_nodelay(true).ok();
             let server = self.clone();
             let service = service_fn(move |request| {
                 let server = server.clone();

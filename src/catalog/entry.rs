@@ -1,0 +1,207 @@
+//! One list of one server: read once for all who ask, and kept while it is current.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::{Listing, patience::Standing, records::Records};
+use crate::{
+    call::{self, CallError, Exchange},
+    config::defaults,
+    connection::{Connection, Limits, Owner},
+    pool::{Slot, SlotError},
+    protocol::{
+        Message, RpcError,
+        error::METHOD_NOT_FOUND,
+        jsonrpc::Part,
+        mcp::{Item, List, Page},
+    },
+    single_flight::SingleFlight,
+};
+
+pub(super) type Outcome = Result<Listing, Arc<CallError>>;
+
+/// One list of one server, or of one client's connection to it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    list: List,
+    pub(super) reads: Arc<SingleFlight<Outcome>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: Option<Kept>,
+    /// Somebody was told a list without this one.
+    is_missed: bool,
+    /// The generation of the last connection that did not give it in time.
+    slow_one: Option<u64>,
+}
+
+/// A list and the state of the connection that it was read in.
+#[derive(Clone, Debug)]
+struct Kept {
+    connection: Weak<Connection>,
+    /// How many changes the server had announced.
+    revision: u64,
+    listing: Listing,
+}
+
+impl Entry {
+    /// Returns one that was not read yet.
+    pub(super) fn new(list: List) -> Arc<Self> {
+        Arc::new(Self { list, reads: SingleFlight::new(), state: Mutex::default() })
+    }
+
+    /// Returns the list that was kept, if it came from this very connection and no change was
+    /// announced since.
+    pub(super) fn current(&self, slot: &Slot, owner: Option<&Owner>) -> Option<Listing> {
+        self.current_in(&self.state(), slot, owner)
+    }
+
+    fn current_in(&self, state: &State, slot: &Slot, owner: Option<&Owner>) -> Option<Listing> {
+        let connection = slot.live(owner)?;
+        let kept = state.kept.as_ref()?;
+        let is_current = kept.connection.ptr_eq(&Arc::downgrade(&connection))
+            && kept.revision == connection.revision(self.list);
+        is_current.then(|| Arc::clone(&kept.listing))
+    }
+
+    /// Returns the list as it was read last.
+    pub(super) fn last(&self) -> Option<Listing> {
+        self.state().kept.as_ref().map(|kept| Arc::clone(&kept.listing))
+    }
+
+    /// Tells what is known of the server.
+    pub(super) fn standing(
+        &self,
+        slot: &Arc<Slot>,
+        owner: Option<&Owner>,
+        records: &Records,
+    ) -> Standing {
+        if let Some(connection) = slot.live(owner) {
+            let is_slow = self.state().slow_one == Some(connection.generation());
+            return Standing::Live { is_slow };
+        }
+        if records.has_failed(slot) {
+            return Standing::Failed;
+        }
+        slot.dialled_for(owner).map_or(Standing::Absent, Standing::Dialled)
+    }
+
+    /// Notes that somebody is told a list without this one, and is to be told when it comes; unless
+    /// it has come at this moment.
+    pub(super) fn missed(
+        &self,
+        slot: &Slot,
+        owner: Option<&Owner>,
+        is_late: bool,
+    ) -> Option<Listing> {
+        let mut state = self.state();
+        let current = self.current_in(&state, slot, owner);
+        if current.is_none() {
+            state.is_missed = true;
+            if is_late && let Some(connection) = slot.live(owner) {
+                state.slow_one = Some(connection.generation());
+            }
+        }
+        current
+    }
+
+    /// Reads the list, and tells those who have another one.
+    pub(super) async fn read(
+        &self,
+        slot: Arc<Slot>,
+        owner: Option<Owner>,
+        limits: Limits,
+        records: Arc<Records>,
+    ) -> Result<Listing, CallError> {
+        let leased = call::connection(&slot, owner.as_ref(), limits.silence).await;
+        match &leased {
+            Ok(_) => records.note(&slot, false),
+            Err(
+                CallError::Tripped { .. }
+                | CallError::NotConnected { source: SlotError::Dial { .. }, .. },
+            ) => records.note(&slot, true),
+            // Says nothing about the server.
+            Err(_) => {}
+        }
+        // Given back before the list is read, which takes one of its own.
+        let connection = leased.map(|lease| Arc::clone(&lease.connection))?;
+        // Noted before the list is read: a change announced meanwhile has it read again.
+        let revision = connection.revision(self.list);
+        let has_list =
+            connection.profile().is_some_and(|profile| profile.has(self.list.capability()));
+        let items = if has_list {
+            self.pages(&slot, owner.as_ref(), &connection, limits).await?
+        } else {
+            Vec::new()
+        };
+        let listing: Listing = Arc::new(items);
+        let is_missed = {
+            let mut state = self.state();
+            let connection = Arc::downgrade(&connection);
+            state.kept = Some(Kept { connection, revision, listing: Arc::clone(&listing) });
+            state.slow_one = None;
+            std::mem::take(&mut state.is_missed)
+        };
+        if is_missed {
+            connection.tell_late();
+        }
+        Ok(listing)
+    }
+
+    /// Reads all pages.
+    async fn pages(
+        &self,
+        slot: &Arc<Slot>,
+        owner: Option<&Owner>,
+        connection: &Connection,
+        limits: Limits,
+    ) -> Result<Vec<Item>, CallError> {
+        let list = self.list;
+        let mut items = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..defaults::LIST_PAGES_MAX {
+            let params =
+                cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
+            let request = Message::request(list.method(), params.as_deref());
+            let answer = Exchange::new(Arc::clone(slot), owner, request, limits).finish().await?;
+            let Some(result) = answer.part(Part::Result) else {
+                let error = answer.part(Part::Error).unwrap_or_default();
+                // Some servers declare `resources` and know no templates. Any other error may be
+                // gone at the next question, so that what was read so far must not be kept.
+                if RpcError::code_of(error) == Some(METHOD_NOT_FOUND) {
+                    break;
+                }
+                let (server, method) = (slot.name().clone(), list.method());
+                let answer = connection.quote(error);
+                return Err(CallError::NoList { server, method, answer });
+            };
+            let page = Page::read(list, result).map_err(|error| CallError::NoList {
+                server: slot.name().clone(),
+                method: list.method(),
+                answer: error.to_string(),
+            })?;
+            for reason in &page.rejected {
+                tracing::warn!(mcp_server = %slot.name(), reason, "item left out of the merged list");
+            }
+            items.extend(page.items);
+            match page.next {
+                // A server that echoes the cursor would never end.
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => break,
+            }
+        }
+        Ok(items)
+    }
+
+    /// Tells whether the connection is there that the list was read from, or one is being made.
+    pub(super) fn is_of_use(&self) -> bool {
+        let is_there = |kept: &Kept| kept.connection.strong_count() > 0;
+        self.reads.is_flying() || self.state().kept.as_ref().is_some_and(is_there)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Held for statements on plain data, never across an await.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,91 @@
+//! Lists beside a server that does not come, in virtual time.
+
+use std::net::TcpListener;
+
+use tokio::{sync::mpsc, time::Instant};
+
+use super::*;
+use crate::{
+    config,
+    connection::{Announcement, Dialer},
+};
+
+/// Less than anything that is waited for.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Those of the service.
+const LIMITS: Limits =
+    Limits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
+
+/// One server, which takes connections and says nothing.
+struct Rig {
+    catalog: Catalog,
+    _listener: TcpListener,
+    _announced: mpsc::Receiver<Announcement>,
+}
+
+impl Rig {
+    fn new(start: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("metamcp.toml");
+        let table = format!("[servers.mute]\nurl = \"http://{address}/\"\nstart = {start:?}\n");
+        std::fs::write(&file, table).expect("written");
+        let config = config::load::file(&file).expect("it is right");
+        let (announcements, announced) = mpsc::channel(64);
+        let tasks = TaskTracker::new();
+        let pool = Pool::new(Dialer::new(None, tasks.clone(), announcements), &config);
+        let catalog = Catalog::new(Arc::new(pool), tasks);
+        Self { catalog, _listener: listener, _announced: announced }
+    }
+
+    /// Returns how long a merged list takes.
+    async fn wait(&self, list: List) -> Duration {
+        let start = Instant::now();
+        assert!(self.catalog.all(list, None, LIMITS).await.is_empty());
+        start.elapsed()
+    }
+
+    /// Waits until the dial that is under way has failed.
+    async fn fail(&self) {
+        let slot = self.catalog.pool.slot("mute").expect("it is declared");
+        let listed = self.catalog.listing(&slot, List::Tools, None, LIMITS).await;
+        listed.expect_err("it says nothing");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_come_is_waited_for_once_and_not_at_each_dial() {
+    let rig = Rig::new("lazy");
+
+    let first = rig.wait(List::Tools).await;
+
+    assert!((defaults::LIST_PATIENCE..defaults::LIST_PATIENCE + MOMENT).contains(&first));
+    for _ in 0..3 {
+        for list in [List::Tools, List::Prompts, List::Resources, List::ResourceTemplates] {
+            assert!(rig.wait(list).await < MOMENT, "{list:?}");
+        }
+        rig.fail().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_dialled_before_anybody_asked_has_used_up_some_patience() {
+    let rig = Rig::new("eager");
+    rig.catalog.pool.warm_up().await;
+    // Until the dial has begun.
+    tokio::task::yield_now().await;
+    tokio::time::advance(Duration::from_secs(1)).await;
+
+    let rest = defaults::LIST_PATIENCE - Duration::from_secs(1);
+
+    assert!((rest..rest + MOMENT).contains(&rig.wait(List::Tools).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_waited_for_at_the_start_holds_up_no_list() {
+    let rig = Rig::new("prewarm");
+    rig.catalog.pool.warm_up().await;
+    assert!(rig.wait(List::Tools).await < MOMENT);
+}

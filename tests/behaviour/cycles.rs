@@ -1,0 +1,112 @@
+//! Connections by the thousand, one after the other: nothing is left of them.
+
+use std::fs;
+
+use hyper::Method;
+use serde_json::json;
+
+use crate::{
+    all,
+    harness::{
+        client::Client,
+        daemon::Daemon,
+        fake::{Fakes, Upstream, is_alive},
+    },
+    server_status, until,
+};
+
+const OWNED: &str = "sharing = \"session\"\n";
+
+/// How many clients there are at a time.
+const N_CLIENTS: usize = 8;
+
+/// How many connections each of them makes before memory is looked at: buffers have grown and the
+/// allocator has its arenas by then.
+const N_WARM_UP: usize = 25;
+
+/// How many processes each of them has started then: a thousand in all.
+const N_PROCESSES: usize = 125;
+
+/// How many sessions at an upstream; fewer, because each takes more requests.
+const N_SESSIONS: usize = 50;
+
+/// What a connection may leave behind, in bytes. What is measured is 450 for each of the first
+/// thousand and nothing for the next ones: the allocator goes on filling its arenas for a while.
+/// Much less than what a connection takes while it is there.
+const LEFT_MAX: usize = 1024;
+
+/// What a service holds while nothing happens.
+#[derive(Debug)]
+struct Held {
+    files: usize,
+    tasks: u64,
+}
+
+impl Held {
+    async fn by(daemon: &Daemon) -> Self {
+        // The connection that asks is one of them, each time.
+        let status = daemon.client("/status").get().await.answer();
+        let files = fs::read_dir(format!("/proc/{}/fd", daemon.pid())).expect("it runs").count();
+        Self { files, tasks: status["tasks"].as_u64().expect("a number") }
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        self.files <= other.files && self.tasks <= other.tasks
+    }
+}
+
+/// Returns what the service has written into its memory and not given back, in bytes.
+fn memory(daemon: &Daemon) -> usize {
+    let text = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it runs");
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("it is told");
+    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib * 1024
+}
+
+/// Opens a session, which has a connection of its own, calls once, and ends it.
+async fn cycle(client: &Client) {
+    let client = client.clone().initialized().await;
+    assert_eq!(client.call("echo", json!({ "value": 7 })).await["value"], 7);
+    assert!(client.send(Method::DELETE, &[], "").await.status.is_success());
+}
+
+/// Has all clients make so many connections, and waits until the last one is gone.
+async fn cycles(daemon: &Daemon, n_cycles: usize) {
+    // Their connections to the service end with them.
+    all((0..N_CLIENTS).map(async |_| {
+        let client = daemon.client("/servers/own");
+        for _ in 0..n_cycles {
+            cycle(&client).await;
+        }
+    }))
+    .await;
+    until(async || server_status(daemon, "own").await["connections"] == 0).await;
+}
+
+/// Checks that so many connections of each client leave no file, no task and no memory behind.
+async fn nothing_is_left(daemon: &Daemon, n_cycles: usize) {
+    cycles(daemon, N_WARM_UP).await;
+    // Something may be ending still, which is a few more, and never fewer.
+    let (held, before) = (Held::by(daemon).await, memory(daemon));
+
+    cycles(daemon, n_cycles).await;
+
+    until(async || Held::by(daemon).await.is_within(&held)).await;
+    let grown = memory(daemon).saturating_sub(before);
+    assert!(grown <= LEFT_MAX * N_CLIENTS * n_cycles, "{grown} bytes are left");
+}
+
+#[tokio::test]
+async fn a_thousand_processes_leave_nothing_behind() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("own", &[]) + OWNED).ready();
+    nothing_is_left(&daemon, N_PROCESSES).await;
+    assert!(fakes.pids("own").into_iter().all(|pid| !is_alive(pid)));
+}
+
+#[tokio::test]
+async fn hundreds_of_sessions_at_an_upstream_leave_nothing_behind() {
+    let upstream = Upstream::start(&["--end-cancelled"]);
+    let daemon = Daemon::with(upstream.server("own", OWNED)).ready();
+    nothing_is_left(&daemon, N_SESSIONS).await;
+}

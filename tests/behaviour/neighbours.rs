@@ -1,0 +1,115 @@
+//! Servers that hang or crash beside one that is healthy: what clients of that one notice.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        client::Client,
+        daemon::{Daemon, signal},
+        fake::{Fakes, is_alive},
+    },
+    server_status, until,
+};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+/// How often the server that hangs is dialled anew.
+const N_DIALS: usize = 3;
+
+/// How often each list is asked for, and the healthy server called, during one dial.
+const N_ROUNDS: usize = 20;
+
+/// Returns the names of the tools that a client sees.
+async fn tools(client: &Client) -> Vec<String> {
+    let answer = client.request(json!(1), "tools/list", json!({})).await.answer();
+    let tools = answer["result"]["tools"].as_array().expect("a list").iter();
+    tools.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// Tells whether the process `pid` has got its `initialize`.
+fn is_asked(fakes: &Fakes, pid: u64) -> bool {
+    let events = fakes.events("hang");
+    events.iter().any(|event| event["pid"] == pid && event["event"] == "initialize")
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_and_one_that_crashes_hold_up_nothing_of_a_healthy_one() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate");
+    let servers = [
+        fakes.server("hang", &["--start-gate", gate.to_str().expect("UTF-8")]),
+        fakes.server("crash", &["--exit-at-start", "3"]),
+        fakes.server("good", &[]),
+    ];
+    let daemon = Daemon::with(servers.concat()).ready();
+    let (merged, own) = (
+        daemon.client("/").initialized().await,
+        daemon.client("/servers/good").initialized().await,
+    );
+    let mut notices = merged.listen().await;
+    // Nothing is known of any of them, so that this one waits, for as long as it has patience.
+    assert!(tools(&merged).await.iter().all(|name| name.starts_with("good__")));
+
+    for n_dials in 1..=N_DIALS {
+        // Dialled by a list, which is answered all the same.
+        until(async || {
+            assert!(tools(&merged).await.contains(&"good__echo".to_owned()));
+            fakes.pids("hang").len() == n_dials
+        })
+        .await;
+        let alive = || fakes.pids("hang").into_iter().find(|pid| is_alive(*pid));
+        let pid = alive().expect("the one that is dialled");
+        until(async || is_asked(&fakes, pid)).await;
+
+        for number in 0..N_ROUNDS {
+            for list in ["tools/list", "prompts/list", "resources/list"] {
+                let answer = merged.request(json!(number), list, json!({})).await.answer();
+                assert!(answer["result"].is_object() && answer["id"] == number, "{answer}");
+            }
+            assert!(tools(&own).await.contains(&"echo".to_owned()));
+            let value = json!({ "value": number });
+            assert_eq!(merged.call("good__echo", value.clone()).await["value"], number);
+            assert_eq!(own.call("echo", value).await["value"], number);
+        }
+
+        // All of that during one dial, which still goes on.
+        assert_eq!(alive(), Some(pid));
+        assert_eq!(fakes.pids("hang").len(), n_dials);
+        assert_eq!(server_status(&daemon, "hang").await["state"], "connecting");
+        if n_dials < N_DIALS {
+            signal(pid.try_into().expect("a pid"), Signal::KILL);
+            until(async || server_status(&daemon, "hang").await["state"] == "failed").await;
+        }
+    }
+
+    std::fs::write(&gate, "").expect("written");
+    // Who was told a list without it learns that it has come.
+    while notices.message().await["method"] != CHANGED {}
+    until(async || tools(&merged).await.contains(&"hang__echo".to_owned())).await;
+    assert_eq!(fakes.pids("hang").len(), N_DIALS);
+    assert_eq!(fakes.pids("good").len(), 1);
+}
+
+#[tokio::test]
+async fn clients_learn_of_a_late_server_also_where_each_request_has_a_connection() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate");
+    let late = fakes.server("late", &["--start-gate", gate.to_str().expect("UTF-8")])
+        + "sharing = \"exclusive\"\n";
+    let daemon = Daemon::with(late + &fakes.server("good", &[])).ready();
+    let client = daemon.client("/").initialized().await;
+    let mut notices = client.listen().await;
+    assert!(tools(&client).await.iter().all(|name| name.starts_with("good__")));
+
+    std::fs::write(&gate, "").expect("written");
+    let notice: Value = loop {
+        let notice = notices.message().await;
+        if notice["method"] == CHANGED {
+            break notice;
+        }
+    };
+
+    assert_eq!(notice["id"], Value::Null);
+    assert!(tools(&client).await.contains(&"late__echo".to_owned()));
+}

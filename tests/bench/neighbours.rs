@@ -1,0 +1,299 @@
+//! `neighbours`: what clients of a healthy server notice of servers beside it that are not.
+//!
+//! The same calls and lists, each time through a service of its own: alone, beside a server that
+//! hangs in `initialize` and one that crashes at once, beside a child that is killed again and
+//! again, and beside the same child when it is let live, which tells what its load alone costs.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::{task::JoinSet, time};
+
+use crate::{
+    client::{self, CallError, Client, Target},
+    load::Load,
+    process::{self, Process},
+    report::{cell, percentile, ratio},
+    rig,
+};
+
+/// Measure a healthy server beside one that hangs, one that crashes, and one that is killed
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How often everything is measured
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    repetitions: usize,
+    /// How long each measurement takes
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+}
+
+/// How many clients call the healthy server at a time: fewer than would use up the machine, so that
+/// there is something to be taken away.
+const N_CLIENTS: usize = 4;
+/// The length of a usual text, in bytes.
+const USUAL: usize = 100;
+/// How many clients call each of the others, and how long each waits between two calls.
+const N_OTHERS: usize = 2;
+const PAUSE: Duration = Duration::from_millis(10);
+/// How often a child is killed.
+const KILL_PAUSE: Duration = Duration::from_millis(100);
+/// So that calls to a server that hangs end, and others begin.
+const SERVICE: &str = "[service]\nrequest_timeout = \"1s\"\n";
+
+/// What stands beside the healthy server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    HangAndCrash,
+    Killed,
+    LetLive,
+}
+
+/// A service with a healthy server and what stands beside it.
+struct Scene {
+    beside: Beside,
+    gateway: Process,
+    seen: [Vec<f64>; Measure::ALL.len()],
+    _directory: TempDir,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+enum Measure {
+    Throughput,
+    P50,
+    P99,
+    OwnList50,
+    OwnList99,
+    MergedList50,
+    MergedList99,
+}
+
+/// Clients of the other servers, and who kills them; aborted on drop.
+struct Others {
+    _tasks: JoinSet<()>,
+    n_ended: Arc<AtomicU64>,
+    n_kills: Arc<AtomicU64>,
+}
+
+pub(crate) async fn run(args: Args) {
+    let mut scenes: Vec<Scene> = Beside::ALL.into_iter().map(Scene::start).collect();
+    let (mut n_ended, mut n_kills) = (0, 0);
+    for number in 1..=args.repetitions {
+        process::progress(&format!("repetition {number} of {}", args.repetitions));
+        for scene in &mut scenes {
+            let others = scene.measure(Duration::from_secs(args.seconds)).await;
+            n_kills += others.n_kills.load(Ordering::Relaxed);
+            if scene.beside == Beside::HangAndCrash {
+                n_ended += others.n_ended.load(Ordering::Relaxed);
+            }
+        }
+    }
+    process::print(&render(&scenes, args.repetitions));
+    process::print(&format!(
+        "\n{n_ended} calls to the servers that hang and crash have ended, {n_kills} children were killed\n"
+    ));
+}
+
+impl Beside {
+    const ALL: [Self; 4] = [Self::Nothing, Self::HangAndCrash, Self::Killed, Self::LetLive];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Nothing => "alone",
+            Self::HangAndCrash => "beside a hang and a crash",
+            Self::Killed => "beside one that is killed",
+            Self::LetLive => "beside that one, let live",
+        }
+    }
+
+    /// Returns the tables of the servers, and the tools that are called.
+    fn servers(self, child: &str) -> (String, &'static [&'static str]) {
+        match self {
+            Self::Nothing => (String::new(), &[]),
+            Self::HangAndCrash => (
+                "[servers.hang]\ncommand = \"sleep\"\nargs = [\"infinity\"]\n\n\
+                 [servers.crash]\ncommand = \"false\"\n"
+                    .to_owned(),
+                &["hang__echo", "crash__echo"],
+            ),
+            Self::Killed | Self::LetLive => {
+                (format!("[servers.victim]\n{child}"), &["victim__echo"])
+            }
+        }
+    }
+}
+
+impl Scene {
+    fn start(beside: Beside) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let program = std::env::current_exe().expect("this program has a path");
+        let child = format!("command = {program:?}\nargs = [\"child\"]\n\n");
+        let servers = beside.servers(&child).0;
+        let config = format!("{SERVICE}\n[servers.good]\n{child}{servers}");
+        let gateway = rig::service(&directory, &config);
+        Self { beside, gateway, seen: Default::default(), _directory: directory }
+    }
+
+    fn target(&mut self, path: &'static str, tool: &'static str) -> Target {
+        Target { address: self.gateway.address(), path, tool }
+    }
+
+    /// Measures everything once, and returns what the others have been at meanwhile.
+    async fn measure(&mut self, measured: Duration) -> Others {
+        let (own, merged) = (self.target("/servers/good", "echo"), self.target("/direct", "echo"));
+        // What is read once is read, and what is waited for once was waited for.
+        for target in [&own, &merged] {
+            let listed = open(target).await.list().await;
+            listed.unwrap_or_else(|error| panic!("list of {target:?}: {error}"));
+        }
+        let others = self.others();
+        let warm_up = measured / 5;
+        let load = Load { n_clients: N_CLIENTS, bytes: USUAL, warm_up, measured };
+        let (sample, own, merged) = tokio::join!(
+            load.run(&own, None),
+            lists(&own, warm_up + measured),
+            lists(&merged, warm_up + measured)
+        );
+        for measure in Measure::ALL {
+            self.seen[measure as usize].push(match measure {
+                Measure::Throughput => sample.throughput(),
+                Measure::P50 => sample.percentile_us(50),
+                Measure::P99 => sample.percentile_us(99),
+                Measure::OwnList50 => percentile(&own, 50),
+                Measure::OwnList99 => percentile(&own, 99),
+                Measure::MergedList50 => percentile(&merged, 50),
+                Measure::MergedList99 => percentile(&merged, 99),
+            });
+        }
+        others
+    }
+
+    /// Has clients call the other servers.
+    fn others(&mut self) -> Others {
+        let (n_ended, n_kills): (Arc<AtomicU64>, Arc<AtomicU64>) = Default::default();
+        let mut tasks = JoinSet::new();
+        for tool in self.beside.servers("").1 {
+            let target = self.target("/direct", tool);
+            for _ in 0..N_OTHERS {
+                tasks.spawn(keep_calling(target.clone(), Arc::clone(&n_ended)));
+            }
+        }
+        if self.beside == Beside::Killed {
+            tasks.spawn(keep_killing(self.gateway.address(), Arc::clone(&n_kills)));
+        }
+        Others { _tasks: tasks, n_ended, n_kills }
+    }
+}
+
+impl Measure {
+    const ALL: [Self; 7] = [
+        Self::Throughput,
+        Self::P50,
+        Self::P99,
+        Self::OwnList50,
+        Self::OwnList99,
+        Self::MergedList50,
+        Self::MergedList99,
+    ];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Throughput => "calls/s",
+            Self::P50 => "call, p50, µs",
+            Self::P99 => "call, p99, µs",
+            Self::OwnList50 => "its own list, p50, µs",
+            Self::OwnList99 => "its own list, p99, µs",
+            Self::MergedList50 => "the merged list, p50, µs",
+            Self::MergedList99 => "the merged list, p99, µs",
+        }
+    }
+}
+
+async fn open(target: &Target) -> Client {
+    let opened = Client::open(target, 0).await;
+    opened.unwrap_or_else(|error| panic!("handshake with {target:?}: {error}"))
+}
+
+/// Asks for the list again and again and returns the latencies in microseconds, ascending.
+async fn lists(target: &Target, measured: Duration) -> Vec<f64> {
+    let mut client = open(target).await;
+    let mut latencies = Vec::new();
+    let asking = async {
+        loop {
+            let took = client.list().await;
+            let took = took.unwrap_or_else(|error| panic!("list of {target:?}: {error}"));
+            latencies.push(took.as_secs_f64() * 1e6);
+            time::sleep(PAUSE).await;
+        }
+    };
+    let _the_time_is_over = time::timeout(measured, asking).await;
+    latencies.sort_by(f64::total_cmp);
+    latencies
+}
+
+/// Calls a server that need not answer.
+async fn keep_calling(target: Target, n_ended: Arc<AtomicU64>) {
+    let mut client = open(&target).await;
+    loop {
+        match client.echo(USUAL).await {
+            // Refused, with an error of whatever kind.
+            Ok(_) | Err(CallError::Wrong(_)) => {}
+            Err(error) => panic!("{target:?}: {error}"),
+        }
+        n_ended.fetch_add(1, Ordering::Relaxed);
+        time::sleep(PAUSE).await;
+    }
+}
+
+/// Kills every process of the server `victim`, a while after it was started.
+async fn keep_killing(service: std::net::SocketAddr, n_kills: Arc<AtomicU64>) {
+    let mut last = None;
+    loop {
+        time::sleep(KILL_PAUSE).await;
+        let status = client::get(service, "/status").await.expect("the service runs");
+        let status: serde_json::Value = serde_json::from_slice(&status).expect("JSON");
+        let servers = status["servers"].as_array().expect("a list");
+        let victim = servers.iter().find(|server| server["name"] == "victim");
+        let pid = victim.and_then(|victim| victim["pid"].as_i64()?.try_into().ok());
+        if pid.is_some() && pid != last {
+            last = pid;
+            let pid = pid.and_then(Pid::from_raw).expect("it has one");
+            let _gone_already = kill_process(pid, Signal::KILL);
+            n_kills.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn render(scenes: &[Scene], n_repetitions: usize) -> String {
+    let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut text = format!(
+        "Medians of {n_repetitions} interleaved repetitions (lowest–highest) on {n_cores} cores; \
+         ratios are medians of the ratios within a repetition.\n\n|"
+    );
+    let (alone, others) = scenes.split_first().expect("there are four");
+    text.push_str(&format!(" | {} |", alone.beside.label()));
+    for scene in others {
+        text.push_str(&format!(" {} | ÷ alone |", scene.beside.label()));
+    }
+    text.push_str(&format!("\n|---|---:|{}\n", "---:|---:|".repeat(others.len())));
+    for measure in Measure::ALL {
+        let of = |scene: &Scene| scene.seen[measure as usize].clone();
+        text.push_str(&format!("| {} | {} |", measure.label(), cell(&of(alone))));
+        for scene in others {
+            let ratios: Vec<f64> =
+                of(scene).iter().zip(of(alone)).map(|(it, alone)| it / alone).collect();
+            text.push_str(&format!(" {} | {} |", cell(&of(scene)), ratio(&ratios)));
+        }
+        text.push('\n');
+    }
+    text
+}
