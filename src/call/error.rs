@@ -172,8 +172,8 @@ impl CallError {
             Self::NotConnected { source: SlotError::SessionEnded(_), .. } => {
                 "Open another session with `initialize`.".to_owned()
             }
-            Self::NotConnected { source: SlotError::Dial(error), .. } => error.hint().to_owned(),
-            Self::Failed { source, .. } => source.hint().to_owned(),
+            Self::NotConnected { source: SlotError::Dial(error), .. } => error.hint().into_owned(),
+            Self::Failed { source, .. } => source.hint().into_owned(),
         }
     }
 

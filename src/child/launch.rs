@@ -1,20 +1,43 @@
 //! How a stdio server comes to be, how it is spoken to and how it ends.
 //!
-//! What is behind the traits is no matter to a connection: a process that was spawned, or, in
-//! tests, a task.
+//! What is behind the traits is no matter to a connection: a process that we spawned, a unit that
+//! systemd started, or, in tests, a task.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::process::{Child, Exit, Program, SpawnError};
+use super::{
+    process::{Child, Exit, Program, SpawnError},
+    unit::{self, ConnectError, Unit},
+};
 
 /// Where a stdio server lives.
 #[derive(Clone)]
 pub enum Home {
     /// In a process of ours.
     Program(Program),
+    /// In a unit of systemd.
+    Unit(Unit),
+}
+
+/// What a stdio server is to the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A process of ours.
+    Process,
+    /// An instance of the unit template of this name.
+    Unit(Arc<str>),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process => f.write_str("process"),
+            Self::Unit(name) => write!(f, "unit `{name}`"),
+        }
+    }
 }
 
 /// Brings stdio servers to life.
@@ -51,6 +74,9 @@ pub struct Pipes {
 
 /// A stdio server that runs, and its end.
 pub trait Tenant: fmt::Debug + Send {
+    /// Returns what it is.
+    fn kind(&self) -> Kind;
+
     /// Returns its process id, where we know it.
     fn pid(&self) -> Option<u32>;
 
@@ -60,6 +86,16 @@ pub trait Tenant: fmt::Debug + Send {
     ///
     /// Safe: it can be called again.
     fn wait(&mut self) -> BoxFuture<'_, Exit>;
+
+    /// Returns what it wrote at last, oldest first, where that does not come over a pipe. It has
+    /// ended; what it wrote is looked for within about a second.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    fn last_words(&mut self) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
 
     /// Sees it off, within a second or two even if it does not want to leave. The caller has
     /// dropped its standard input before.
@@ -76,18 +112,22 @@ pub enum LaunchError {
     /// Its program did not start.
     #[error(transparent)]
     Program(#[from] SpawnError),
+    /// Its socket could not be connected to.
+    #[error(transparent)]
+    Unit(#[from] ConnectError),
 }
 
 impl LaunchError {
     /// What the operator can do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> Cow<'static, str> {
         match self {
-            Self::Program(error) => error.hint(),
+            Self::Program(error) => error.hint().into(),
+            Self::Unit(error) => error.hint(),
         }
     }
 }
 
-/// This host: it spawns programs.
+/// This host: it spawns programs and connects to units.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host;
 
@@ -104,12 +144,17 @@ impl Launcher for Host {
                     };
                     Ok(Launched { tenant: Box::new(child), pipes })
                 }
+                Home::Unit(unit) => Ok(unit::launch(unit).await?),
             }
         })
     }
 }
 
 impl Tenant for Child {
+    fn kind(&self) -> Kind {
+        Kind::Process
+    }
+
     fn pid(&self) -> Option<u32> {
         Some(Self::pid(self))
     }

@@ -1,13 +1,17 @@
-//! Child processes: started in a group of their own, drained, and never left behind.
+//! Stdio servers: processes of ours, in a group of their own, drained and never left behind, and
+//! units of systemd, which are connected to.
 //!
 //! Knows nothing of MCP: it hands out two pipes and promises an end.
 //! This is the only module that starts processes.
 
 pub mod environment;
+mod journal;
 pub mod ladder;
 pub mod launch;
 pub mod process;
 pub mod stderr;
+pub mod unit;
 
-pub use launch::{Home, Host, LaunchError, Launched, Launcher, Tenant};
+pub use launch::{Home, Host, Kind, LaunchError, Launched, Launcher, Tenant};
 pub use process::{Child, Exit, Program, SpawnError};
+pub use unit::Unit;

@@ -9,6 +9,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::{
+    io::AsyncReadExt as _,
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
     time,
 };
@@ -83,20 +84,26 @@ impl SpawnError {
 
 /// How a child ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Exit(Option<ExitStatus>);
-
-impl Exit {
-    /// An end of which nothing more is known.
-    pub const UNKNOWN: Self = Self(None);
+pub enum Exit {
+    /// With this status.
+    Status(ExitStatus),
+    /// In a way that we were not told.
+    Unknown,
+    /// Not yet.
+    Pending,
 }
 
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use std::os::unix::process::ExitStatusExt as _;
-        match self.0.map(|status| (status.code(), status.signal())) {
-            Some((Some(code), _)) => write!(f, "exited with code {code}"),
-            Some((None, Some(signal))) => write!(f, "was ended by signal {signal}"),
-            _ => f.write_str("ended"),
+        match self {
+            Self::Status(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => write!(f, "exited with code {code}"),
+                (None, Some(signal)) => write!(f, "was ended by signal {signal}"),
+                (None, None) => f.write_str("ended"),
+            },
+            Self::Unknown => f.write_str("ended"),
+            Self::Pending => f.write_str("has not ended yet"),
         }
     }
 }
@@ -160,6 +167,30 @@ impl Child {
         Ok((Self { process, group }, pipes))
     }
 
+    /// Runs `program` to its end, without input, and returns what it wrote to standard output, of
+    /// which there should be no more than `bytes_max`; nothing when it failed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: dropping it kills the process.
+    pub async fn output(program: &Program, bytes_max: u64) -> Option<String> {
+        let (mut child, Pipes { stdin, stdout, mut stderr }) = Self::spawn(program).ok()?;
+        drop(stdin);
+        let (mut output, mut complaints) = (Vec::new(), tokio::io::sink());
+        let mut stdout = stdout.take(bytes_max);
+        let (read, _drained) = tokio::join!(
+            stdout.read_to_end(&mut output),
+            tokio::io::copy(&mut stderr, &mut complaints),
+        );
+        read.ok()?;
+        match child.wait().await {
+            Exit::Status(status) if status.success() => {
+                Some(String::from_utf8_lossy(&output).into_owned())
+            }
+            Exit::Status(_) | Exit::Unknown | Exit::Pending => None,
+        }
+    }
+
     fn explain(program: &Program, source: io::Error) -> SpawnError {
         let command = program.command.clone();
         match (source.kind(), &program.cwd) {
@@ -183,7 +214,7 @@ impl Child {
     ///
     /// Safe: it can be called again.
     pub async fn wait(&mut self) -> Exit {
-        Exit(self.process.wait().await.ok())
+        self.process.wait().await.map_or(Exit::Unknown, Exit::Status)
     }
 
     /// Sees the whole process group off: waits and signals as in [`LADDER`].
@@ -207,7 +238,7 @@ impl Child {
         }
         time::timeout(defaults::AFTER_KILL, self.wait_group()).await.unwrap_or_else(|_| {
             tracing::error!(child_pid = self.pid(), "a killed process does not end");
-            Exit::UNKNOWN
+            Exit::Pending
         })
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
-    config::{Config, Health, Listen, Server, Service, Sharing, Start, Transport},
+    config::{Config, Health, Listen, Server, Service, Sharing, Start, Transport, defaults},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
@@ -77,7 +77,8 @@ fn demonstration() -> Result<Config, Failed> {
         };
         let health = Health::of(&transport);
         let (start, sharing) = (Start::Eager, Sharing::Shared);
-        (name, Arc::new(Server { transport, start, sharing, health }))
+        let start_timeout = defaults::START_TIMEOUT;
+        (name, Arc::new(Server { transport, start, sharing, start_timeout, health }))
     });
     Ok(Config {
         service: Service::default(),

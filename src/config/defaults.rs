@@ -149,6 +149,9 @@ pub const BODY_BYTES_SKIPPED: usize = 64 << 20;
 /// The longest line or event from a server, in bytes. Source: 16 MiB, what clients accept.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
+/// The longest path of a Unix socket, in bytes. Source: unix(7), 108 with the final NUL.
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+
 /// The longest request line on the control socket, in bytes. Ours.
 pub const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
 
@@ -244,6 +247,13 @@ pub const FAREWELL: Duration = Duration::from_secs(4);
 
 /// How long the pipes of a child that has ended are read on. Ours.
 pub const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// How long the journal may take to tell what a unit wrote before it ended. Ours: those who wait for
+/// an answer wait for that too.
+pub const JOURNAL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many lines of the journal are kept of a unit that has ended. Ours.
+pub const JOURNAL_LINES: usize = 10;
 
 /// How long a killed process is waited for. Ours: the kernel needs milliseconds.
 pub const AFTER_KILL: Duration = Duration::from_secs(1);

@@ -37,7 +37,7 @@ impl Health {
     /// Returns how a server is watched of which the file says nothing.
     pub fn of(transport: &Transport) -> Self {
         let interval = match transport {
-            Transport::Stdio { .. } => defaults::HEALTH_INTERVAL,
+            Transport::Stdio { .. } | Transport::Unit { .. } => defaults::HEALTH_INTERVAL,
             Transport::Http { .. } => defaults::HEALTH_INTERVAL_UPSTREAM,
         };
         Self {

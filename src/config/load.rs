@@ -17,7 +17,7 @@ use super::{
     diagnostic::Problem,
     duration,
     health::HealthTable,
-    server,
+    server, socket,
     wording::{did_you_mean, from_toml},
 };
 use crate::name::ServerName;
@@ -130,6 +130,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         servers.insert(name, server);
     }
     let root = root(file.listen.root, &servers)?;
+    let control_path = |path| socket::path(path, "control", "/run/metamcp/control.sock");
     let control = file.listen.control.map(control_path).transpose()?;
     let allowed_hosts = words(file.listen.allowed_hosts, is_host, "a host name without port")?;
     let allowed_origins =
@@ -181,25 +182,6 @@ fn loopback(address: Option<&Spanned<SocketAddr>>) -> Result<SocketAddr, Problem
         ));
     }
     Ok(*address.get_ref())
-}
-
-/// The longest path of a Unix socket, in bytes. Source: unix(7), 108 with the final NUL.
-const SOCKET_PATH_BYTES_MAX: usize = 107;
-
-fn control_path(path: Spanned<PathBuf>) -> Result<PathBuf, Problem> {
-    let span = path.span();
-    let path = path.into_inner();
-    let length = path.as_os_str().len();
-    if !path.is_absolute() || path.file_name().is_none() {
-        return Err(Problem::at(span, "`control` is not an absolute path of a socket")
-            .help("write one, as in \"/run/metamcp/control.sock\""));
-    }
-    if length > SOCKET_PATH_BYTES_MAX {
-        let message = format!("a path of {length} bytes is longer than a socket's may be");
-        return Err(Problem::at(span, message)
-            .help(format!("use one of at most {SOCKET_PATH_BYTES_MAX} bytes")));
-    }
-    Ok(path)
 }
 
 fn words(

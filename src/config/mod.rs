@@ -16,6 +16,7 @@ pub mod health;
 pub mod load;
 pub mod secret;
 pub mod server;
+mod socket;
 mod wording;
 
 pub use diagnostic::Diagnostic;

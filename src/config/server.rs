@@ -1,12 +1,12 @@
 //! One declared server: how to reach it and when to start it.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::{Health, Secret, defaults, diagnostic::Problem, health::HealthTable};
+use super::{Health, Secret, defaults, diagnostic::Problem, duration, health::HealthTable, socket};
 
 /// A declared server: one `[servers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub struct Server {
     pub sharing: Sharing,
     /// How it is watched.
     pub health: Health,
+    /// How long it may take from being started to having answered `initialize`.
+    pub start_timeout: Duration,
 }
 
 /// Who shares a connection to a server.
@@ -64,6 +66,14 @@ pub enum Transport {
         /// Its working directory; ours when absent.
         cwd: Option<PathBuf>,
     },
+    /// A unit that systemd starts for each connection to a socket, which is its standard input and
+    /// output.
+    Unit {
+        /// The socket.
+        socket: PathBuf,
+        /// The name of the unit's template, without `@` and suffix.
+        unit: String,
+    },
     /// A streamable HTTP endpoint.
     Http {
         /// Where it is.
@@ -91,6 +101,7 @@ impl Transport {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stdio { .. } => "stdio",
+            Self::Unit { .. } => "unit",
             Self::Http { .. } => "http",
         }
     }
@@ -106,10 +117,14 @@ pub(super) struct Table {
     cwd: Option<Spanned<PathBuf>>,
     url: Option<Spanned<String>>,
     headers: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
+    socket: Option<Spanned<PathBuf>>,
+    unit: Option<Spanned<String>>,
     health: Option<HealthTable>,
     start: Option<Spanned<Start>>,
     sharing: Option<Spanned<SharingName>>,
     max_connections: Option<Spanned<usize>>,
+    #[serde(default, deserialize_with = "duration::deserialize_some")]
+    start_timeout: Option<Duration>,
 }
 
 /// [`Sharing`] as it stands in the file.
@@ -124,11 +139,11 @@ enum SharingName {
 impl Table {
     /// Checks the table; `place` is where its name stands, `health` what `[health]` says.
     pub(super) fn into_server(
-        self,
+        mut self,
         place: std::ops::Range<usize>,
         health: &HealthTable,
     ) -> Result<Arc<Server>, Problem> {
-        let sharing = sharing(self.sharing, self.max_connections)?;
+        let sharing = sharing(self.sharing.take(), self.max_connections.take())?;
         let start = self.start.as_ref().map(|start| *start.get_ref()).unwrap_or_default();
         if let Some(declared) = &self.start
             && start != Start::Lazy
@@ -138,49 +153,72 @@ impl Table {
             return Err(Problem::at(declared.span(), message)
                 .help("such a connection is made when a client needs it: remove `start`"));
         }
-        let transport = match (self.command, self.url) {
-            (Some(command), None) => {
-                refuse(self.headers.map(|found| found.span()), "headers", "command")?;
+        let start_timeout = self.start_timeout.unwrap_or(defaults::START_TIMEOUT);
+        let own = self.health.take().unwrap_or_default().checked()?;
+        let transport = self.transport(place)?;
+        let health = own.over(health.over(Health::of(&transport)));
+        Ok(Arc::new(Server { transport, start, sharing, start_timeout, health }))
+    }
+
+    fn transport(self, place: std::ops::Range<usize>) -> Result<Transport, Problem> {
+        // What only one way to reach a server has is out of place with another.
+        let details = [
+            ("headers", self.headers.as_ref().map(Spanned::span), "url"),
+            ("args", self.args.as_ref().map(Spanned::span), "command"),
+            ("env", self.env.as_ref().map(Spanned::span), "command"),
+            ("cwd", self.cwd.as_ref().map(Spanned::span), "command"),
+            ("unit", self.unit.as_ref().map(Spanned::span), "socket"),
+        ];
+        let only = |way: &str| {
+            let mut others = details.into_iter().filter(|(_, _, its_way)| *its_way != way);
+            others.try_for_each(|(key, found, _)| refuse(found, key, way))
+        };
+        let both = |one: &str, other: &str, span| {
+            Err(Problem::at(span, format!("both `{one}` and `{other}`")).help(
+                "a server is either a program, an address or the socket of a unit: remove one",
+            ))
+        };
+        match (self.command, self.url, self.socket) {
+            (Some(command), None, None) => {
+                only("command")?;
                 let span = command.span();
                 let command = command.into_inner();
                 if command.trim().is_empty() {
                     return Err(Problem::at(span, "`command` is empty")
                         .help("name the program that speaks MCP over stdio"));
                 }
-                let args = self.args.unwrap_or_else(|| Spanned::new(span.clone(), Vec::new()));
+                let args = self.args.map(Spanned::into_inner).unwrap_or_default();
                 let has_nul = |text: &String| text.contains('\0');
-                if has_nul(&command) || args.get_ref().iter().any(has_nul) {
+                if has_nul(&command) || args.iter().any(has_nul) {
                     return Err(Problem::at(span, "a NUL character in `command` or `args`")
                         .help("no program can be given one: remove it"));
                 }
-                Transport::Stdio {
-                    command,
-                    args: args.into_inner(),
-                    env: names(self.env, is_variable, is_text, "an environment variable")?,
-                    cwd: self.cwd.map(Spanned::into_inner),
-                }
+                let env = names(self.env, is_variable, is_text, "an environment variable")?;
+                Ok(Transport::Stdio { command, args, env, cwd: self.cwd.map(Spanned::into_inner) })
             }
-            (None, Some(url)) => {
-                refuse(self.args.map(|found| found.span()), "args", "url")?;
-                refuse(self.env.map(|found| found.span()), "env", "url")?;
-                refuse(self.cwd.map(|found| found.span()), "cwd", "url")?;
-                Transport::Http {
+            (None, Some(url), None) => {
+                only("url")?;
+                Ok(Transport::Http {
                     url: http_url(&url)?,
                     headers: names(self.headers, is_header, is_header_text, "a header to set")?,
-                }
+                })
             }
-            (Some(_), Some(url)) => {
-                return Err(Problem::at(url.span(), "both `command` and `url`")
-                    .help("a server is either a program or an address: remove one"));
+            (None, None, Some(socket)) => {
+                only("socket")?;
+                let span = socket.span();
+                let socket = socket::path(socket, "socket", "/run/metamcp-servers/git.sock")?;
+                let unit = socket::unit(self.unit, &socket, span)?;
+                Ok(Transport::Unit { socket, unit })
             }
-            (None, None) => {
-                return Err(Problem::at(place, "a server without `command` or `url`")
-                    .help("add `command = \"PROGRAM\"` or `url = \"http://HOST:PORT/mcp\"`"));
+            (None, None, None) => {
+                Err(Problem::at(place, "a server without `command`, `url` or `socket`").help(
+                    "add `command = \"PROGRAM\"`, `url = \"http://HOST:PORT/mcp\"` or `socket = \"/run/DIRECTORY/NAME.sock\"`",
+                ))
             }
-        };
-        let own = self.health.unwrap_or_default().checked()?;
-        let health = own.over(health.over(Health::of(&transport)));
-        Ok(Arc::new(Server { transport, start, sharing, health }))
+            (Some(_), Some(url), _) => both("command", "url", url.span()),
+            (Some(_), None, Some(socket)) => both("command", "socket", socket.span()),
+            (None, Some(_), Some(socket)) => both("url", "socket", socket.span()),
+        }
     }
 }
 

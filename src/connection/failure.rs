@@ -1,23 +1,25 @@
 //! Why a request got no answer from its server.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 
-use crate::child::Exit;
+use crate::child::{Exit, Kind};
 
 /// Why a request got no answer from its server.
 ///
 /// Cheap to clone: when a link goes down, everybody who waits is told.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Failure {
-    /// The child process ended.
-    #[error("the server's process {exit}{}", last_line(.stderr))]
+    /// The stdio server ended.
+    #[error("the server's {kind} {exit}{}", quote(.kind, .last_words))]
     Exited {
+        /// What it was.
+        kind: Kind,
         /// How it ended.
         exit: Exit,
-        /// The last lines that it wrote to standard error.
-        stderr: Vec<String>,
+        /// The last lines that it wrote to standard error, or that its journal has.
+        last_words: Vec<String>,
     },
     /// We closed the connection: stop, or a reload that changed the server.
     #[error("the connection was closed by a stop or reload")]
@@ -74,8 +76,12 @@ pub enum Failure {
     Saturated,
 }
 
-fn last_line(stderr: &[String]) -> String {
-    stderr.last().map(|line| format!(", its last words were `{line}`")).unwrap_or_default()
+fn quote(kind: &Kind, last_words: &[String]) -> String {
+    match (kind, last_words) {
+        (_, []) => String::new(),
+        (Kind::Process, [.., line]) => format!(", its last words were `{line}`"),
+        (Kind::Unit(_), lines) => format!(", its journal ends with `{}`", lines.join(" | ")),
+    }
 }
 
 fn about(body: &str) -> String {
@@ -134,10 +140,16 @@ impl Failure {
     }
 
     /// Returns what the caller can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Exited { .. } => {
+    pub fn hint(&self) -> Cow<'static, str> {
+        let hint = match self {
+            Self::Exited { kind: Kind::Process, .. } => {
                 "Call again: the server is started anew. Its own log is in the journal under MCP_SERVER."
+            }
+            Self::Exited { kind: Kind::Unit(name), .. } => {
+                return format!(
+                    "Call again: the server is started anew. Its own log: `journalctl -u '{name}@*'`."
+                )
+                .into();
             }
             Self::Closed | Self::Gone => "Call again when the service has settled.",
             Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
@@ -157,6 +169,7 @@ impl Failure {
             }
             Self::Overrun => "Read the stream of a request while it runs, or ask for no progress.",
             Self::Saturated => "Wait for running calls to finish.",
-        }
+        };
+        hint.into()
     }
 }

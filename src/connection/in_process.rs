@@ -27,7 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Announcement, Dialer};
 use crate::{
     child::{
-        Exit, Home, LaunchError, Launched, Launcher, SpawnError, Tenant, ladder::LADDER,
+        Exit, Home, Kind, LaunchError, Launched, Launcher, SpawnError, Tenant, ladder::LADDER,
         launch::Pipes,
     },
     config::{self, defaults},
@@ -109,6 +109,7 @@ pub(crate) fn declared(command: &str) -> config::Server {
         transport,
         start: config::Start::Lazy,
         sharing: config::Sharing::Shared,
+        start_timeout: defaults::START_TIMEOUT,
     }
 }
 
@@ -261,13 +262,14 @@ impl Server {
 
 impl Launcher for Servers {
     fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>> {
-        let Home::Program(program) = home;
-        let server = self.of(&program.command);
+        let command = match home {
+            Home::Program(program) => &*program.command,
+            Home::Unit(unit) => &*unit.name,
+        };
+        let server = self.of(command);
         server.n_launches.fetch_add(1, Relaxed);
         Box::pin(ready(match server.manner() {
-            Manner::Missing => {
-                Err(SpawnError::NotFound { command: program.command.clone() }.into())
-            }
+            Manner::Missing => Err(SpawnError::NotFound { command: command.to_owned() }.into()),
             Manner::Good | Manner::Crashes | Manner::Hangs | Manner::Clings => {
                 Ok(server.start(&self.tasks))
             }
@@ -283,6 +285,10 @@ struct Guest {
 }
 
 impl Tenant for Guest {
+    fn kind(&self) -> Kind {
+        Kind::Process
+    }
+
     fn pid(&self) -> Option<u32> {
         None
     }
@@ -290,7 +296,7 @@ impl Tenant for Guest {
     fn wait(&mut self) -> BoxFuture<'_, Exit> {
         Box::pin(async {
             self.ended.cancelled().await;
-            Exit::UNKNOWN
+            Exit::Unknown
         })
     }
 

@@ -16,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Connection, Failure};
 use crate::{
-    child::{Launched, launch::Pipes, stderr},
+    child::{Exit, Kind, Launched, launch::Pipes, stderr},
     config::defaults,
     protocol::{
         Message,
@@ -38,6 +38,7 @@ const LINES_PER_TURN: usize = defaults::NOTIFICATION_QUEUE / 8;
 #[derive(Debug)]
 pub(super) struct Link {
     frames: mpsc::Sender<Frame>,
+    kind: Kind,
     pid: Option<u32>,
 }
 
@@ -58,7 +59,16 @@ impl Link {
     /// Returns a link to a server that has started, and its other end.
     pub(super) fn to(launched: Launched) -> (Self, Started) {
         let (frames, queue) = mpsc::channel(defaults::WRITE_QUEUE);
-        (Self { frames, pid: launched.tenant.pid() }, Started { launched, queue })
+        let (kind, pid) = (launched.tenant.kind(), launched.tenant.pid());
+        (Self { frames, kind, pid }, Started { launched, queue })
+    }
+
+    /// Returns the name of the transport for status output.
+    pub(super) fn transport(&self) -> &'static str {
+        match self.kind {
+            Kind::Process => "stdio",
+            Kind::Unit(_) => "unit",
+        }
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -93,6 +103,12 @@ impl Started {
             reader: tasks.spawn(read(stdout, Arc::clone(connection))),
         };
         let connection = Arc::clone(connection);
+        let kind = tenant.kind();
+        let exited = move |exit: Exit, last_words: Vec<String>| Failure::Exited {
+            kind: kind.clone(),
+            exit,
+            last_words,
+        };
         tasks.spawn(async move {
             let was_asked = tokio::select! {
                 () = connection.closing.cancelled() => true,
@@ -103,12 +119,14 @@ impl Started {
             };
             connection.gone.cancel();
             hang_up.cancel();
-            // When the process itself has ended, those who wait for it are told at once, not when
-            // whatever it may have started is gone too.
+            // When the server itself has ended, those who wait for it are told before whatever it
+            // may have started is gone too.
             if !was_asked && let Ok(exit) = time::timeout(defaults::LAST_WORDS, tenant.wait()).await
             {
                 ends.settle().await;
-                connection.lose(Failure::Exited { exit, stderr: tail.lines() });
+                let told = tenant.last_words().await;
+                let told = told.iter().map(|line| connection.quote(line));
+                connection.lose(exited(exit, tail.lines().into_iter().chain(told).collect()));
             }
             let exit = tenant.see_off().await;
             ends.settle().await;
@@ -119,7 +137,7 @@ impl Started {
                 connection.lose(connection.reason().cloned().unwrap_or(Failure::Closed));
             } else {
                 tracing::warn!(mcp_server = %connection.server, %exit, "server ended by itself");
-                connection.lose(Failure::Exited { exit, stderr: tail.lines() });
+                connection.lose(exited(exit, tail.lines()));
             }
             connection.down.cancel();
         });

@@ -76,6 +76,13 @@ fn every_key_is_read() {
         [servers.fragile]
         command = "fragile-mcp"
         sharing = "exclusive"
+        start_timeout = "2m"
+        [servers.unit]
+        socket = "/run/metamcp-servers/notes.sock"
+        [servers.other-unit]
+        socket = "/run/notes.sock"
+        unit = "my-notes"
+        start = "eager"
         "#,
     );
 
@@ -121,6 +128,15 @@ fn every_key_is_read() {
     assert_eq!(config.servers["browser"].sharing, Sharing::Session { max_connections: 3 });
     let max_connections = defaults::EXCLUSIVE_CONNECTIONS;
     assert_eq!(config.servers["fragile"].sharing, Sharing::Exclusive { max_connections });
+    assert_eq!(config.servers["fragile"].start_timeout, Duration::from_secs(120));
+    assert_eq!(config.servers["unit"].start_timeout, defaults::START_TIMEOUT);
+    let unit_of = |name: &str| match &config.servers[name].transport {
+        Transport::Unit { socket, unit } => (socket.display().to_string(), unit.clone()),
+        other => panic!("a unit, not {}", other.name()),
+    };
+    let notes = "/run/metamcp-servers/notes.sock".to_owned();
+    assert_eq!(unit_of("unit"), (notes, "metamcp-server-notes".to_owned()));
+    assert_eq!(unit_of("other-unit"), ("/run/notes.sock".to_owned(), "my-notes".to_owned()));
     assert_eq!(config.service.progress_beat, None);
     assert_eq!(config.listen.keep_alive, Duration::from_secs(5));
     assert_eq!(config.listen.write_timeout, Duration::from_secs(20));
@@ -201,6 +217,80 @@ fn a_mistake_in_health_is_shown_where_it_is() {
     3 | health = "20s"
       |          ^^^^^
     "#);
+}
+
+#[test]
+fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
+    insta::assert_snapshot!(bad("[servers.a]\nsocket = \"/run/a.sock\"\nargs = [\"x\"]\n"), @r#"
+    `args` together with `socket`
+     --> c.toml:3:8
+      |
+    3 | args = ["x"]
+      |        ^^^^^
+      = help: `args` has no effect here: remove it
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nsocket = \"/run/a.sock\"\n"), @r#"
+    both `command` and `socket`
+     --> c.toml:3:10
+      |
+    3 | socket = "/run/a.sock"
+      |          ^^^^^^^^^^^^^
+      = help: a server is either a program, an address or the socket of a unit: remove one
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nsocket = \"/run/a.sock\"\nurl = \"http://h/\"\n"), @r#"
+    both `url` and `socket`
+     --> c.toml:2:10
+      |
+    2 | socket = "/run/a.sock"
+      |          ^^^^^^^^^^^^^
+      = help: a server is either a program, an address or the socket of a unit: remove one
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nsocket = \"run/a.sock\"\n"), @r#"
+    `socket` is not an absolute path of a socket
+     --> c.toml:2:10
+      |
+    2 | socket = "run/a.sock"
+      |          ^^^^^^^^^^^^
+      = help: write one, as in "/run/metamcp-servers/git.sock"
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nsocket = \"/run/a b.sock\"\n"), @r#"
+    `a b` does not tell the name of the unit
+     --> c.toml:2:10
+      |
+    2 | socket = "/run/a b.sock"
+      |          ^^^^^^^^^^^^^^^
+      = help: write the name of its template without `@` and suffix, as in `unit = "metamcp-server-git"`
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\nsocket = \"/run/a.sock\"\nunit = \"a@.service\"\n"), @r#"
+    `a@.service` is not the name of a unit
+     --> c.toml:3:8
+      |
+    3 | unit = "a@.service"
+      |        ^^^^^^^^^^^^
+      = help: write the name of its template without `@` and suffix, as in `unit = "metamcp-server-git"`
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nunit = \"a\"\n"), @r#"
+    `unit` together with `command`
+     --> c.toml:3:8
+      |
+    3 | unit = "a"
+      |        ^^^
+      = help: `unit` has no effect here: remove it
+    "#);
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nstart_timeout = \"0s\"\n"), @r#"
+    `0s` is out of range, expected `1ms` to `24h`
+     --> c.toml:3:17
+      |
+    3 | start_timeout = "0s"
+      |                 ^^^^
+      = help: leave the key out for its default
+    "#);
+    let long = format!("[servers.a]\nsocket = \"/run/{}\"\n", "x".repeat(103));
+    assert!(bad(&long).contains("a path of 108 bytes is longer than a socket's may be"));
+    for key in ["env = {}", "cwd = \"/\"", "headers = {}", "health = {}"] {
+        let text = format!("[servers.a]\nsocket = \"/run/a.sock\"\n{key}\n");
+        assert!(bad(&text).contains("together with `socket`"), "{key}");
+    }
 }
 
 #[test]
@@ -285,12 +375,12 @@ fn a_wrong_type_says_what_was_expected() {
 #[test]
 fn a_server_is_a_program_or_an_address() {
     insta::assert_snapshot!(bad("[servers.a]\nstart = \"lazy\"\n"), @r#"
-    a server without `command` or `url`
+    a server without `command`, `url` or `socket`
      --> c.toml:1:10
       |
     1 | [servers.a]
       |          ^
-      = help: add `command = "PROGRAM"` or `url = "http://HOST:PORT/mcp"`
+      = help: add `command = "PROGRAM"`, `url = "http://HOST:PORT/mcp"` or `socket = "/run/DIRECTORY/NAME.sock"`
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nurl = \"http://h/\"\n"), @r#"
     both `command` and `url`
@@ -298,7 +388,7 @@ fn a_server_is_a_program_or_an_address() {
       |
     3 | url = "http://h/"
       |       ^^^^^^^^^^^
-      = help: a server is either a program or an address: remove one
+      = help: a server is either a program, an address or the socket of a unit: remove one
     "#);
     insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nargs = [\"x\"]\n"), @r#"
     `args` together with `url`

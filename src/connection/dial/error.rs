@@ -1,9 +1,14 @@
 //! Why a server could not be connected, as clients and operators see it.
 
+use std::borrow::Cow;
+
 use hyper::StatusCode;
 
 use crate::{
-    child::LaunchError, config::secret::SecretError, connection::Failure, name::ServerName,
+    child::{Kind, LaunchError},
+    config::secret::SecretError,
+    connection::Failure,
+    name::ServerName,
     protocol::mcp::ProfileError,
 };
 
@@ -85,27 +90,34 @@ impl DialError {
     }
 
     /// Returns what the operator can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
+    pub fn hint(&self) -> Cow<'static, str> {
+        let hint = match self {
             Self::Secret { source, .. } => source.hint(),
-            Self::Launch { source, .. } => source.hint(),
+            Self::Launch { source, .. } => return source.hint(),
             Self::Header { .. } => {
                 "Remove line breaks and other control characters from the value."
             }
             Self::Endpoint { .. } => {
                 "Only an address of the same origin is used, or credentials would go elsewhere: set `url` to the one that clients are to use."
             }
-            Self::Handshake { source: Failure::Exited { .. }, .. } => {
+            Self::Handshake { source: Failure::Exited { kind: Kind::Unit(name), .. }, .. } => {
+                return format!(
+                    "See `journalctl -u '{name}@*' -u {name}.socket`: it ended before it answered, or as many of it run as `MaxConnections=` of its socket unit allows."
+                )
+                .into();
+            }
+            Self::Handshake { source: Failure::Exited { kind: Kind::Process, .. }, .. } => {
                 "Run its command in a shell: it ended before it answered. Its own log is in the journal under MCP_SERVER."
             }
             Self::Handshake { source: Failure::Timeout { .. }, .. } => {
-                "Check that the command speaks MCP over standard input and output."
+                "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
             }
-            Self::Handshake { source, .. } => source.hint(),
+            Self::Handshake { source, .. } => return source.hint(),
             Self::Refused { .. } | Self::Profile { .. } => {
                 "Check that the server supports protocol version 2024-11-05 or one of its successors up to 2025-11-25."
             }
-        }
+        };
+        hint.into()
     }
 
     /// Tells whether the server, or a proxy in front of it, is there and not ready, so that it may

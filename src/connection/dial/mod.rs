@@ -18,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Announcement, Connection, Link, Party, health, http, stdio};
 use crate::{
     backoff::Backoff,
-    child::{Home, Host, Launcher, Program},
+    child::{Home, Host, Launcher, Program, Unit},
     config::{Secret, Server, Start, Transport, defaults},
     name::ServerName,
     redact::Redactor,
@@ -154,6 +154,10 @@ impl Place<'_> {
                 let secrets = secrets(env, &program.env);
                 self.launch(Home::Program(program), secrets).await
             }
+            Transport::Unit { socket, unit } => {
+                let unit = Unit { socket: socket.clone(), name: unit.as_str().into() };
+                self.launch(Home::Unit(unit), Redactor::default()).await
+            }
             Transport::Http { url, headers } => {
                 let values = self.dialer.resolve(self.server, headers)?;
                 let upstream = http::Upstream::new(url.clone(), &values)
@@ -163,7 +167,7 @@ impl Place<'_> {
                     let link = Link::Http(Box::new(link));
                     let connection = self.connection(link, secrets(headers, &values));
                     tasks.spawn(http::run(Arc::clone(&connection), ends));
-                    establish(connection)
+                    self.establish(connection)
                 };
                 let error = match over(http::Link::new(upstream.clone(), tasks.clone())).await {
                     Err(error) if error.may_be_legacy() => error,
@@ -188,7 +192,7 @@ impl Place<'_> {
         let (link, started) = stdio::Link::to(launched);
         let connection = self.connection(Link::Stdio(link), secrets);
         started.run(&connection, &self.dialer.tasks);
-        establish(connection).await
+        self.establish(connection).await
     }
 
     /// Opens the stream of an upstream that refused to be posted to.
@@ -216,20 +220,21 @@ impl Place<'_> {
             Connection::new(server, generation, party, announcements, link, secrets, closing);
         Arc::new(connection)
     }
-}
 
-/// Shakes hands, and readies an upstream for those who wait.
-async fn establish(connection: Arc<Connection>) -> Result<Arc<Connection>, DialError> {
-    if let Err(error) = handshake::shake_hands(&connection, defaults::START_TIMEOUT).await {
-        connection.closing.cancel();
-        // So that a server that fails again and again never has two processes.
-        connection.down().await;
-        return Err(error);
+    /// Shakes hands, and readies an upstream for those who wait.
+    async fn establish(&self, connection: Arc<Connection>) -> Result<Arc<Connection>, DialError> {
+        let patience = self.declared.start_timeout;
+        if let Err(error) = handshake::shake_hands(&connection, patience).await {
+            connection.closing.cancel();
+            // So that a server that fails again and again never has two processes.
+            connection.down().await;
+            return Err(error);
+        }
+        if let Link::Http(_) = &connection.link {
+            connection.warm_up().await;
+        }
+        Ok(connection)
     }
-    if let Link::Http(_) = &connection.link {
-        connection.warm_up().await;
-    }
-    Ok(connection)
 }
 
 /// What came from a reference is a secret, wherever it turns up.

@@ -235,10 +235,12 @@ pub(super) async fn run(connection: Arc<Connection>, ends: Ends) {
 impl Connection {
     /// Returns the name of the transport for status output.
     pub fn transport(&self) -> &'static str {
-        match self.http().map(|link| &link.answers) {
-            None => "stdio",
-            Some(Answers::There) => "http",
-            Some(Answers::Elsewhere) => "sse",
+        match &self.link {
+            super::Link::Stdio(link) => link.transport(),
+            super::Link::Http(link) => match link.answers {
+                Answers::There => "http",
+                Answers::Elsewhere => "sse",
+            },
         }
     }
 

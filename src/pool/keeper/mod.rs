@@ -69,6 +69,8 @@ struct KeeperState {
     last_error: Option<String>,
     has_failed: bool,
     is_redialling: bool,
+    /// How many dials that nobody asked for have failed since the last one that did not.
+    n_redials_failed: u32,
     is_closing: bool,
     /// How long to wait before the next dial that nobody asked for.
     backoff: Option<Backoff>,
@@ -159,6 +161,7 @@ impl Keeper {
         match dialled {
             Ok(connection) => {
                 state.has_failed = false;
+                state.n_redials_failed = 0;
                 state.down_since = None;
                 // Clients that know other lists are told to read them again. What an upstream has
                 // is known; a child that is there again may have changed.
@@ -197,7 +200,7 @@ impl Keeper {
                 let text = chain(&error);
                 if !state.is_closing {
                     tracing::warn!(
-                        mcp_server = %self.name(), error = text, hint = error.hint(), "server not connected"
+                        mcp_server = %self.name(), error = text, hint = %error.hint(), "server not connected"
                     );
                 }
                 state.has_failed = true;
@@ -253,13 +256,23 @@ impl Keeper {
 
     /// Has a server that is to be there always dialled again in the background.
     fn redial_later(self: &Arc<Self>, state: &mut KeeperState) {
-        if self.origin.declared.start != Start::Lazy && !state.is_redialling && !state.is_closing {
+        let has_more = !self.is_enough(state.n_redials_failed);
+        if self.origin.declared.start != Start::Lazy
+            && !state.is_redialling
+            && !state.is_closing
+            && has_more
+        {
             state.is_redialling = true;
             self.origin.dialer.tasks().spawn(Arc::clone(self).redial());
         }
     }
 
-    /// Dials again until it succeeds, with growing pauses.
+    /// Tells whether no dial is to be made any more that nobody asks for.
+    fn is_enough(&self, n_redials_failed: u32) -> bool {
+        self.origin.declared.health.max_reconnects.is_some_and(|max| n_redials_failed >= max)
+    }
+
+    /// Dials again until it succeeds or is enough, with growing pauses.
     async fn redial(self: Arc<Self>) {
         loop {
             let pause = self.pause();
@@ -272,6 +285,15 @@ impl Keeper {
             let mut state = self.state();
             if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
                 state.is_redialling = false;
+                return;
+            }
+            state.n_redials_failed += 1;
+            if self.is_enough(state.n_redials_failed) {
+                state.is_redialling = false;
+                tracing::warn!(
+                    mcp_server = %self.name(), n_attempts = state.n_redials_failed,
+                    "server is left alone until a request asks for it"
+                );
                 return;
             }
         }

@@ -1,0 +1,182 @@
+//! A stdio server that is a unit of systemd: an instance of a template that a socket unit with
+//! `Accept=yes` starts for each connection, whose standard input and output it is.
+//!
+//! It has a user, limits and a sandbox of its own, and we no power over it but to hang up: it is
+//! not our process. One that does not leave when its input ends is systemd's to end, by the limits
+//! of its unit.
+
+use std::{
+    borrow::Cow,
+    fmt, io,
+    path::PathBuf,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::future::BoxFuture;
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::{UnixStream, unix::OwnedReadHalf},
+    time,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    journal::Journal,
+    ladder::LADDER,
+    launch::{Kind, Launched, Pipes, Tenant},
+    process::Exit,
+};
+
+/// A server that systemd runs.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// The socket that starts it.
+    pub socket: PathBuf,
+    /// The name of its template, without `@` and suffix.
+    pub name: Arc<str>,
+}
+
+/// Why a socket cannot be connected to.
+#[derive(Debug, thiserror::Error)]
+#[error("connect to `{}`{fault}", unit.socket.display())]
+pub struct ConnectError {
+    unit: Unit,
+    fault: Fault,
+    #[source]
+    source: Option<io::Error>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Missing,
+    Deserted,
+    Forbidden,
+    Os,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => ": there is no such socket",
+            Self::Deserted => ": nobody listens on this socket",
+            Self::Forbidden => ": the service may not use this socket",
+            Self::Os => "",
+        })
+    }
+}
+
+impl ConnectError {
+    fn new(unit: &Unit, source: io::Error) -> Self {
+        let fault = match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Fault::Missing,
+            io::ErrorKind::ConnectionRefused => Fault::Deserted,
+            io::ErrorKind::PermissionDenied => Fault::Forbidden,
+            _ => Fault::Os,
+        };
+        // What has a name is said once.
+        let source = (fault == Fault::Os).then_some(source);
+        Self { unit: unit.clone(), fault, source }
+    }
+
+    /// What the operator can do about it.
+    pub fn hint(&self) -> Cow<'static, str> {
+        let name = &self.unit.name;
+        match self.fault {
+            Fault::Missing => format!(
+                "Start its socket unit, `systemctl enable --now {name}.socket`, and compare its `ListenStream=` with `socket`."
+            ),
+            Fault::Deserted => {
+                format!("Its socket unit does not run any more: `systemctl restart {name}.socket`.")
+            }
+            Fault::Forbidden => format!(
+                "Give the socket a group, `SocketGroup=` in `{name}.socket`, and the service the same group, `SupplementaryGroups=` in `metamcp.service`."
+            ),
+            Fault::Os => format!("See `systemctl status {name}.socket`."),
+        }
+        .into()
+    }
+}
+
+/// Connects to the socket of `unit`, upon which systemd starts it.
+pub(super) async fn launch(unit: &Unit) -> Result<Launched, ConnectError> {
+    // Before the connection: what happens from now on is the instance's.
+    let journal = Journal::from_now_on(&unit.name);
+    let stream = UnixStream::connect(&unit.socket)
+        .await
+        .map_err(|source| ConnectError::new(unit, source))?;
+    let (output, input) = stream.into_split();
+    let ended = CancellationToken::new();
+    let output = Output { half: output, ended: ended.clone() };
+    // Dropped, the writing half ends the server's input and leaves its output open.
+    let pipes = Pipes { stdin: Box::new(input), stdout: Box::new(output), stderr: None };
+    let instance = Instance { name: Arc::clone(&unit.name), ended, journal };
+    Ok(Launched { tenant: Box::new(instance), pipes })
+}
+
+/// What the server writes; its end is the end of the server.
+struct Output {
+    half: OwnedReadHalf,
+    ended: CancellationToken,
+}
+
+impl AsyncRead for Output {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let n_before = buffer.filled().len();
+        let polled = Pin::new(&mut self.half).poll_read(context, buffer);
+        let has_ended = match &polled {
+            Poll::Pending => false,
+            Poll::Ready(Ok(())) => buffer.filled().len() == n_before,
+            Poll::Ready(Err(_)) => true,
+        };
+        if has_ended {
+            self.ended.cancel();
+        }
+        polled
+    }
+}
+
+/// The instance that serves our connection.
+#[derive(Debug)]
+struct Instance {
+    name: Arc<str>,
+    ended: CancellationToken,
+    journal: Journal,
+}
+
+impl Tenant for Instance {
+    fn kind(&self) -> Kind {
+        Kind::Unit(Arc::clone(&self.name))
+    }
+
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, Exit> {
+        Box::pin(async {
+            self.ended.cancelled().await;
+            Exit::Unknown
+        })
+    }
+
+    fn last_words(&mut self) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(self.journal.last_lines())
+    }
+
+    /// There is no ladder to go down, as there is nothing to signal; it has as long as a child.
+    fn see_off(mut self: Box<Self>) -> BoxFuture<'static, Exit> {
+        Box::pin(async move {
+            let patience = LADDER.iter().map(|(wait, _)| *wait).sum();
+            time::timeout(patience, self.wait()).await.unwrap_or(Exit::Pending)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt as _, net},
+    path::Path,
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UnixListener,
+};
+
+use super::*;
+
+fn unit(socket: &Path) -> Unit {
+    Unit { socket: socket.to_owned(), name: "metamcp-server-test".into() }
+}
+
+#[tokio::test]
+async fn what_is_written_goes_both_ways_and_each_end_ends_one_of_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("test.sock");
+    let listener = UnixListener::bind(&socket).expect("listens");
+    let Launched { mut tenant, mut pipes } = launch(&unit(&socket)).await.expect("connects");
+    let (mut server, _) = listener.accept().await.expect("comes");
+
+    pipes.stdin.write_all(b"hello").await.expect("written");
+    drop(pipes.stdin);
+    let mut heard = String::new();
+    server.read_to_string(&mut heard).await.expect("its input ends");
+    assert_eq!(heard, "hello");
+
+    server.write_all(b"good-bye").await.expect("its output is open");
+    drop(server);
+    let mut said = String::new();
+    pipes.stdout.read_to_string(&mut said).await.expect("its output ends");
+    assert_eq!(said, "good-bye");
+    assert_eq!(tenant.wait().await, Exit::Unknown);
+    assert_eq!(
+        (tenant.pid(), tenant.kind().to_string()),
+        (None, "unit `metamcp-server-test`".into())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_does_not_leave_has_as_long_as_a_child() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("test.sock");
+    let _listener = UnixListener::bind(&socket).expect("listens");
+    let Launched { tenant, pipes } = launch(&unit(&socket)).await.expect("connects");
+    drop(pipes.stdin);
+
+    let begin = time::Instant::now();
+    assert_eq!(tenant.see_off().await, Exit::Pending);
+
+    assert_eq!(begin.elapsed().as_millis(), 1550);
+}
+
+#[tokio::test]
+async fn a_socket_that_cannot_be_used_is_named_with_the_remedy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let missing = directory.path().join("missing.sock");
+    let deserted = directory.path().join("deserted.sock");
+    drop(net::UnixListener::bind(&deserted).expect("listens"));
+    let too_long = directory.path().join("x".repeat(120));
+
+    for (socket, message, hint) in [
+        (
+            &missing,
+            ": there is no such socket",
+            "systemctl enable --now metamcp-server-test.socket",
+        ),
+        (
+            &deserted,
+            ": nobody listens on this socket",
+            "systemctl restart metamcp-server-test.socket",
+        ),
+        (&too_long, "", "systemctl status metamcp-server-test.socket"),
+    ] {
+        let error = launch(&unit(socket)).await.map(|_| ()).expect_err("cannot be used");
+        assert_eq!(error.to_string(), format!("connect to `{}`{message}", socket.display()));
+        assert!(error.hint().contains(hint), "{}", error.hint());
+    }
+}
+
+#[tokio::test]
+async fn a_socket_of_others_is_named_with_the_remedy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("test.sock");
+    let _listener = UnixListener::bind(&socket).expect("listens");
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o000)).expect("set");
+
+    match launch(&unit(&socket)).await.map(|_| ()) {
+        // Root may use any.
+        Ok(()) => assert!(rustix::process::geteuid().is_root()),
+        Err(error) => {
+            assert!(error.to_string().ends_with(": the service may not use this socket"));
+            assert!(error.hint().contains("SocketGroup="), "{}", error.hint());
+        }
+    }
+    let error = ConnectError::new(&unit(&socket), io::ErrorKind::PermissionDenied.into());
+    assert!(error.to_string().ends_with(": the service may not use this socket"));
+    assert!(error.hint().contains("`SupplementaryGroups=` in `metamcp.service`"));
+}

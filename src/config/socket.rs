@@ -1,0 +1,64 @@
+//! Paths of Unix sockets, and the names of the units behind them.
+
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+
+use super::{defaults, diagnostic::Problem};
+
+/// What the name of a server's unit begins with when it is not declared.
+const UNIT_PREFIX: &str = "metamcp-server-";
+
+/// The longest name of a unit that leaves room for an instance and a suffix, in bytes.
+/// Source: systemd.unit(5), 255 in all.
+const UNIT_BYTES_MAX: usize = 160;
+
+/// Checks the path of a socket that is declared under `key`.
+pub(super) fn path(path: Spanned<PathBuf>, key: &str, example: &str) -> Result<PathBuf, Problem> {
+    let span = path.span();
+    let path = path.into_inner();
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if !path.is_absolute() || path.file_name().is_none() || bytes.contains(&0) {
+        return Err(Problem::at(span, format!("`{key}` is not an absolute path of a socket"))
+            .help(format!("write one, as in {example:?}")));
+    }
+    if bytes.len() > defaults::SOCKET_PATH_BYTES_MAX {
+        let message = format!("a path of {} bytes is longer than a socket's may be", bytes.len());
+        return Err(Problem::at(span, message)
+            .help(format!("use one of at most {} bytes", defaults::SOCKET_PATH_BYTES_MAX)));
+    }
+    Ok(path)
+}
+
+/// Returns the name of the unit template behind `socket`, without the `@`: the declared one, or
+/// the one that the socket's name suggests. `place` is where the socket stands.
+pub(super) fn unit(
+    declared: Option<Spanned<String>>,
+    socket: &Path,
+    place: std::ops::Range<usize>,
+) -> Result<String, Problem> {
+    let help = "write the name of its template without `@` and suffix, as in `unit = \"metamcp-server-git\"`";
+    match declared {
+        Some(unit) if is_unit(unit.get_ref()) => Ok(unit.into_inner()),
+        Some(unit) => {
+            let message = format!("`{}` is not the name of a unit", unit.get_ref());
+            Err(Problem::at(unit.span(), message).help(help))
+        }
+        None => {
+            let stem = socket.file_stem().unwrap_or_default().to_string_lossy();
+            let unit = format!("{UNIT_PREFIX}{stem}");
+            if is_unit(&unit) {
+                return Ok(unit);
+            }
+            Err(Problem::at(place, format!("`{stem}` does not tell the name of the unit"))
+                .help(help))
+        }
+    }
+}
+
+/// Source: systemd.unit(5); what only quotes other characters is left out.
+fn is_unit(name: &str) -> bool {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || ":-_.".contains(character);
+    let has_suffix = [".service", ".socket"].iter().any(|suffix| name.ends_with(suffix));
+    (1..=UNIT_BYTES_MAX).contains(&name.len()) && name.chars().all(is_part) && !has_suffix
+}
