@@ -7,17 +7,14 @@ use std::{
     process::{ExitStatus, Stdio},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncReadExt as _,
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
     time,
 };
 
-use super::{
-    environment,
-    ladder::{LADDER, Rung},
-};
+use super::{environment, family::Family, ladder::LADDER, mark::Mark};
 use crate::config::defaults;
 
 /// A program to start, with its secrets in plain text: not to be logged.
@@ -130,6 +127,7 @@ pub struct Pipes {
 pub struct Child {
     process: tokio::process::Child,
     group: Pid,
+    family: Family,
 }
 
 impl Child {
@@ -139,6 +137,7 @@ impl Child {
     ///
     /// [`SpawnError`] names the program and what stood in the way.
     pub fn spawn(program: &Program) -> Result<(Self, Pipes), SpawnError> {
+        let mark = Mark::next();
         #[expect(clippy::disallowed_methods, reason = "the one place that starts processes")]
         let mut command = Command::new(&program.command);
         command
@@ -146,6 +145,7 @@ impl Child {
             .env_clear()
             .envs(environment::inherited())
             .envs(&program.env)
+            .envs(mark.map(|mark| (environment::MARK, mark.to_string())))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -164,7 +164,7 @@ impl Child {
             _ => return Err(failed(io::ErrorKind::BrokenPipe.into())),
         };
         let group = group.ok_or_else(|| failed(io::ErrorKind::Other.into()))?;
-        Ok((Self { process, group }, pipes))
+        Ok((Self { process, group, family: Family::Child { group, mark } }, pipes))
     }
 
     /// Runs `program` to its end, without input, and returns what it wrote to standard output, of
@@ -217,10 +217,10 @@ impl Child {
         self.process.wait().await.map_or(Exit::Unknown, Exit::Status)
     }
 
-    /// Sees the whole process group off: waits and signals as in [`LADDER`].
+    /// Sees the process off, and everything that came from it: waits and signals as in [`LADDER`].
     ///
     /// The caller has closed its end of the child's standard input before. Returns when the
-    /// process is reaped and nothing of its group runs any more, or [`defaults::AFTER_KILL`] after SIGKILL:
+    /// process is reaped and nothing of its family runs any more, or [`defaults::AFTER_KILL`] after SIGKILL:
     /// a process that hangs in the kernel cannot be waited for.
     ///
     /// # Cancel safety
@@ -228,54 +228,34 @@ impl Child {
     /// Dropping it halfway kills the process, not what the process started.
     pub async fn see_off(mut self) -> Exit {
         for (wait, rung) in LADDER {
-            if let Ok(exit) = time::timeout(wait, self.wait_group()).await {
+            if let Ok(exit) = time::timeout(wait, self.all_gone(None)).await {
                 return exit;
             }
-            self.signal(match rung {
-                Rung::Terminate => Signal::TERM,
-                Rung::Kill => Signal::KILL,
-            });
+            self.signal(rung.signal());
         }
-        time::timeout(defaults::AFTER_KILL, self.wait_group()).await.unwrap_or_else(|_| {
+        let end = self.all_gone(Some(Signal::KILL));
+        time::timeout(defaults::AFTER_KILL, end).await.unwrap_or_else(|_| {
             tracing::error!(child_pid = self.pid(), "a killed process does not end");
             Exit::Pending
         })
     }
 
-    /// Waits until the process and all others of its group are gone.
-    async fn wait_group(&mut self) -> Exit {
+    /// Waits until the process and all others of its family are gone.
+    async fn all_gone(&mut self, insist: Option<Signal>) -> Exit {
         let exit = self.wait().await;
-        // Others of the group are not our children: nobody tells us when they end.
-        let mut pause = time::Duration::from_millis(1);
-        while self.group_runs() {
-            time::sleep(pause).await;
-            pause = (pause * 2).min(time::Duration::from_millis(20));
-        }
+        self.family.gone(insist).await;
         exit
     }
 
-    /// Tells whether a process of the group runs.
-    ///
-    /// A zombie does not, and yet has its place in the group until somebody reaps it, which in a
-    /// container without an init never happens.
-    fn group_runs(&self) -> bool {
-        if test_kill_process_group(self.group).is_err() {
-            return false;
-        }
-        let Ok(processes) = std::fs::read_dir("/proc") else { return true };
-        let group = self.group.as_raw_nonzero().to_string();
-        processes.flatten().any(|process| {
-            let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-            // pid (name) state parent group …; the name may hold anything.
-            let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').take(3);
-            let is_dead = matches!(fields.next(), Some("Z" | "X"));
-            fields.nth(1) == Some(group.as_str()) && !is_dead
-        })
-    }
-
     fn signal(&self, signal: Signal) {
-        // Fails only when nothing is left to signal.
-        let _gone = kill_process_group(self.group, signal);
+        // As long as the process is not reaped, the number of its group is nobody else's; and a
+        // signal to a group does not miss who is being forked.
+        let group = self.process.id().map(|_| self.group);
+        if let Some(group) = group {
+            // Fails only when nothing is left to signal.
+            let _gone = kill_process_group(group, signal);
+        }
+        self.family.signal(signal, group);
     }
 }
 

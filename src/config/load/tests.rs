@@ -287,7 +287,7 @@ fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
     "#);
     let long = format!("[servers.a]\nsocket = \"/run/{}\"\n", "x".repeat(103));
     assert!(bad(&long).contains("a path of 108 bytes is longer than a socket's may be"));
-    for key in ["env = {}", "cwd = \"/\"", "headers = {}", "health = {}"] {
+    for key in ["env = {}", "cwd = \"/\"", "headers = {}"] {
         let text = format!("[servers.a]\nsocket = \"/run/a.sock\"\n{key}\n");
         assert!(bad(&text).contains("together with `socket`"), "{key}");
     }
