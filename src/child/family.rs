@@ -7,7 +7,10 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
-use tokio::time;
+use tokio::{
+    task,
+    time::{self, Instant},
+};
 
 use super::{
     ladder::{LADDER, Rung},
@@ -23,7 +26,7 @@ const EXEC_PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 /// Which processes belong together.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Family {
     /// Those of one child: of its group, and of its mark.
     Child {
@@ -31,6 +34,8 @@ pub(super) enum Family {
         group: Pid,
         /// The mark, where there is `/proc`.
         mark: Option<Mark>,
+        /// When the child was started: what it has started is not older.
+        since: u64,
     },
     /// Those of our user whose service has ended.
     Orphans,
@@ -46,10 +51,13 @@ struct Found {
 impl Family {
     /// Tells whether `process` belongs to it, if that can be told now.
     fn has(&self, process: &Process) -> Option<bool> {
-        if let Self::Child { group, .. } = self
-            && process.group == group.as_raw_nonzero().get()
-        {
-            return Some(true);
+        if let Self::Child { group, since, .. } = self {
+            if process.group == group.as_raw_nonzero().get() {
+                return Some(true);
+            }
+            if process.started < *since {
+                return Some(false);
+            }
         }
         let Some(environment) = process.environment() else { return Some(false) };
         if environment.is_empty() {
@@ -67,7 +75,13 @@ impl Family {
         })
     }
 
-    fn find(&self) -> Found {
+    /// Looks for its members, aside from the tasks that others wait for.
+    async fn find(self) -> Found {
+        let looking = task::spawn_blocking(move || self.look());
+        looking.await.unwrap_or(Found { members: Vec::new(), has_doubt: true })
+    }
+
+    fn look(self) -> Found {
         let mut found = Found { members: Vec::new(), has_doubt: false };
         for process in Process::all() {
             match self.has(&process) {
@@ -84,10 +98,10 @@ impl Family {
     /// # Cancel safety
     ///
     /// Safe.
-    pub(super) async fn gone(&self, insist: Option<Signal>) {
+    pub(super) async fn gone(self, insist: Option<Signal>) {
         let mut has_waited = false;
         loop {
-            let Found { members, has_doubt } = self.find();
+            let Found { members, has_doubt } = self.find().await;
             if members.is_empty() {
                 if !has_doubt || has_waited {
                     return;
@@ -109,9 +123,9 @@ impl Family {
     }
 
     /// Sends all of them a signal, those of the group `but` excepted.
-    pub(super) fn signal(&self, signal: Signal, but: Option<Pid>) {
+    pub(super) async fn signal(self, signal: Signal, but: Option<Pid>) {
         let but = but.map(|group| group.as_raw_nonzero().get());
-        let members = self.find().members.into_iter();
+        let members = self.find().await.members.into_iter();
         members
             .filter(|member| Some(member.process.group) != but)
             .for_each(|member| member.signal(signal));
@@ -137,16 +151,18 @@ impl Rung {
 /// Dropped halfway, some of it may be left.
 pub async fn see_off_orphans() {
     let orphans = Family::Orphans;
-    let n_processes = orphans.find().members.len();
+    let n_processes = orphans.find().await.members.len();
     if n_processes == 0 {
         return;
     }
     tracing::warn!(n_processes, "children of a service that was killed are seen off");
+    let mut until = Instant::now();
     for (wait, rung) in LADDER {
-        if time::timeout(wait, orphans.gone(None)).await.is_ok() {
+        until += wait;
+        if time::timeout_at(until, orphans.gone(None)).await.is_ok() {
             return;
         }
-        orphans.signal(rung.signal(), None);
+        orphans.signal(rung.signal(), None).await;
     }
     let end = orphans.gone(Some(Signal::KILL));
     if time::timeout(defaults::AFTER_KILL, end).await.is_err() {

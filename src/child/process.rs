@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncReadExt as _,
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
-    time,
+    time::{self, Instant},
 };
 
-use super::{environment, family::Family, ladder::LADDER, mark::Mark};
+use super::{environment, family::Family, ladder::LADDER, mark::Mark, processes::Process};
 use crate::config::defaults;
 
 /// A program to start, with its secrets in plain text: not to be logged.
@@ -164,7 +164,9 @@ impl Child {
             _ => return Err(failed(io::ErrorKind::BrokenPipe.into())),
         };
         let group = group.ok_or_else(|| failed(io::ErrorKind::Other.into()))?;
-        Ok((Self { process, group, family: Family::Child { group, mark } }, pipes))
+        let since = Process::read(group).ok().flatten().map_or(0, |process| process.started);
+        let family = Family::Child { group, mark, since };
+        Ok((Self { process, group, family }, pipes))
     }
 
     /// Runs `program` to its end, without input, and returns what it wrote to standard output, of
@@ -227,11 +229,13 @@ impl Child {
     ///
     /// Dropping it halfway kills the process, not what the process started.
     pub async fn see_off(mut self) -> Exit {
+        let mut until = Instant::now();
         for (wait, rung) in LADDER {
-            if let Ok(exit) = time::timeout(wait, self.all_gone(None)).await {
+            until += wait;
+            if let Ok(exit) = time::timeout_at(until, self.all_gone(None)).await {
                 return exit;
             }
-            self.signal(rung.signal());
+            self.signal(rung.signal()).await;
         }
         let end = self.all_gone(Some(Signal::KILL));
         time::timeout(defaults::AFTER_KILL, end).await.unwrap_or_else(|_| {
@@ -247,7 +251,7 @@ impl Child {
         exit
     }
 
-    fn signal(&self, signal: Signal) {
+    async fn signal(&self, signal: Signal) {
         // As long as the process is not reaped, the number of its group is nobody else's; and a
         // signal to a group does not miss who is being forked.
         let group = self.process.id().map(|_| self.group);
@@ -255,7 +259,7 @@ impl Child {
             // Fails only when nothing is left to signal.
             let _gone = kill_process_group(group, signal);
         }
-        self.family.signal(signal, group);
+        self.family.signal(signal, group).await;
     }
 }
 

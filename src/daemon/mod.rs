@@ -17,6 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     catalog::Catalog,
+    child,
     config::{Config, defaults},
     connection::{Announcement, Dialer},
     control,
@@ -100,6 +101,8 @@ impl Daemon {
     ///
     /// Not safe: dropped halfway, children may be left behind.
     pub async fn run(mut self) {
+        // Before ours are started, who may need what those still hold.
+        child::see_off_orphans().await;
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);

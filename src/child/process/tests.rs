@@ -96,7 +96,8 @@ async fn the_daemon_of_another_child_is_left_alone() {
 
 #[tokio::test]
 async fn what_a_daemon_starts_while_it_is_seen_off_is_not_left() {
-    let script = r#"setsid --fork sh -c 'trap "" TERM; echo $$; while :; do sleep 0.01 & sleep 0.01; done'"#;
+    let script =
+        r#"setsid --fork sh -c 'trap "" TERM; echo $$; while :; do sleep 0.01 & sleep 0.01; done'"#;
     let (child, pipes) = Child::spawn(&shell(&format!("{script}; cat"))).expect("starts");
     let daemon = first_line(pipes.stdout).await;
     let Family::Child { mark: Some(mark), .. } = child.family else { panic!("it has a mark") };
@@ -105,10 +106,10 @@ async fn what_a_daemon_starts_while_it_is_seen_off_is_not_left() {
     child.see_off().await;
 
     assert!(!is_alive(&daemon));
-    let is_left = |process: super::super::processes::Process| {
+    let is_left = |process: Process| {
         process.environment().is_some_and(|found| Mark::find(&found) == Some(mark))
     };
-    assert!(!super::super::processes::Process::all().any(is_left));
+    assert!(!Process::all().any(is_left));
 }
 
 #[tokio::test]
@@ -119,9 +120,9 @@ async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
     let names = first_line(pipes.stdout).await;
     child.see_off().await;
 
-    for name in
-        names.split(' ').filter(|name| !["DECLARED", environment::MARK, "PWD", "OLDPWD", "_", "SHLVL"].contains(name))
-    {
+    for name in names.split(' ').filter(|name| {
+        !["DECLARED", environment::MARK, "PWD", "OLDPWD", "_", "SHLVL"].contains(name)
+    }) {
         assert!(environment::INHERITED.contains(&name), "{name} leaked");
     }
     assert!(names.contains("DECLARED"));
