@@ -14,7 +14,9 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{environment, family::Family, ladder::LADDER, mark::Mark, processes::Process};
+use super::{
+    SpawnError, environment, family::Family, ladder::LADDER, mark::Mark, processes::Process,
+};
 use crate::config::defaults;
 
 /// A program to start, with its secrets in plain text: not to be logged.
@@ -28,55 +30,6 @@ pub struct Program {
     pub env: BTreeMap<String, String>,
     /// Its working directory; ours when absent.
     pub cwd: Option<PathBuf>,
-}
-
-/// Why a program did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum SpawnError {
-    /// There is no such program, or no such working directory.
-    #[error("start `{command}`: no such program")]
-    NotFound {
-        /// The program.
-        command: String,
-    },
-    /// The working directory is not there.
-    #[error("start `{command}`: no working directory `{}`", cwd.display())]
-    NoDirectory {
-        /// The program.
-        command: String,
-        /// The directory.
-        cwd: PathBuf,
-    },
-    /// The file may not be executed.
-    #[error("start `{command}`: it is not executable")]
-    NotExecutable {
-        /// The program.
-        command: String,
-    },
-    /// The system refused for another reason.
-    #[error("start `{command}`")]
-    Os {
-        /// The program.
-        command: String,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl SpawnError {
-    /// What the operator can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => {
-                "Install the program, or write its absolute path as `command`: the service's PATH is not your shell's."
-            }
-            Self::NoDirectory { .. } => "Create the directory or change `cwd`.",
-            Self::NotExecutable { .. } => {
-                "Make the file executable, or name its interpreter as `command` and the file in `args`."
-            }
-            Self::Os { .. } => "Check `command` for this server in the configuration.",
-        }
-    }
 }
 
 /// How a child ended.
@@ -156,7 +109,7 @@ impl Child {
         if let Some(cwd) = &program.cwd {
             command.current_dir(cwd);
         }
-        let failed = |source: io::Error| Self::explain(program, source);
+        let failed = |source: io::Error| SpawnError::explain(program, source);
         let mut process = command.spawn().map_err(failed)?;
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let pipes = match (process.stdin.take(), process.stdout.take(), process.stderr.take()) {
@@ -190,18 +143,6 @@ impl Child {
                 Some(String::from_utf8_lossy(&output).into_owned())
             }
             Exit::Status(_) | Exit::Unknown | Exit::Pending => None,
-        }
-    }
-
-    fn explain(program: &Program, source: io::Error) -> SpawnError {
-        let command = program.command.clone();
-        match (source.kind(), &program.cwd) {
-            (io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => {
-                SpawnError::NoDirectory { command, cwd: cwd.clone() }
-            }
-            (io::ErrorKind::NotFound, _) => SpawnError::NotFound { command },
-            (io::ErrorKind::PermissionDenied, _) => SpawnError::NotExecutable { command },
-            _ => SpawnError::Os { command, source },
         }
     }
 

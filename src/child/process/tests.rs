@@ -127,22 +127,3 @@ async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
     }
     assert!(names.contains("DECLARED"));
 }
-
-#[tokio::test]
-async fn a_program_that_cannot_start_is_named() {
-    let missing = Program { command: "no-such-program".into(), ..shell("") };
-    assert_eq!(
-        Child::spawn(&missing).expect_err("missing").to_string(),
-        "start `no-such-program`: no such program"
-    );
-    let directory = Program { command: "/etc".into(), ..shell("") };
-    assert_eq!(
-        Child::spawn(&directory).expect_err("a directory").to_string(),
-        "start `/etc`: it is not executable"
-    );
-    let nowhere = Program { cwd: Some("/no/such".into()), ..shell("") };
-    assert_eq!(
-        Child::spawn(&nowhere).expect_err("no directory").to_string(),
-        "start `/bin/sh`: no working directory `/no/such`"
-    );
-}
