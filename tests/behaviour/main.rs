@@ -22,6 +22,7 @@ mod restarts;
 mod service;
 mod sharing;
 mod slow_clients;
+mod stops;
 mod streams;
 mod subscriptions;
 mod upstream;
