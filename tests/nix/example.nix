@@ -13,6 +13,11 @@
       service.log_level = "debug";
       service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
+      health = {
+        interval = "1m";
+        failures = 5;
+        max_reconnects = 10;
+      };
       servers = {
         # One that the program itself provides.
         clock = {
@@ -46,6 +51,7 @@
         cluster = {
           url = "http://127.0.0.1:12009/mcp";
           headers.Authorization = "credential:token";
+          health.interval = "0s";
         };
       };
     };
