@@ -82,17 +82,14 @@ let
       };
 
       health = mkOption {
-        type = types.attrsOf types.str;
+        type = types.attrsOf (types.either types.str types.ints.unsigned);
         default = { };
         example = {
           interval = "1m";
           timeout = "5s";
+          failures = 2;
         };
-        description = ''
-          How the endpoint at `url` is watched: `interval` is how long it may be
-          silent before it is pinged, `"0s"` for never, and `timeout` how long it
-          may take to answer.
-        '';
+        description = "What is different for this server from {option}`settings.health`.";
       };
 
       socket = mkOption {
@@ -363,6 +360,24 @@ in
               default = "30s";
               description = "How long it is left alone before one request reaches it again.";
             };
+          };
+
+          health = mkOption {
+            type = types.attrsOf (types.either types.str types.ints.unsigned);
+            default = { };
+            example = {
+              interval = "1m";
+              timeout = "5s";
+              failures = 2;
+              max_reconnects = 10;
+            };
+            description = ''
+              How servers are watched: `interval` is how long one may be silent
+              before it is pinged, `"0s"` for never, `timeout` how long it may
+              take to answer, `failures` how many pings in a row it may leave
+              unanswered, and `max_reconnects` how often in a row it is connected
+              in vain before that is left to the next request.
+            '';
           };
 
           servers = mkOption {

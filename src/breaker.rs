@@ -57,6 +57,13 @@ pub struct Ticket {
     probe: Option<u64>,
 }
 
+impl Ticket {
+    /// Tells whether it is that of a probe.
+    pub fn is_probe(&self) -> bool {
+        self.probe.is_some()
+    }
+}
+
 /// What makes several requests fail at once, so that it is counted once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incident {

@@ -92,9 +92,9 @@
 //! # Invariants
 //!
 //! - `protocol` and `config` know no transport, no clock and no task.
-//! - Only `child::process` starts processes. Every child has a process group of its own and is seen
-//!   off with it; its standard error is always read. A server in a unit of systemd is not ours to
-//!   signal: it is connected to and hung up on.
+//! - Only `child::process` starts processes. Every child has a process group of its own and a mark
+//!   that what it starts inherits; both are seen off with it. Its standard error is always read. A
+//!   server in a unit of systemd is not ours to signal: it is connected to and hung up on.
 //! - Only `connection` writes to a server; every request comes through `call`.
 //! - An id is never used twice on a connection, so an answer cannot reach anybody but its asker.
 //! - A request is sent a second time only if it provably was not executed

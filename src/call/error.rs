@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::{
     breaker::Incident,
+    config::defaults,
     connection::Failure,
     fault::Fault,
     name::ServerName,
@@ -17,6 +18,7 @@ use crate::{
             RESOURCE_NOT_FOUND,
         },
     },
+    redact,
     report::chain,
 };
 
@@ -266,6 +268,19 @@ impl CallError {
         }
     }
 
+    /// Returns the last lines of a server that has ended, oldest first, each as long as a
+    /// quotation may be.
+    fn last_words(&self) -> Vec<&str> {
+        let lines = if let Self::NotConnected { source: SlotError::Dial { error, .. }, .. } = self {
+            error.last_words()
+        } else if let Self::Failed { source, .. } = self {
+            source.last_words()
+        } else {
+            &[]
+        };
+        lines.iter().map(|line| redact::cut(line, defaults::QUOTE_BYTES_MAX)).collect()
+    }
+
     /// Returns the JSON-RPC code.
     fn rpc_code(&self) -> i64 {
         match self {
@@ -318,8 +333,12 @@ impl CallError {
                 let retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
                 json!({ "server": server, "retry_in_ms": retry_in_ms })
             }
-            Self::NotConnected { server, .. } => json!({ "server": server }),
-            Self::Failed { server, .. } => json!({ "server": server }),
+            Self::NotConnected { server, .. } | Self::Failed { server, .. } => {
+                match self.last_words().as_slice() {
+                    [] => json!({ "server": server }),
+                    lines => json!({ "server": server, "stderr": lines }),
+                }
+            }
         };
         RpcError::new(self.rpc_code(), self.code(), chain(self))
             .suggest(self.hint())

@@ -29,6 +29,14 @@ pub const INHERITED: [&str; 20] = [
     "LOCALE_ARCHIVE",
 ];
 
+/// The variable that marks a child, and with it what it starts: `PID.NUMBER.START.NAMESPACE`, the
+/// process id of the service, the number of the child, and when and in which namespace of process
+/// ids the service was started, so that no two services have the same.
+///
+/// What carries it ends with the child, wherever it went. A server whose offspring is to outlive
+/// it takes the variable out of their environment.
+pub const MARK: &str = "METAMCP_CHILD";
+
 /// Returns the variables that every child inherits from us.
 pub fn inherited() -> impl Iterator<Item = (&'static str, OsString)> {
     INHERITED.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)))

@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
-    process::{Child, Exit, Program, SpawnError},
+    SpawnError,
+    process::{Child, Exit, Program},
     unit::{self, ConnectError, Unit},
 };
 
@@ -121,7 +122,7 @@ impl LaunchError {
     /// What the operator can do about it.
     pub fn hint(&self) -> Cow<'static, str> {
         match self {
-            Self::Program(error) => error.hint().into(),
+            Self::Program(error) => error.hint(),
             Self::Unit(error) => error.hint(),
         }
     }

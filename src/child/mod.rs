@@ -5,13 +5,19 @@
 //! This is the only module that starts processes.
 
 pub mod environment;
+mod family;
 mod journal;
 pub mod ladder;
 pub mod launch;
+mod mark;
 pub mod process;
+mod processes;
+mod spawn_error;
 pub mod stderr;
 pub mod unit;
 
+pub use family::see_off_orphans;
 pub use launch::{Home, Host, Kind, LaunchError, Launched, Launcher, Tenant};
-pub use process::{Child, Exit, Program, SpawnError};
+pub use process::{Child, Exit, Program};
+pub use spawn_error::SpawnError;
 pub use unit::Unit;

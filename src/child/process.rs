@@ -7,16 +7,15 @@ use std::{
     process::{ExitStatus, Stdio},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncReadExt as _,
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
-    time,
+    time::{self, Instant},
 };
 
 use super::{
-    environment,
-    ladder::{LADDER, Rung},
+    SpawnError, environment, family::Family, ladder::LADDER, mark::Mark, processes::Process,
 };
 use crate::config::defaults;
 
@@ -31,64 +30,6 @@ pub struct Program {
     pub env: BTreeMap<String, String>,
     /// Its working directory; ours when absent.
     pub cwd: Option<PathBuf>,
-}
-
-/// Why a program did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum SpawnError {
-    /// There is no such program, or no such working directory.
-    #[error("start `{command}`: no such program")]
-    NotFound {
-        /// The program.
-        command: String,
-    },
-    /// The working directory is not there.
-    #[error("start `{command}`: no working directory `{}`", cwd.display())]
-    NoDirectory {
-        /// The program.
-        command: String,
-        /// The directory.
-        cwd: PathBuf,
-    },
-    /// The file may not be executed.
-    #[error("start `{command}`: it is not executable")]
-    NotExecutable {
-        /// The program.
-        command: String,
-    },
-    /// The system refused for another reason.
-    #[error("start `{command}`")]
-    Os {
-        /// The program.
-        command: String,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl SpawnError {
-    /// Tells whether another attempt right after this one may fare better: not where somebody has to
-    /// change something first.
-    pub fn may_pass(&self) -> bool {
-        match self {
-            Self::Os { .. } => true,
-            Self::NotFound { .. } | Self::NoDirectory { .. } | Self::NotExecutable { .. } => false,
-        }
-    }
-
-    /// What the operator can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => {
-                "Install the program, or write its absolute path as `command`: the service's PATH is not your shell's."
-            }
-            Self::NoDirectory { .. } => "Create the directory or change `cwd`.",
-            Self::NotExecutable { .. } => {
-                "Make the file executable, or name its interpreter as `command` and the file in `args`."
-            }
-            Self::Os { .. } => "Check `command` for this server in the configuration.",
-        }
-    }
 }
 
 /// How a child ended.
@@ -139,6 +80,7 @@ pub struct Pipes {
 pub struct Child {
     process: tokio::process::Child,
     group: Pid,
+    family: Family,
 }
 
 impl Child {
@@ -148,6 +90,7 @@ impl Child {
     ///
     /// [`SpawnError`] names the program and what stood in the way.
     pub fn spawn(program: &Program) -> Result<(Self, Pipes), SpawnError> {
+        let mark = Mark::next();
         #[expect(clippy::disallowed_methods, reason = "the one place that starts processes")]
         let mut command = Command::new(&program.command);
         command
@@ -155,6 +98,7 @@ impl Child {
             .env_clear()
             .envs(environment::inherited())
             .envs(&program.env)
+            .envs(mark.map(|mark| (environment::MARK, mark.to_string())))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -165,7 +109,7 @@ impl Child {
         if let Some(cwd) = &program.cwd {
             command.current_dir(cwd);
         }
-        let failed = |source: io::Error| Self::explain(program, source);
+        let failed = |source: io::Error| SpawnError::explain(program, source);
         let mut process = command.spawn().map_err(failed)?;
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let pipes = match (process.stdin.take(), process.stdout.take(), process.stderr.take()) {
@@ -173,7 +117,9 @@ impl Child {
             _ => return Err(failed(io::ErrorKind::BrokenPipe.into())),
         };
         let group = group.ok_or_else(|| failed(io::ErrorKind::Other.into()))?;
-        Ok((Self { process, group }, pipes))
+        let since = Process::read(group).ok().flatten().map_or(0, |process| process.started);
+        let family = Family::Child { group, mark, since };
+        Ok((Self { process, group, family }, pipes))
     }
 
     /// Runs `program` to its end, without input, and returns what it wrote to standard output, of
@@ -200,18 +146,6 @@ impl Child {
         }
     }
 
-    fn explain(program: &Program, source: io::Error) -> SpawnError {
-        let command = program.command.clone();
-        match (source.kind(), &program.cwd) {
-            (io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => {
-                SpawnError::NoDirectory { command, cwd: cwd.clone() }
-            }
-            (io::ErrorKind::NotFound, _) => SpawnError::NotFound { command },
-            (io::ErrorKind::PermissionDenied, _) => SpawnError::NotExecutable { command },
-            _ => SpawnError::Os { command, source },
-        }
-    }
-
     /// Returns the process id, which is the id of its group too.
     pub fn pid(&self) -> u32 {
         self.group.as_raw_nonzero().get().unsigned_abs()
@@ -226,65 +160,47 @@ impl Child {
         self.process.wait().await.map_or(Exit::Unknown, Exit::Status)
     }
 
-    /// Sees the whole process group off: waits and signals as in [`LADDER`].
+    /// Sees the process off, and everything that came from it: waits and signals as in [`LADDER`].
     ///
     /// The caller has closed its end of the child's standard input before. Returns when the
-    /// process is reaped and nothing of its group runs any more, or [`defaults::AFTER_KILL`] after SIGKILL:
+    /// process is reaped and nothing of its family runs any more, or [`defaults::AFTER_KILL`] after SIGKILL:
     /// a process that hangs in the kernel cannot be waited for.
     ///
     /// # Cancel safety
     ///
     /// Dropping it halfway kills the process, not what the process started.
     pub async fn see_off(mut self) -> Exit {
+        let mut until = Instant::now();
         for (wait, rung) in LADDER {
-            if let Ok(exit) = time::timeout(wait, self.wait_group()).await {
+            until += wait;
+            if let Ok(exit) = time::timeout_at(until, self.all_gone(None)).await {
                 return exit;
             }
-            self.signal(match rung {
-                Rung::Terminate => Signal::TERM,
-                Rung::Kill => Signal::KILL,
-            });
+            self.signal(rung.signal()).await;
         }
-        time::timeout(defaults::AFTER_KILL, self.wait_group()).await.unwrap_or_else(|_| {
+        let end = self.all_gone(Some(Signal::KILL));
+        time::timeout(defaults::AFTER_KILL, end).await.unwrap_or_else(|_| {
             tracing::error!(child_pid = self.pid(), "a killed process does not end");
             Exit::Pending
         })
     }
 
-    /// Waits until the process and all others of its group are gone.
-    async fn wait_group(&mut self) -> Exit {
+    /// Waits until the process and all others of its family are gone.
+    async fn all_gone(&mut self, insist: Option<Signal>) -> Exit {
         let exit = self.wait().await;
-        // Others of the group are not our children: nobody tells us when they end.
-        let mut pause = time::Duration::from_millis(1);
-        while self.group_runs() {
-            time::sleep(pause).await;
-            pause = (pause * 2).min(time::Duration::from_millis(20));
-        }
+        self.family.gone(insist).await;
         exit
     }
 
-    /// Tells whether a process of the group runs.
-    ///
-    /// A zombie does not, and yet has its place in the group until somebody reaps it, which in a
-    /// container without an init never happens.
-    fn group_runs(&self) -> bool {
-        if test_kill_process_group(self.group).is_err() {
-            return false;
+    async fn signal(&self, signal: Signal) {
+        // As long as the process is not reaped, the number of its group is nobody else's; and a
+        // signal to a group does not miss who is being forked.
+        let group = self.process.id().map(|_| self.group);
+        if let Some(group) = group {
+            // Fails only when nothing is left to signal.
+            let _gone = kill_process_group(group, signal);
         }
-        let Ok(processes) = std::fs::read_dir("/proc") else { return true };
-        let group = self.group.as_raw_nonzero().to_string();
-        processes.flatten().any(|process| {
-            let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-            // pid (name) state parent group …; the name may hold anything.
-            let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').take(3);
-            let is_dead = matches!(fields.next(), Some("Z" | "X"));
-            fields.nth(1) == Some(group.as_str()) && !is_dead
-        })
-    }
-
-    fn signal(&self, signal: Signal) {
-        // Fails only when nothing is left to signal.
-        let _gone = kill_process_group(self.group, signal);
+        self.family.signal(signal, group).await;
     }
 }
 

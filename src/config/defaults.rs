@@ -158,8 +158,9 @@ pub const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
 /// The longest line of a child's standard error that is logged whole, in bytes. Ours.
 pub const STDERR_LINE_BYTES_MAX: usize = 8 << 10;
 
-/// How many lines of a child's standard error are kept for error messages. Ours.
-pub const STDERR_LINES_KEPT: usize = 10;
+/// How many lines of a child's standard error are kept for error messages. Ours: what Node writes
+/// after the line that says what is wrong is 14 lines long.
+pub const STDERR_LINES_KEPT: usize = 20;
 
 /// How many lines of a child's standard error are logged per second, after a burst of ten times
 /// as many; the rest is counted. Ours.

@@ -1,6 +1,6 @@
 //! Why a request got no answer from its server.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 
@@ -8,6 +8,7 @@ use crate::{
     child::{Exit, Kind},
     config::defaults,
     fault::Fault,
+    redact,
 };
 
 /// Why a request got no answer from its server.
@@ -83,24 +84,43 @@ pub enum Failure {
 fn quote(kind: &Kind, last_words: &[String]) -> String {
     match (kind, last_words) {
         (_, []) => String::new(),
-        (Kind::Process, [.., line]) => format!(", its last words were `{line}`"),
-        (Kind::Unit(_), lines) => {
-            let mut length = 0;
-            let ending = lines.iter().rev().take_while(|line| {
-                length += line.len();
-                length <= defaults::QUOTE_BYTES_MAX
-            });
-            let lines = &lines[lines.len() - ending.count().max(1)..];
-            format!(", its journal ends with `{}`", lines.join(" | "))
-        }
+        (Kind::Process, lines) => format!(", its last words were `{}`", ending(lines)),
+        (Kind::Unit(_), lines) => format!(", its journal ends with `{}`", ending(lines)),
     }
 }
+
+/// Returns the last lines on one line, as many as fit into a quotation.
+fn ending(lines: &[String]) -> String {
+    let mut kept = VecDeque::new();
+    let mut n_left = defaults::QUOTE_BYTES_MAX;
+    for line in lines.iter().rev() {
+        let line = line.trim().replace(char::is_control, " ");
+        if kept.is_empty() {
+            kept.push_front(redact::cut(&line, n_left).to_owned());
+        } else if line.len() + SEPARATOR.len() <= n_left {
+            n_left -= SEPARATOR.len();
+            kept.push_front(line);
+        } else {
+            break;
+        }
+        n_left -= kept[0].len();
+    }
+    Vec::from(kept).join(SEPARATOR)
+}
+
+/// What stands between the lines of a server that are quoted on one line.
+const SEPARATOR: &str = " | ";
 
 fn about(body: &str) -> String {
     if body.is_empty() { String::new() } else { format!(": {body}") }
 }
 
 impl Failure {
+    /// Returns the last lines of a server that has ended, oldest first.
+    pub fn last_words(&self) -> &[String] {
+        if let Self::Exited { last_words, .. } = self { last_words } else { &[] }
+    }
+
     /// Tells whether the request provably was not executed, so that it may be sent again.
     ///
     /// Source: design ruling 9.
@@ -267,19 +287,43 @@ mod tests {
         assert_eq!(Failure::BrokenOff("403 forbidden".into()).fault(), Fault::Offline);
     }
 
-    #[test]
-    fn as_much_of_a_units_journal_is_told_as_fits_and_its_end_in_any_case() {
-        let kind = Kind::Unit("git".into());
-        let line = |letter: &str, length: usize| letter.repeat(length);
-        let told = |lines: &[String]| {
-            let last_words = lines.to_vec();
-            Failure::Exited { kind: kind.clone(), exit: Exit::Unknown, last_words }.to_string()
-        };
+    fn exited(lines: &[String]) -> String {
+        let last_words = lines.to_vec();
+        Failure::Exited { kind: Kind::Process, exit: Exit::Unknown, last_words }.to_string()
+    }
 
-        assert_eq!(told(&[]), "the server's unit `git` ended");
-        let max = defaults::QUOTE_BYTES_MAX;
-        let fitting = told(&[line("a", 10), line("b", max - 5), line("c", 5)]);
-        assert!(fitting.contains(" with `bbb") && fitting.ends_with("bbb | ccccc`"), "{fitting}");
-        assert!(told(&[line("b", 5), line("c", max + 5)]).contains(" with `ccc"));
+    #[test]
+    fn the_end_of_what_a_server_wrote_is_quoted_on_one_line() {
+        assert_eq!(exited(&[]), "the server's process ended");
+        let lines = ["Error: no\tlicence", "  at main", "Node.js v20"].map(str::to_owned);
+        assert_eq!(
+            exited(&lines),
+            "the server's process ended, its last words were `Error: no licence | at main | Node.js v20`"
+        );
+    }
+
+    #[test]
+    fn what_a_unit_wrote_is_in_its_journal() {
+        let last_words = vec!["no licence".to_owned()];
+        let failure =
+            Failure::Exited { kind: Kind::Unit("git".into()), exit: Exit::Unknown, last_words };
+        assert_eq!(
+            failure.to_string(),
+            "the server's unit `git` ended, its journal ends with `no licence`"
+        );
+    }
+
+    #[test]
+    fn a_quotation_is_bounded_and_keeps_the_end() {
+        let mut lines: Vec<String> = (0..100).map(|number| format!("line {number}")).collect();
+        let quoted = exited(&lines);
+        assert!(
+            quoted.ends_with("| line 98 | line 99`") && !quoted.contains("`line 0 "),
+            "{quoted}"
+        );
+        assert!(quoted.len() <= defaults::QUOTE_BYTES_MAX + 60, "{}", quoted.len());
+
+        lines.push("ä".repeat(10_000));
+        assert!(exited(&lines).len() <= defaults::QUOTE_BYTES_MAX + 60);
     }
 }

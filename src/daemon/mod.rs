@@ -17,6 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     catalog::Catalog,
+    child,
     config::{Config, defaults},
     connection::{Announcement, Dialer},
     control,
@@ -100,6 +101,8 @@ impl Daemon {
     ///
     /// Not safe: dropped halfway, children may be left behind.
     pub async fn run(mut self) {
+        // Before ours are started, who may need what those still hold.
+        child::see_off_orphans().await;
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
@@ -226,5 +229,26 @@ impl Daemon {
             Some(notice) => format!("{line}; {notice}"),
             None => line,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::child::ladder::LADDER;
+
+    #[test]
+    fn the_unit_allows_more_time_than_a_stop_may_take() {
+        let unit = include_str!("../../systemd/metamcp.service");
+        let allowed = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec="));
+        let allowed = crate::config::duration::parse(allowed.expect("it is there"));
+        let worst = defaults::SHUTDOWN_TIMEOUT + defaults::HURRY + defaults::FAREWELL;
+        assert!(allowed.expect("a duration") >= worst + Duration::from_secs(2), "{worst:?}");
+        // A child that ends only when it is killed, and what is still in its pipes.
+        let ladder: Duration = LADDER.iter().map(|(wait, _)| *wait).sum();
+        let child = ladder + defaults::AFTER_KILL + 6 * defaults::LAST_WORDS;
+        assert!(defaults::FAREWELL >= child && defaults::FAREWELL > defaults::GOODBYE_TIMEOUT);
     }
 }

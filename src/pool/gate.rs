@@ -94,6 +94,11 @@ impl Gate {
 }
 
 impl Permit {
+    /// Tells whether it is for the one request that decides whether others may pass.
+    pub fn is_probe(&self) -> bool {
+        self.ticket.as_ref().is_some_and(Ticket::is_probe)
+    }
+
     /// Reports that the server has answered.
     pub fn succeeded(mut self) {
         if let Some(ticket) = self.ticket.take() {

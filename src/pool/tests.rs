@@ -407,6 +407,51 @@ async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
+    let hour = 60 * MINUTE;
+    let (name, mut server) = kept("a");
+    server.health.max_reconnects = Some(3);
+    let rig = Rig::new(size(5), &[(name, server)]);
+    let server = rig.server("a");
+    server.behave(Manner::Missing);
+    rig.pool.warm_up().await;
+    time::sleep(hour).await;
+    assert_eq!(server.n_launches(), 4, "once, and three times again");
+
+    rig.ask("a", MINUTE).await.expect("no panic").expect_err("it is missing still");
+    time::sleep(hour).await;
+    assert_eq!(server.n_launches(), 5, "only when it was asked for");
+
+    server.behave(Manner::Good);
+    rig.touch("a").await;
+    server.behave(Manner::Missing);
+    server.kill();
+    time::sleep(hour).await;
+    assert_eq!(server.n_launches(), 9, "it was there: three times again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_background_dial_is_the_probe_of_the_breaker() {
+    let rig = Rig::new(size(5), &[kept("a")]);
+    let (server, slot) = (rig.server("a"), rig.slot("a"));
+    server.behave(Manner::Missing);
+    for _ in 0..5 {
+        let permit = slot.gate().admit().expect("it has not tripped");
+        let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
+        permit.failed(error.fault(), None, &error);
+    }
+    assert!(slot.gate().admit().is_err(), "it has tripped");
+    let n_launches = server.n_launches();
+    time::sleep(29 * SECOND).await;
+    assert_eq!(server.n_launches(), n_launches, "nobody dials before the cooldown is over");
+
+    server.behave(Manner::Good);
+    time::sleep(2 * SECOND).await;
+    assert_eq!((server.n_launches(), rig.state("a")), (n_launches + 1, State::Idle));
+    assert!(slot.gate().admit().is_ok_and(|permit| !permit.is_probe()), "normal again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kept_server_that_ends_is_started_again_and_a_lazy_one_when_it_is_needed() {
     let rig = Rig::new(size(5), &[kept("kept"), lazy("lazy")]);
     rig.touch("kept").await;

@@ -22,12 +22,16 @@ pub fn reloading() {
 /// Announces that the service is going away, and within what time: the manager waits that long
 /// whatever `TimeoutStopSec=` says.
 pub fn stopping(status: &str, within: Duration) {
-    let within_us = u32::try_from(within.as_micros()).unwrap_or(u32::MAX);
     send(&[
         NotifyState::Stopping,
         NotifyState::Status(&one_line(status)),
-        NotifyState::ExtendTimeoutUsec(within_us),
+        NotifyState::Custom(&extension(within)),
     ]);
+}
+
+/// The library's own has no room for more than 71 minutes.
+fn extension(within: Duration) -> String {
+    format!("EXTEND_TIMEOUT_USEC={}", within.as_micros())
 }
 
 /// Replaces the line that `systemctl status` shows.
@@ -60,6 +64,14 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    #[test]
+    fn a_stop_may_take_as_long_as_requests_may() {
+        let day = Duration::from_secs(24 * 60 * 60);
+        assert_eq!(super::extension(day), "EXTEND_TIMEOUT_USEC=86400000000");
+    }
+
     #[test]
     fn a_status_cannot_smuggle_another_assignment() {
         assert_eq!(super::one_line("up\nERRNO=5"), "up ERRNO=5");

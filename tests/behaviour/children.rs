@@ -82,7 +82,7 @@ async fn other_things_on_standard_output_are_skipped_and_counted() {
 #[tokio::test]
 async fn a_child_that_floods_standard_error_before_its_first_answer_works() {
     let fakes = Fakes::new();
-    let daemon = Daemon::with(fakes.server("fake", &["--stderr-at-start", "262144"])).ready();
+    let daemon = Daemon::with(fakes.server("fake", &["--stderr-at-start", "1048576"])).ready();
     let client = daemon.client("/servers/fake");
     assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
 }
@@ -179,17 +179,67 @@ async fn a_missing_credential_names_itself_and_the_remedy() {
 #[tokio::test]
 async fn a_server_that_exits_at_once_is_reported_with_its_last_words() {
     let fakes = Fakes::new();
-    let config = "[servers.broken]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"echo no licence >&2; exit 7\"]\n";
+    let config = "[servers.broken]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"echo no licence >&2; echo Node.js >&2; exit 7\"]\n";
     let daemon = Daemon::with(config.to_owned() + &fakes.server("good", &[])).ready();
 
     let answer = daemon.client("/servers/broken").tool("x", json!({})).await.answer();
 
     let message = answer["error"]["message"].as_str().expect("a message");
-    assert!(message.contains("exited with code 7") && message.contains("no licence"), "{message}");
+    assert!(
+        message.ends_with("exited with code 7, its last words were `no licence | Node.js`"),
+        "{message}"
+    );
+    assert_eq!(answer["error"]["data"]["context"]["stderr"], json!(["no licence", "Node.js"]));
     assert_eq!(
         daemon.client("/servers/good").call("echo", json!({ "value": 1 })).await["value"],
         1
     );
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_is_reported_with_its_last_words_and_no_secret() {
+    let fakes = Fakes::new();
+    let config = fakes.server("fake", &[]) + "env = { TOKEN = \"env:FAKE_TOKEN\" }\n";
+    let daemon = Daemon::with(config).env("FAKE_TOKEN", "hunter2").ready();
+    let client = daemon.client("/servers/fake");
+    client.call("stderr", json!({ "lines": 2, "text": "no room for hunter2" })).await;
+
+    let reply = client.tool("exit", json!({ "code": 1 })).await;
+
+    let error = &reply.answer()["error"];
+    let line = "no room for [secret]";
+    assert!(error["message"].to_string().contains(&format!("`{line} | {line}`")), "{error}");
+    assert_eq!(error["data"]["context"]["stderr"], json!([line, line]));
+    assert!(!reply.body.contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
+    let daemon = Daemon::with("[servers.odd]\ncommand = \"npx -y some-server\"\n").ready();
+
+    let error = daemon.client("/servers/odd").tool("x", json!({})).await.answer()["error"].clone();
+
+    assert_eq!(error["data"]["code"], "SERVER_NOT_STARTED");
+    assert!(error["message"].to_string().contains("start `npx -y some-server`"), "{error}");
+    assert!(error["data"]["suggestion"].to_string().contains("`args = "), "{error}");
+}
+
+#[tokio::test]
+async fn a_child_that_is_to_be_there_and_hangs_is_replaced() {
+    let fakes = Fakes::new();
+    let health =
+        "start = \"eager\"\nhealth = { interval = \"20ms\", timeout = \"20ms\", failures = 2 }\n";
+    let daemon = Daemon::with(fakes.server("fake", &[]) + health).ready();
+    let client = daemon.client("/servers/fake");
+    client.call("pings", json!({ "mode": "never" })).await;
+
+    until(async || fakes.pids("fake").len() == 2).await;
+
+    daemon.wait_log("server does not answer pings");
+    until(async || client.call("echo", json!({ "value": 1 })).await["value"] == 1).await;
+    let status = crate::server_status(&daemon, "fake").await;
+    assert!(status["last_check_ms"].is_u64() && status["missed_pings"].is_u64(), "{status}");
+    assert_eq!(status["last_error"], "the server does not answer pings");
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ mod retry;
 mod service;
 mod sharing;
 mod slow_clients;
+mod stops;
 mod streams;
 mod subscriptions;
 mod units;

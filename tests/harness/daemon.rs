@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener, TcpStream},
     os::{
         fd::OwnedFd,
         unix::net::{UnixDatagram, UnixListener},
@@ -207,6 +207,16 @@ impl Daemon {
                 return notices;
             }
             assert!(Instant::now() < deadline, "no reload: {notices:?}\n{}", self.log());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until nobody is let in any more.
+    #[track_caller]
+    pub(crate) fn wait_refused(&self) {
+        let deadline = Instant::now() + DEADLINE;
+        while TcpStream::connect(self.address).is_ok() {
+            assert!(Instant::now() < deadline, "connections are accepted still\n{}", self.log());
             std::thread::yield_now();
         }
     }

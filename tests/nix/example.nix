@@ -14,6 +14,11 @@
       service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
       breaker.failure_threshold = 3;
+      health = {
+        interval = "1m";
+        failures = 5;
+        max_reconnects = 10;
+      };
       servers = {
         # One that the program itself provides.
         clock = {
@@ -54,6 +59,7 @@
         cluster = {
           url = "http://127.0.0.1:12009/mcp";
           headers.Authorization = "credential:token";
+          health.interval = "0s";
         };
       };
     };

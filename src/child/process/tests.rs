@@ -52,6 +52,66 @@ async fn what_a_child_started_ends_with_it() {
     assert!(!is_alive(&grandchild));
 }
 
+/// A shell command that ignores SIGTERM and the end of its input, far from the group of the child.
+const DAEMON: &str = r#"setsid --fork sh -c 'trap "" TERM; echo $$; exec sleep 600'"#;
+
+#[tokio::test]
+async fn what_left_the_group_ends_with_the_child() {
+    let (child, pipes) = Child::spawn(&shell(&format!("{DAEMON}; cat"))).expect("starts");
+    let (group, daemon) = (child.group, first_line(pipes.stdout).await);
+    let stat = std::fs::read_to_string(format!("/proc/{daemon}/stat")).expect("it runs");
+    assert!(!stat.contains(&format!(" {} ", group.as_raw_nonzero())), "another group: {stat}");
+    drop(pipes.stdin);
+
+    assert_eq!(child.see_off().await.to_string(), "exited with code 0");
+
+    assert!(!is_alive(&daemon));
+}
+
+#[tokio::test]
+async fn what_a_child_left_behind_that_ended_by_itself_ends_too() {
+    let (mut child, pipes) = Child::spawn(&shell(&format!("{DAEMON}; exit 1"))).expect("starts");
+    let daemon = first_line(pipes.stdout).await;
+    child.wait().await;
+    assert!(is_alive(&daemon));
+
+    assert_eq!(child.see_off().await.to_string(), "exited with code 1");
+
+    assert!(!is_alive(&daemon));
+}
+
+#[tokio::test]
+async fn the_daemon_of_another_child_is_left_alone() {
+    let (one, its_pipes) = Child::spawn(&shell(&format!("{DAEMON}; cat"))).expect("starts");
+    let (other, pipes) = Child::spawn(&shell(&format!("{DAEMON}; cat"))).expect("starts");
+    let (daemon, its) = (first_line(pipes.stdout).await, first_line(its_pipes.stdout).await);
+    drop(its_pipes.stdin);
+
+    one.see_off().await;
+
+    assert!(!is_alive(&its) && is_alive(&daemon));
+    other.see_off().await;
+    assert!(!is_alive(&daemon));
+}
+
+#[tokio::test]
+async fn what_a_daemon_starts_while_it_is_seen_off_is_not_left() {
+    let script =
+        r#"setsid --fork sh -c 'trap "" TERM; echo $$; while :; do sleep 0.01 & sleep 0.01; done'"#;
+    let (child, pipes) = Child::spawn(&shell(&format!("{script}; cat"))).expect("starts");
+    let daemon = first_line(pipes.stdout).await;
+    let Family::Child { mark: Some(mark), .. } = child.family else { panic!("it has a mark") };
+    drop(pipes.stdin);
+
+    child.see_off().await;
+
+    assert!(!is_alive(&daemon));
+    let is_left = |process: Process| {
+        process.environment().is_some_and(|found| Mark::find(&found) == Some(mark))
+    };
+    assert!(!Process::all().any(is_left));
+}
+
 #[tokio::test]
 async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
     let mut program = shell("echo $(env | cut -d= -f1 | sort | tr '\\n' ' ')");
@@ -60,29 +120,10 @@ async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
     let names = first_line(pipes.stdout).await;
     child.see_off().await;
 
-    for name in
-        names.split(' ').filter(|name| !["DECLARED", "PWD", "OLDPWD", "_", "SHLVL"].contains(name))
-    {
+    for name in names.split(' ').filter(|name| {
+        !["DECLARED", environment::MARK, "PWD", "OLDPWD", "_", "SHLVL"].contains(name)
+    }) {
         assert!(environment::INHERITED.contains(&name), "{name} leaked");
     }
     assert!(names.contains("DECLARED"));
-}
-
-#[tokio::test]
-async fn a_program_that_cannot_start_is_named() {
-    let missing = Program { command: "no-such-program".into(), ..shell("") };
-    assert_eq!(
-        Child::spawn(&missing).expect_err("missing").to_string(),
-        "start `no-such-program`: no such program"
-    );
-    let directory = Program { command: "/etc".into(), ..shell("") };
-    assert_eq!(
-        Child::spawn(&directory).expect_err("a directory").to_string(),
-        "start `/etc`: it is not executable"
-    );
-    let nowhere = Program { cwd: Some("/no/such".into()), ..shell("") };
-    assert_eq!(
-        Child::spawn(&nowhere).expect_err("no directory").to_string(),
-        "start `/bin/sh`: no working directory `/no/such`"
-    );
 }

@@ -149,6 +149,11 @@ impl DialError {
         }
     }
 
+    /// Returns the last lines of a server that ended in the handshake, oldest first.
+    pub fn last_words(&self) -> &[String] {
+        if let Self::Handshake { source, .. } = self { source.last_words() } else { &[] }
+    }
+
     /// Tells whether the server, or a proxy in front of it, is there and not ready, so that it may
     /// be a moment later. Only an upstream is: a child is our own.
     pub(super) fn is_outage(&self) -> bool {

@@ -118,6 +118,7 @@ impl Keeper {
         }
         state.generation = generation;
         state.down_since = None;
+        state.n_redials_failed = 0;
         // Clients that know other lists are told to read them again. What an upstream has is
         // known; a child that is there again may have changed, unless we ourselves had put it away.
         let tools = connection.tools_fingerprint();

@@ -98,6 +98,8 @@ struct KeeperState {
     is_put_away: bool,
     last_error: Option<String>,
     is_redialling: bool,
+    /// How many dials in a row have failed that nobody asked for.
+    n_redials_failed: u32,
     is_closing: bool,
     /// How long to wait before the next dial that nobody asked for.
     backoff: Option<Backoff>,
@@ -154,6 +156,7 @@ impl Keeper {
                 is_put_away: false,
                 last_error: None,
                 is_redialling: false,
+                n_redials_failed: 0,
                 is_closing: false,
                 backoff: None,
                 down_since: None,

@@ -1,50 +1,84 @@
 //! Dials that nobody asked for: of a server that is to be there always, or that clients watch
 //! something of.
+//!
+//! While requests pass the breaker, such a dial says nothing to it: requests judge the server. Once
+//! it has tripped, the first one after the cooldown is its probe.
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::time;
+
 use super::{Keeper, KeeperState};
-use crate::{backoff::Backoff, config::defaults, connection::Party, pool::slot::SlotError};
+use crate::{
+    backoff::Backoff,
+    breaker::Incident,
+    config::defaults,
+    connection::Party,
+    pool::{gate::Tripped, slot::SlotError},
+};
 
 impl Keeper {
     /// Has the server dialled again in the background if it is to be there.
     pub(super) fn redial_later(self: &Arc<Self>, state: &mut KeeperState) {
         let is_wanted = self.origin.declared.is_kept()
             || (matches!(self.party, Party::Shared) && self.is_watched());
-        if is_wanted && !state.is_redialling && !state.is_closing {
+        let is_enough = self.is_enough(state.n_redials_failed);
+        if is_wanted && !state.is_redialling && !state.is_closing && !is_enough {
             state.is_redialling = true;
-            self.origin.dialer.tasks().spawn(Arc::clone(self).redial());
+            let redial = Arc::clone(self).redial();
+            let closing = self.closing.clone();
+            self.origin.dialer.tasks().spawn(closing.run_until_cancelled_owned(redial));
         }
     }
 
-    /// Dials again until it succeeds, with growing pauses, or until it was tried often enough: then
-    /// the server is left to whoever asks for it.
+    /// Tells whether no dial is to be made any more that nobody asks for.
+    fn is_enough(&self, n_redials_failed: u32) -> bool {
+        self.origin.declared.health.max_reconnects.is_some_and(|max| max <= n_redials_failed)
+    }
+
+    /// Dials again until it succeeds or is enough, with growing pauses.
     async fn redial(self: Arc<Self>) {
-        for n_attempts in 0_u64.. {
-            if self
-                .origin
-                .declared
-                .health
-                .max_reconnects
-                .is_some_and(|max| u64::from(max) <= n_attempts)
-            {
-                tracing::warn!(mcp_server = %self.name(), n_attempts, "server not dialled again until it is needed");
-                self.state().is_redialling = false;
-                return;
-            }
-            let pause = self.pause();
-            tokio::select! {
-                () = self.closing.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
-            }
-            let outcome = self.lease(None).await;
+        loop {
+            time::sleep(self.pause()).await;
+            let outcome = self.probe().await;
             // Decided under the lock, so that an end which comes at this moment is not missed.
             let mut state = self.state();
             if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
                 state.is_redialling = false;
                 return;
             }
+            state.n_redials_failed = state.n_redials_failed.saturating_add(1);
+            if self.is_enough(state.n_redials_failed) {
+                state.is_redialling = false;
+                tracing::warn!(
+                    mcp_server = %self.name(), n_attempts = state.n_redials_failed,
+                    "server is left alone until a request asks for it"
+                );
+                return;
+            }
         }
+    }
+
+    /// Dials as soon as the breaker lets it through, and reports to it if it had tripped.
+    async fn probe(self: &Arc<Self>) -> Result<(), SlotError> {
+        let permit = loop {
+            match self.origin.gate.admit() {
+                Ok(permit) => break permit,
+                Err(Tripped { retry_in }) => time::sleep(retry_in).await,
+            }
+        };
+        let outcome = self.lease(None).await.map(drop);
+        if permit.is_probe() {
+            match &outcome {
+                Ok(()) => permit.succeeded(),
+                Err(error @ SlotError::Dial { attempt, .. }) => {
+                    permit.failed(error.fault(), Some(Incident::Dial(*attempt)), error);
+                }
+                // Nobody knows how it would have been.
+                Err(_) => drop(permit),
+            }
+        }
+        outcome
     }
 
     /// Returns how long to wait before the next dial that nobody asked for.

@@ -12,8 +12,8 @@ use crate::{
     tools,
 };
 
-/// How often a closed start gate is looked at.
-const GATE_INTERVAL: Duration = Duration::from_millis(2);
+/// How often a closed gate is looked at.
+pub(crate) const GATE_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Answers one request.
 pub(crate) async fn run(call: Call, method: String, params: Option<String>) {

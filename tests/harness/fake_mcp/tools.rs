@@ -5,6 +5,8 @@ mod table;
 
 use std::{
     collections::BTreeMap,
+    io::{BufRead as _, BufReader},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -15,6 +17,7 @@ use tokio::io::AsyncWriteExt;
 use crate::{
     call::Call,
     message::{self, Fault, Members, quoted},
+    methods::GATE_INTERVAL,
     state::{Pings, State},
     wire::Write,
 };
@@ -93,8 +96,9 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
         "exit" => Ok(Next::Last(Write::Exit(arguments.required("code")?))),
         "grandchild" => {
             let inherits = arguments.optional("inherit")?.unwrap_or(false);
-            let pid = start_grandchild(inherits)
-                .map_err(|error| Fault::new(-32603, format!("start `sleep`: {error}")))?;
+            let detaches = arguments.optional("detach")?.unwrap_or(false);
+            let pid = if detaches { start_daemon() } else { start_grandchild(inherits) };
+            let pid = pid.map_err(|error| Fault::new(-32603, format!("start `sleep`: {error}")))?;
             answer(&json!({ "pid": pid }).to_string())
         }
         "held" => {
@@ -102,7 +106,16 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             wait(call, |state| state.waiting.n_held() >= least).await;
             answer(&fake.state().waiting.held())
         }
-        "hold" => Ok(Next::Hold(arguments.required("key")?)),
+        "hold" => match arguments.optional::<PathBuf>("gate")? {
+            None => Ok(Next::Hold(arguments.required("key")?)),
+            Some(gate) => {
+                fake.count("gated");
+                while !gate.exists() {
+                    tokio::time::sleep(GATE_INTERVAL).await;
+                }
+                Ok(Next::Answer(keyed(&arguments.required::<String>("key")?)))
+            }
+        },
         "late" => Ok(Next::Late(keyed(&arguments.required::<String>("key")?))),
         "meet" => {
             let value: Box<RawValue> = arguments.required("value")?;
@@ -261,6 +274,24 @@ fn start_grandchild(inherits: bool) -> std::io::Result<u32> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }
     Ok(command.spawn()?.id())
+}
+
+/// Starts a process that is nobody's child, in a session of its own, and ignores SIGTERM.
+#[expect(clippy::disallowed_methods, reason = "a fake server may start what it likes")]
+fn start_daemon() -> std::io::Result<u32> {
+    const SCRIPT: &str = r#"sh -c 'trap "" TERM HUP; echo $$; exec sleep infinity >/dev/null' &"#;
+    let mut started = Command::new("setsid")
+        .args(["--fork", "sh", "-c", SCRIPT])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(stdout) = started.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line)?;
+    }
+    started.wait()?;
+    line.trim().parse().map_err(std::io::Error::other)
 }
 
 fn text(text: &str) -> String {

@@ -45,7 +45,7 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     (
         "grandchild",
         "Starts a process that sleeps for ever and tells its id.",
-        r#"{"inherit":{"type":"boolean","description":"Let it keep our pipes open."}}"#,
+        r#"{"inherit":{"type":"boolean","description":"Let it keep our pipes open."},"detach":{"type":"boolean","description":"Let it leave our session and ignore SIGTERM."}}"#,
         &[],
     ),
     (
@@ -56,8 +56,8 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     ),
     (
         "hold",
-        "Answers when `release` is called with the same key.",
-        r#"{"key":{"type":"string"}}"#,
+        "Answers when `release` is called with the same key, or once the file `gate` exists.",
+        r#"{"key":{"type":"string"},"gate":{"type":"string"}}"#,
         &["key"],
     ),
     ("late", "Answers only after it has been cancelled.", r#"{"key":{"type":"string"}}"#, &["key"]),

@@ -1,0 +1,171 @@
+//! All processes that came from one child, and their end.
+//!
+//! A process that leaves its group, as daemons do, still has the environment that it was started
+//! with: the mark in it tells whose it is. `/proc` is looked through when a child ends, and not
+//! while it runs.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use tokio::{
+    task,
+    time::{self, Instant},
+};
+
+use super::{
+    ladder::{LADDER, Rung},
+    mark::{Mark, Service},
+    processes::{Held, Process},
+};
+use crate::config::defaults;
+
+/// How long a program may take to replace another, and to have an environment again.
+const EXEC_PAUSE: Duration = Duration::from_millis(5);
+
+/// The longest pause before it is looked again whether a process runs.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// Which processes belong together.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Family {
+    /// Those of one child: of its group, and of its mark.
+    Child {
+        /// The group, which is the number of the child.
+        group: Pid,
+        /// The mark, where there is `/proc`.
+        mark: Option<Mark>,
+        /// When the child was started: what it has started is not older.
+        since: u64,
+    },
+    /// Those of our user whose service has ended.
+    Orphans,
+}
+
+/// What was found of a family.
+struct Found {
+    members: Vec<Held>,
+    /// There was a process that may be one.
+    has_doubt: bool,
+}
+
+impl Family {
+    /// Tells whether `process` belongs to it, if that can be told now.
+    fn has(&self, process: &Process) -> Option<bool> {
+        if let Self::Child { group, since, .. } = self {
+            if process.group == group.as_raw_nonzero().get() {
+                return Some(true);
+            }
+            if process.started < *since {
+                return Some(false);
+            }
+        }
+        let Some(environment) = process.environment() else { return Some(false) };
+        if environment.is_empty() {
+            return None;
+        }
+        let Some(mark) = Mark::find(&environment) else { return Some(false) };
+        Some(match self {
+            Self::Child { mark: ours, .. } => *ours == Some(mark),
+            Self::Orphans => {
+                let service = mark.service();
+                Service::ours().is_some_and(|ours| ours != *service)
+                    && process.is_of_our_user()
+                    && service.has_ended()
+            }
+        })
+    }
+
+    /// Looks for its members, aside from the tasks that others wait for.
+    async fn find(self) -> Found {
+        let looking = task::spawn_blocking(move || self.look());
+        looking.await.unwrap_or(Found { members: Vec::new(), has_doubt: true })
+    }
+
+    fn look(self) -> Found {
+        let mut found = Found { members: Vec::new(), has_doubt: false };
+        for process in Process::all() {
+            match self.has(&process) {
+                Some(true) => found.members.extend(process.hold()),
+                Some(false) => {}
+                None => found.has_doubt = true,
+            }
+        }
+        found
+    }
+
+    /// Waits until none of them runs, sending `insist` to those who do.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn gone(self, insist: Option<Signal>) {
+        let mut has_waited = false;
+        loop {
+            let Found { members, has_doubt } = self.find().await;
+            if members.is_empty() {
+                if !has_doubt || has_waited {
+                    return;
+                }
+                has_waited = true;
+                time::sleep(EXEC_PAUSE).await;
+                continue;
+            }
+            if let Some(signal) = insist {
+                members.iter().for_each(|member| member.signal(signal));
+            }
+            // They are not our children: nobody tells us when they end.
+            let mut pause = Duration::from_millis(1);
+            while members.iter().any(|member| member.process.runs()) {
+                time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+    }
+
+    /// Sends all of them a signal, those of the group `but` excepted.
+    pub(super) async fn signal(self, signal: Signal, but: Option<Pid>) {
+        let but = but.map(|group| group.as_raw_nonzero().get());
+        let members = self.find().await.members.into_iter();
+        members
+            .filter(|member| Some(member.process.group) != but)
+            .for_each(|member| member.signal(signal));
+    }
+}
+
+impl Rung {
+    pub(super) fn signal(self) -> Signal {
+        match self {
+            Self::Terminate => Signal::TERM,
+            Self::Kill => Signal::KILL,
+        }
+    }
+}
+
+/// Sees off what a service left behind that was killed itself: its children would hold on to what
+/// ours need, and nobody else ends them where the service manager does not.
+///
+/// Only what carries the mark of a service that provably has ended, and belongs to our user.
+///
+/// # Cancel safety
+///
+/// Dropped halfway, some of it may be left.
+pub async fn see_off_orphans() {
+    let orphans = Family::Orphans;
+    let n_processes = orphans.find().await.members.len();
+    if n_processes == 0 {
+        return;
+    }
+    tracing::warn!(n_processes, "children of a service that was killed are seen off");
+    let mut until = Instant::now();
+    for (wait, rung) in LADDER {
+        until += wait;
+        if time::timeout_at(until, orphans.gone(None)).await.is_ok() {
+            return;
+        }
+        orphans.signal(rung.signal(), None).await;
+    }
+    let end = orphans.gone(Some(Signal::KILL));
+    if time::timeout(defaults::AFTER_KILL, end).await.is_err() {
+        tracing::error!("killed processes do not end");
+    }
+}

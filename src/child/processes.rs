@@ -1,0 +1,128 @@
+//! Processes as `/proc` shows them.
+
+use std::{fs, io, os::fd::OwnedFd, os::unix::fs::MetadataExt as _, path::PathBuf};
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getuid, kill_process, pidfd_open, pidfd_send_signal,
+};
+
+/// A process that ran a moment ago. Its number may be that of another one by now, its number and
+/// the time of its start never are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    pub(super) group: i32,
+    /// When it was started, in ticks since the system was.
+    pub(super) started: u64,
+}
+
+/// A process that a signal cannot miss.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) process: Process,
+    /// Where the kernel has none, there is the moment between looking and signalling.
+    handle: Option<OwnedFd>,
+}
+
+impl Process {
+    /// Returns every process that runs.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            Self::read(Pid::from_raw(pid)?).ok()?
+        })
+    }
+
+    /// Returns the process of this number if it runs: a zombie does not, whoever is to reap it, nor
+    /// does a thread of the kernel.
+    pub(super) fn read(pid: Pid) -> io::Result<Option<Self>> {
+        let stat = fs::read_to_string(path(pid, "stat"))?;
+        Ok(Self::parse(pid, &stat))
+    }
+
+    /// Source: `proc_pid_stat(5)`.
+    fn parse(pid: Pid, stat: &str) -> Option<Self> {
+        // pid (name) state parent group …; the name may hold anything.
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+        let is_dead = matches!(fields.next()?, "Z" | "X");
+        let group = fields.nth(1)?.parse().ok()?;
+        let started = fields.nth(16)?.parse().ok()?;
+        let memory: u64 = fields.next()?.parse().ok()?;
+        (!is_dead && memory > 0).then_some(Self { pid, group, started })
+    }
+
+    /// Returns the environment that it was started with, as `NAME=VALUE` and a NUL each, where we
+    /// may see it. It is empty for a moment while a program takes the place of another.
+    pub(super) fn environment(&self) -> Option<Vec<u8>> {
+        fs::read(path(self.pid, "environ")).ok()
+    }
+
+    /// Tells whether it is a process of our own user.
+    pub(super) fn is_of_our_user(&self) -> bool {
+        fs::metadata(path(self.pid, "")).is_ok_and(|entry| entry.uid() == getuid().as_raw())
+    }
+
+    /// Tells whether it still runs.
+    pub(super) fn runs(&self) -> bool {
+        matches!(Self::read(self.pid), Ok(Some(now)) if now.started == self.started)
+    }
+
+    /// Takes hold of it, unless it has ended.
+    pub(super) fn hold(self) -> Option<Held> {
+        let handle = match pidfd_open(self.pid, PidfdFlags::empty()) {
+            Ok(handle) => Some(handle),
+            Err(rustix::io::Errno::SRCH) => return None,
+            Err(_) => None,
+        };
+        // Only now it is known whose handle that is.
+        self.runs().then_some(Held { process: self, handle })
+    }
+}
+
+impl Held {
+    /// Sends it a signal.
+    pub(super) fn signal(&self, signal: Signal) {
+        // Fails when it has ended, or when it has become another user's.
+        let _gone = match &self.handle {
+            Some(handle) => pidfd_send_signal(handle, signal),
+            None if self.process.runs() => kill_process(self.process.pid, signal),
+            None => Ok(()),
+        };
+    }
+}
+
+fn path(pid: Pid, file: &str) -> PathBuf {
+    format!("/proc/{}/{file}", pid.as_raw_nonzero()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(stat: &str) -> Option<(i32, u64)> {
+        let pid = Pid::from_raw(7).expect("a number");
+        Process::parse(pid, stat).map(|process| (process.group, process.started))
+    }
+
+    #[test]
+    fn whatever_a_process_calls_itself_its_group_and_start_are_found() {
+        let rest = "5 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 8192 1 0";
+        for name in ["sh", "a) S 1 9 (b", ") Z 1 2", ""] {
+            assert_eq!(parse(&format!("7 ({name}) S 1 {rest}")), Some((5, 4242)), "{name}");
+            assert_eq!(parse(&format!("7 ({name}) Z 1 {rest}")), None, "{name}");
+        }
+        assert_eq!(parse("7 (kthreadd) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0"), None);
+        assert_eq!(parse("7 (sh) S 1"), None);
+    }
+
+    #[test]
+    fn our_own_process_is_among_all() {
+        let pid = rustix::process::getpid();
+        let ours = Process::read(pid).expect("readable").expect("it runs");
+        assert!(ours.runs() && ours.is_of_our_user());
+        assert!(Process::all().any(|process| process == ours));
+        let later = Process { started: ours.started + 1, ..ours };
+        assert!(!later.runs() && later.hold().is_none(), "another process of the same number");
+    }
+}
