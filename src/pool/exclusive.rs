@@ -138,15 +138,21 @@ impl Exclusive {
         Some(idle.remove(at))
     }
 
-    /// Takes a connection back that is in use until now: for who waits for one, else for later.
-    fn give_back(self: &Arc<Self>, keeper: Arc<Keeper>, claim: Option<Claim>) {
+    /// Takes a connection back that is in use until now: for who waits for one, else for later. Its
+    /// seat goes with it, so that there are never more connections than seats.
+    fn give_back(
+        self: &Arc<Self>,
+        keeper: Arc<Keeper>,
+        claim: Option<Claim>,
+        seat: Option<OwnedSemaphorePermit>,
+    ) {
         let heir = {
             let mut heirs = self.heirs();
             heirs.retain(|heir| !heir.is_closed());
             if claim.is_some() { heirs.pop_front() } else { None }
         };
         if let Some(heir) = heir {
-            let free = Checkout { exclusive: Arc::clone(self), keeper, claim, seat: None };
+            let free = Checkout { exclusive: Arc::clone(self), keeper, claim, seat };
             // One that does not wait any more leaves it to be dropped, and so to be given back.
             drop(heir.send(free));
             return;
@@ -154,6 +160,7 @@ impl Exclusive {
         // First: whoever comes next is not to find none and start another.
         self.idle().push(keeper);
         drop(claim);
+        drop(seat);
     }
 
     /// Returns every connection's keeper.
@@ -183,12 +190,11 @@ impl Exclusive {
 impl Drop for Checkout {
     fn drop(&mut self) {
         let (exclusive, keeper) = (Arc::clone(&self.exclusive), Arc::clone(&self.keeper));
-        let claim = self.claim.take();
+        let (claim, seat) = (self.claim.take(), self.seat.take());
         let Some(connection) = keeper.live().filter(|connection| !connection.is_quiet()) else {
-            exclusive.give_back(keeper, claim);
+            exclusive.give_back(keeper, claim, seat);
             return;
         };
-        let seat = self.seat.take();
         self.exclusive.origin.dialer.tasks().spawn(async move {
             // A request that was given up may still ask or tell something: that must not reach the
             // next client.
@@ -196,8 +202,7 @@ impl Drop for Checkout {
                 connection.close();
                 connection.gone().await;
             }
-            exclusive.give_back(keeper, claim);
-            drop(seat);
+            exclusive.give_back(keeper, claim, seat);
         });
     }
 }

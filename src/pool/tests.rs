@@ -389,6 +389,24 @@ async fn who_waits_for_room_takes_a_connection_of_its_own_server_that_is_given_b
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_inherits_a_connection_leaves_no_room_for_one_more_than_there_may_be() {
+    let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 2 });
+    let rig = Rig::new(size(5), &[exclusive]);
+    let lease = rig.lease("a").await;
+    rig.server("a").behave(Manner::Hangs);
+    // It begins to dial, and is given what was given back.
+    let heir = rig.ask("a", MINUTE);
+    settle().await;
+    drop(lease);
+    // This one comes before the other has seen what it was given.
+    let slot = rig.slot("a");
+    let next = slot.lease(None, Instant::now() + MINUTE);
+    assert!(time::timeout(SECOND, next).await.is_err());
+    let _held = heir.await.expect("no panic").expect("a connection");
+    assert_eq!(rig.server("a").n_living(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
     let rig = Rig::new(size(5), &[kept("a")]);
     rig.server("a").behave(Manner::Missing);
@@ -572,6 +590,7 @@ proptest! {
                 settle().await;
                 let n_living: usize = rig.living(&NAMES).iter().sum();
                 prop_assert!(n_living <= n_seats + 1, "{} processes", n_living);
+                prop_assert!(rig.living(&["exclusive"])[0] <= 2);
                 prop_assert!(rig.pool.status().connections <= n_seats + 1);
             }
             // Everybody is answered, with a connection or in words.

@@ -192,7 +192,9 @@ async fn what_ran_on_a_process_that_crashed_counts_once() {
 async fn who_waits_in_vain_for_the_same_dial_counts_once() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate").display().to_string();
-    let config = "[service]\nrequest_timeout = \"200ms\"\n".to_owned() + NEVER_OVER;
+    let config = "[service]\nrequest_timeout = \"200ms\"\nmax_total_timeout = \"200ms\"\n"
+        .to_owned()
+        + NEVER_OVER;
     let daemon = Daemon::with(config + &fakes.server("fake", &["--start-gate", &gate])).ready();
     let client = daemon.client("/servers/fake");
     for _ in 0..2 {

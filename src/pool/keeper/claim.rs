@@ -180,6 +180,10 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let now = Instant::now();
+        // It has failed under this request if it is gone, even if whoever watches it comes later.
+        if let Some(live) = &*self.keeper.live.load() {
+            self.keeper.lost(live);
+        }
         let is_last = {
             let mut state = self.keeper.state();
             // The connection may have gone meanwhile, and there may be another one.

@@ -207,9 +207,12 @@ impl Keeper {
 
     /// Takes note that `connection` takes no more requests, unless that is known or there is another
     /// one already.
-    fn lost(self: &Arc<Self>, connection: &Connection) {
+    pub(super) fn lost(self: &Arc<Self>, connection: &Connection) {
+        if connection.is_live() {
+            return;
+        }
         let mut state = self.state();
-        if !self.is_current(connection) || connection.is_live() {
+        if !self.is_current(connection) {
             return;
         }
         match state.life.state() {
