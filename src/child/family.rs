@@ -19,7 +19,11 @@ use super::{
 };
 use crate::config::defaults;
 
-/// How long a program may take to replace another, and to have an environment again.
+/// How long a program may take to replace another, and to have an environment again. Ours: it is
+/// read from the disk meanwhile.
+const EXEC_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The pause before it is looked again whether it has one.
 const EXEC_PAUSE: Duration = Duration::from_millis(5);
 
 /// The longest pause before it is looked again whether a process runs.
@@ -60,7 +64,7 @@ impl Family {
             }
         }
         let Some(environment) = process.environment() else { return Some(false) };
-        if environment.is_empty() {
+        if environment.is_empty() && process.is_being_replaced() {
             return None;
         }
         let Some(mark) = Mark::find(&environment) else { return Some(false) };
@@ -99,14 +103,13 @@ impl Family {
     ///
     /// Safe.
     pub(super) async fn gone(self, insist: Option<Signal>) {
-        let mut has_waited = false;
+        let doubt_ends = Instant::now() + EXEC_PATIENCE;
         loop {
             let Found { members, has_doubt } = self.find().await;
             if members.is_empty() {
-                if !has_doubt || has_waited {
+                if !has_doubt || Instant::now() >= doubt_ends {
                     return;
                 }
-                has_waited = true;
                 time::sleep(EXEC_PAUSE).await;
                 continue;
             }

@@ -53,9 +53,20 @@ impl Process {
     }
 
     /// Returns the environment that it was started with, as `NAME=VALUE` and a NUL each, where we
-    /// may see it. It is empty for a moment while a program takes the place of another.
+    /// may see it. It is empty while a program takes the place of another.
     pub(super) fn environment(&self) -> Option<Vec<u8>> {
         fs::read(path(self.pid, "environ")).ok()
+    }
+
+    /// Tells whether a program takes the place of another just now, or has done so since
+    /// [`Process::environment`] found none.
+    pub(super) fn is_being_replaced(&self) -> bool {
+        let has_none = fs::read_to_string(path(self.pid, "stat")).is_ok_and(|stat| {
+            // The 51st field is the end of the environment. Source: `proc_pid_stat(5)`.
+            let mut fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+            fields.nth(48) == Some("0")
+        });
+        has_none || self.environment().is_some_and(|environment| !environment.is_empty())
     }
 
     /// Tells whether it is a process of our own user.

@@ -95,6 +95,19 @@ async fn the_daemon_of_another_child_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_process_without_an_environment_holds_nobody_up() {
+    let (other, pipes) =
+        Child::spawn(&shell("setsid --fork env -i sh -c 'echo $$; read x' <&0; cat"))
+            .expect("starts");
+    let bare = Pid::from_raw(first_line(pipes.stdout).await.parse().expect("a number"));
+    let bare = Process::read(bare.expect("a number")).expect("readable").expect("it runs");
+    assert_eq!(bare.environment(), Some(Vec::new()));
+    assert!(!bare.is_being_replaced());
+    drop(pipes.stdin);
+    other.see_off().await;
+}
+
+#[tokio::test]
 async fn what_a_daemon_starts_while_it_is_seen_off_is_not_left() {
     let script =
         r#"setsid --fork sh -c 'trap "" TERM; echo $$; while :; do sleep 0.01 & sleep 0.01; done'"#;
