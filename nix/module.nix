@@ -153,6 +153,30 @@ let
         '';
       };
 
+      lifecycle = mkOption {
+        type = types.nullOr (
+          types.oneOf [
+            (types.enum [
+              "keep-alive"
+              "ephemeral"
+            ])
+            (types.attrsOf types.str)
+          ]
+        );
+        default = null;
+        example = {
+          mode = "keep-alive";
+          idle_timeout = "1h";
+        };
+        description = ''
+          For how long a connection is kept that nobody uses: for ever
+          (`"keep-alive"`), for a time of its own (`{ mode = "keep-alive";
+          idle_timeout = "1h"; }`), or not at all (`"ephemeral"`). If `null`, a
+          server that is not `lazy` is kept for ever, and every other one for
+          {option}`services.metamcp.settings.pool.idle_timeout`.
+        '';
+      };
+
       max_connections = mkOption {
         type = types.nullOr (types.ints.between 1 1024);
         default = null;
@@ -359,6 +383,44 @@ in
               type = duration;
               default = "30s";
               description = "How long it is left alone before one request reaches it again.";
+            };
+          };
+
+          pool = {
+            size = mkOption {
+              type = types.ints.between 1 1024;
+              default = 20;
+              description = ''
+                How many connections to servers there may be. When there are as
+                many, the one that was used longest ago makes room, and a
+                request waits if all are in use.
+              '';
+            };
+            reserve_size = mkOption {
+              type = types.ints.between 0 1024;
+              default = 0;
+              description = "How many more there may be for requests that have waited.";
+            };
+            reserve_timeout = mkOption {
+              type = duration;
+              default = "5s";
+              description = "How long a request waits before it may have one of these.";
+            };
+            min_size = mkOption {
+              type = types.ints.between 0 1023;
+              default = 0;
+              description = ''
+                How many of those that nobody uses are not closed, less than
+                `size`.
+              '';
+            };
+            idle_timeout = mkOption {
+              type = duration;
+              default = "5m";
+              description = ''
+                After how long a connection that nobody uses is closed, `"0s"`
+                for never. A server's `lifecycle` takes precedence.
+              '';
             };
           };
 

@@ -1,12 +1,12 @@
 //! One list of one server: read once for all who ask, and kept while it is current.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Listing, patience::Standing, records::Records};
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
-    connection::{Connection, Limits, Owner},
+    connection::{Connection, Limits, ListRevisions, Owner},
     pool::{Slot, SlotError},
     protocol::{
         Message, RpcError,
@@ -39,7 +39,7 @@ struct State {
 /// A list and the state of the connection that it was read in.
 #[derive(Clone, Debug)]
 struct Kept {
-    connection: Weak<Connection>,
+    lists: Arc<ListRevisions>,
     /// How many changes the server had announced.
     revision: u64,
     listing: Listing,
@@ -51,17 +51,15 @@ impl Entry {
         Arc::new(Self { list, reads: SingleFlight::new(), state: Mutex::default() })
     }
 
-    /// Returns the list that was kept, if it came from this very connection and no change was
-    /// announced since.
+    /// Returns the list that was kept, if it came from this very connection, or the one that was
+    /// there until nobody used it, and no change was announced since.
     pub(super) fn current(&self, slot: &Slot, owner: Option<&Owner>) -> Option<Listing> {
         self.current_in(&self.state(), slot, owner)
     }
 
     fn current_in(&self, state: &State, slot: &Slot, owner: Option<&Owner>) -> Option<Listing> {
-        let connection = slot.live(owner)?;
         let kept = state.kept.as_ref()?;
-        let is_current = kept.connection.ptr_eq(&Arc::downgrade(&connection))
-            && kept.revision == connection.revision(self.list);
+        let is_current = kept.revision == kept.lists.of(self.list) && slot.has(&kept.lists, owner);
         is_current.then(|| Arc::clone(&kept.listing))
     }
 
@@ -127,7 +125,8 @@ impl Entry {
         // Given back before the list is read, which takes one of its own.
         let connection = leased.map(|lease| Arc::clone(&lease.connection))?;
         // Noted before the list is read: a change announced meanwhile has it read again.
-        let revision = connection.revision(self.list);
+        let lists = Arc::clone(connection.lists());
+        let revision = lists.of(self.list);
         let has_list =
             connection.profile().is_some_and(|profile| profile.has(self.list.capability()));
         let items = if has_list {
@@ -136,14 +135,18 @@ impl Entry {
             Vec::new()
         };
         let listing: Listing = Arc::new(items);
-        let is_missed = {
+        let is_news = {
             let mut state = self.state();
-            let connection = Arc::downgrade(&connection);
-            state.kept = Some(Kept { connection, revision, listing: Arc::clone(&listing) });
+            // What the server announces itself is told anyway.
+            let is_other = state
+                .kept
+                .as_ref()
+                .is_some_and(|kept| !Arc::ptr_eq(&kept.lists, &lists) && kept.listing != listing);
+            state.kept = Some(Kept { lists, revision, listing: Arc::clone(&listing) });
             state.slow_one = None;
-            std::mem::take(&mut state.is_missed)
+            std::mem::take(&mut state.is_missed) || is_other
         };
-        if is_missed {
+        if is_news {
             connection.tell_late();
         }
         Ok(listing)
@@ -196,7 +199,7 @@ impl Entry {
 
     /// Tells whether the connection is there that the list was read from, or one is being made.
     pub(super) fn is_of_use(&self) -> bool {
-        let is_there = |kept: &Kept| kept.connection.strong_count() > 0;
+        let is_there = |kept: &Kept| Arc::strong_count(&kept.lists) > 1;
         self.reads.is_flying() || self.state().kept.as_ref().is_some_and(is_there)
     }
 

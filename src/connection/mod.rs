@@ -36,7 +36,7 @@ use crate::{
     protocol::{
         Message, Shape,
         jsonrpc::Part,
-        mcp::{List, Profile, method},
+        mcp::{Profile, method},
     },
     redact::Redactor,
 };
@@ -65,8 +65,8 @@ use inbox::Inbox;
 use mux::Mux;
 pub use owner::{Owner, Party};
 pub use question::Question;
-pub use traffic::Traffic;
-use traffic::{Counters, ListRevisions};
+use traffic::Counters;
+pub use traffic::{ListRevisions, Traffic};
 use warm_up::WarmUp;
 pub use warm_up::repeatable_tools;
 
@@ -102,7 +102,7 @@ pub struct Connection {
     idle: Notify,
     /// The longest time that any request so far may take, in milliseconds.
     longest_ms: AtomicU64,
-    lists: ListRevisions,
+    lists: Arc<ListRevisions>,
     counters: Counters,
     warm_up: WarmUp,
 }
@@ -149,7 +149,7 @@ impl Connection {
             reason: OnceLock::new(),
             idle: Notify::new(),
             longest_ms: AtomicU64::new(0),
-            lists: ListRevisions::default(),
+            lists: Arc::default(),
             counters: Counters::default(),
             warm_up: WarmUp::default(),
         }
@@ -219,9 +219,9 @@ impl Connection {
         self.reason.get()
     }
 
-    /// Returns a number that grows whenever the server announces that `list` has changed.
-    pub fn revision(&self, list: List) -> u64 {
-        self.lists.of(list).load(Ordering::Relaxed)
+    /// Returns how often each list was announced to have changed.
+    pub fn lists(&self) -> &Arc<ListRevisions> {
+        &self.lists
     }
 
     /// Returns the numbers for status output.

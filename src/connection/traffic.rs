@@ -10,8 +10,10 @@ use tokio::{sync::Notify, time::Instant};
 use crate::protocol::mcp::List;
 
 /// How often each list was announced to have changed.
+///
+/// It tells one connection from another, also when that has been closed.
 #[derive(Debug, Default)]
-pub(super) struct ListRevisions {
+pub struct ListRevisions {
     tools: AtomicU64,
     prompts: AtomicU64,
     resources: AtomicU64,
@@ -70,7 +72,12 @@ pub struct Traffic {
 }
 
 impl ListRevisions {
-    pub(super) fn of(&self, list: List) -> &AtomicU64 {
+    /// Returns a number that grows whenever the server announces that `list` has changed.
+    pub fn of(&self, list: List) -> u64 {
+        self.counter(list).load(Ordering::Relaxed)
+    }
+
+    fn counter(&self, list: List) -> &AtomicU64 {
         match list {
             List::Tools => &self.tools,
             List::Prompts => &self.prompts,
@@ -79,7 +86,7 @@ impl ListRevisions {
     }
 
     pub(super) fn bump(&self, list: List) {
-        self.of(list).fetch_add(1, Ordering::Relaxed);
+        self.counter(list).fetch_add(1, Ordering::Relaxed);
     }
 }
 

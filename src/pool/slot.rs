@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     config::{self, Server, Sharing, Start},
-    connection::{Connection, DialError, Dialer, Owner, Party, Traffic},
+    connection::{Connection, DialError, Dialer, ListRevisions, Owner, Party, Traffic},
     fault::Fault,
     name::ServerName,
     report::chain,
@@ -345,15 +345,19 @@ impl Slot {
         }
     }
 
-    /// Tells whether there is no connection because nobody has used it, so that what is known of
-    /// the server still holds.
-    pub fn is_put_away(&self, owner: Option<&Owner>) -> bool {
+    /// Tells whether these lists are those of the connection that a request of `owner` would most
+    /// likely get. Where there is none because nobody has used it, what is known of the server
+    /// still holds.
+    pub fn has(&self, lists: &Arc<ListRevisions>, owner: Option<&Owner>) -> bool {
+        if let Some(connection) = self.live(owner) {
+            return Arc::ptr_eq(connection.lists(), lists);
+        }
         match &self.connections {
             Connections::Exclusive(exclusive) => {
-                exclusive.keepers().iter().any(|keeper| keeper.is_put_away())
+                exclusive.keepers().iter().any(|keeper| keeper.has_put_away(lists))
             }
             Connections::Shared(_) | Connections::Owned(_) => {
-                self.standing(owner).is_some_and(|keeper| keeper.is_put_away())
+                self.standing(owner).is_some_and(|keeper| keeper.has_put_away(lists))
             }
         }
     }

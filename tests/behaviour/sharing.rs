@@ -9,7 +9,7 @@ use crate::{
         daemon::Daemon,
         fake::Fakes,
     },
-    until,
+    server_status, until,
 };
 
 /// Ten clients: some with a session id, some without, some with one from before a restart.
@@ -261,6 +261,45 @@ async fn a_changed_tool_list_is_read_again_and_an_unchanged_one_is_not() {
 
     client.call("fake__flip_tools", json!({})).await;
     assert_eq!(names().await, n_before + 1);
+}
+
+#[tokio::test]
+async fn the_list_of_a_server_that_was_put_away_is_known() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[]) + "lifecycle = \"ephemeral\"\n").ready();
+    let client = daemon.client("/").initialized().await;
+    let mut stream = client.listen().await;
+    let put_away =
+        async || until(async || server_status(&daemon, "fake").await["state"] == "closed").await;
+    let n_tools = async || {
+        let list = client.request(json!(1), "tools/list", json!({})).await.answer();
+        list["result"]["tools"].as_array().expect("tools").len()
+    };
+
+    let n_before = n_tools().await;
+    put_away().await;
+    assert_eq!(n_tools().await, n_before);
+    assert_eq!(fakes.pids("fake").len(), 1);
+
+    // It has another list from now on, and is put away with it.
+    let held = running(daemon.client("/servers/fake").hold("k"));
+    client.call("fake__held", json!({ "at_least": 1 })).await;
+    client.call("fake__flip_tools", json!({})).await;
+    assert_eq!(stream.message().await["method"], "notifications/tools/list_changed");
+    assert_eq!(n_tools().await, n_before + 1);
+    client.call("fake__release", json!({ "key": "k" })).await;
+    held.end().await;
+    put_away().await;
+    assert_eq!(n_tools().await, n_before + 1);
+    assert_eq!(fakes.pids("fake").len(), 2);
+
+    // The next process has the first one: who has read the other is told.
+    let held = running(daemon.client("/servers/fake").hold("k"));
+    client.call("fake__held", json!({ "at_least": 1 })).await;
+    assert_eq!(n_tools().await, n_before);
+    assert_eq!(stream.message().await["method"], "notifications/tools/list_changed");
+    client.call("fake__release", json!({ "key": "k" })).await;
+    held.end().await;
 }
 
 #[tokio::test]

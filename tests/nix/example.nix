@@ -13,6 +13,8 @@
       service.log_level = "debug";
       service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
+      pool.size = 30;
+      pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;
       health = {
         interval = "1m";
@@ -36,6 +38,7 @@
             "exec metamcp demo-server scratch"
           ];
           retry = "never";
+          lifecycle = "ephemeral";
           env = {
             GREETING = "good morning";
             ACCESS_TOKEN = "credential:token";
@@ -60,6 +63,10 @@
           url = "http://127.0.0.1:12009/mcp";
           headers.Authorization = "credential:token";
           health.interval = "0s";
+          lifecycle = {
+            mode = "keep-alive";
+            idle_timeout = "1h";
+          };
         };
       };
     };

@@ -101,7 +101,7 @@ impl Keeper {
             return Err(Refused::Closing);
         }
         state.seats.extend(seats);
-        state.is_put_away = false;
+        state.put_away = None;
         if state.life.state() == State::Closed {
             state.life = Life::default();
         }

@@ -32,7 +32,7 @@ use super::{
 use crate::{
     backoff::Backoff,
     config::{Lifecycle, Server, defaults},
-    connection::{Connection, Dialer, Party},
+    connection::{Connection, Dialer, ListRevisions, Party},
     name::ServerName,
     single_flight::SingleFlight,
 };
@@ -94,8 +94,8 @@ struct KeeperState {
     /// How many wait for a connection.
     n_asking: usize,
     used: Instant,
-    /// It was closed because nobody used it.
-    is_put_away: bool,
+    /// The lists of the last connection, if that was closed because nobody used it.
+    put_away: Option<Arc<ListRevisions>>,
     last_error: Option<String>,
     is_redialling: bool,
     /// How many dials in a row have failed that nobody asked for.
@@ -153,7 +153,7 @@ impl Keeper {
                 waits_for: None,
                 n_asking: 0,
                 used: Instant::now(),
-                is_put_away: false,
+                put_away: None,
                 last_error: None,
                 is_redialling: false,
                 n_redials_failed: 0,
@@ -182,10 +182,10 @@ impl Keeper {
         self.live.load_full().filter(|connection| connection.is_live())
     }
 
-    /// Tells whether the connection was closed because nobody used it, so that what is known of
-    /// the server still holds.
-    pub(super) fn is_put_away(&self) -> bool {
-        self.state().is_put_away
+    /// Tells whether the connection that these lists are from was closed because nobody used it,
+    /// and there was none since.
+    pub(super) fn has_put_away(&self, lists: &Arc<ListRevisions>) -> bool {
+        self.state().put_away.as_ref().is_some_and(|put_away| Arc::ptr_eq(put_away, lists))
     }
 
     /// Lets running requests finish for at most `patience` and closes the connection for good.
@@ -228,7 +228,7 @@ impl Keeper {
         let state = self.state();
         KeeperStatus {
             state: state.life.state(),
-            is_put_away: state.is_put_away,
+            is_put_away: state.put_away.is_some(),
             last_error: state.last_error.clone(),
             is_waiting: state.waits_for.is_some(),
             connection,
@@ -303,7 +303,7 @@ impl Guest for Keeper {
                 return false;
             }
             self.note(&mut state, Life::close);
-            state.is_put_away = true;
+            state.put_away = Some(Arc::clone(connection.lists()));
             std::mem::take(&mut state.seats)
         };
         connection.close();
