@@ -61,11 +61,12 @@ fn show(status: &Value) {
         other => other.to_string(),
     };
     output::print(&format!(
-        "metamcp {}, pid {}, up {} s, {} clients\n\n",
+        "metamcp {}, pid {}, up {} s, {} clients, {}\n\n",
         text(&status["version"]),
         status["pid"],
         status["uptime_ms"].as_u64().unwrap_or_default() / 1000,
         status["clients"],
+        pool(&status["pool"]),
     ));
     let columns =
         ["name", "state", "transport", "pid", "generation", "in_flight", "requests", "last_error"];
@@ -77,6 +78,15 @@ fn show(status: &Value) {
         }));
     }
     output::table(&rows);
+}
+
+/// Returns how full the pool is.
+fn pool(pool: &Value) -> String {
+    let taken = format!("{} of {} connections", pool["connections"], pool["size"]);
+    match pool["waiting"].as_u64() {
+        None | Some(0) => taken,
+        Some(n_waiting) => format!("{taken}, {n_waiting} more waited for"),
+    }
 }
 
 /// Returns what is to be said of a server's breaker: nothing while requests pass.

@@ -422,6 +422,13 @@ async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
     rig.server("a").behave(Manner::Good);
     time::sleep(MINUTE + SECOND).await;
     assert_eq!((rig.state("a"), rig.living(&["a"])), (State::Idle, vec![1]));
+
+    // It was there long enough for the pauses to begin anew.
+    let n_launches = rig.server("a").n_launches();
+    time::sleep(defaults::STABLE_AFTER).await;
+    rig.server("a").kill();
+    time::sleep(SECOND + MS).await;
+    assert_eq!((rig.state("a"), rig.server("a").n_launches()), (State::Idle, n_launches + 1));
 }
 
 #[tokio::test(start_paused = true)]

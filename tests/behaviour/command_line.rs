@@ -98,6 +98,7 @@ async fn status_shows_every_server() {
 
     let (code, table, _) = status(&daemon, &[]);
     assert_eq!(code, 0);
+    assert!(table.lines().next().is_some_and(|line| line.ends_with(", 1 of 20 connections")));
     let row = |name: &str| {
         let row = table.lines().find(|line| line.starts_with(name)).expect(name);
         row.split_whitespace().take(6).map(str::to_owned).collect::<Vec<_>>().join(" ")
