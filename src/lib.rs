@@ -56,6 +56,19 @@
 //! A server may ask its client something only on a connection that is not shared. Such a
 //! [`connection::Question`] goes to the client whose request caused it, and its answer back.
 //!
+//! # The life of a connection
+//!
+//! Each connection has a seat, one of `pool.size` for all servers together, from the moment at which
+//! its dial begins until its process is reaped or its session ended. Where no seat is free, the idle
+//! connection that was used longest ago is closed to make room, unless its server is kept for ever;
+//! where all are in use, requests wait in a queue. One that nobody has used for its time is closed,
+//! at that very moment. What decides all that is pure, `pool::{life, seats, idle}`; the roster and
+//! the keepers drive it.
+//!
+//! A connection that ends is dialled again by the next request. That of a server that is to be there
+//! always, the pool dials itself, with growing pauses; while the breaker is open, such a dial is its
+//! probe.
+//!
 //! # The modules, in reading order
 //!
 //! A module uses those above it and never one below; `tests/layering.rs` holds that.
@@ -77,7 +90,7 @@
 //! | [`fault`] | kinds of failures, and which of them count |
 //! | [`breaker`] | when a server that fails is left alone |
 //! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
-//! | [`pool`] | one slot per server: its connections, as it shares them, and the dials that make them |
+//! | [`pool`] | one slot per server: its connections, as it shares them, the dials that make them, and for how long they stay |
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |
 //! | [`session`] | what is remembered of a client between its requests |
 //! | [`catalog`] | what all servers offer |
@@ -101,6 +114,8 @@
 //!   ([`connection::Failure::is_replayable`]), or if it was interrupted before anything came of it and
 //!   only reads, or its tool declares that it may be repeated; or if the operator has declared so
 //!   for its server ([`config::Retry`]).
+//! - There are never more connections than seats, those included that are made or closed just now.
+//!   Whoever waits for a seat or a dial may leave, and nobody else loses anything by it.
 //! - What kind a failure is of is told by its type, never by a text ([`fault`]). An answer is none,
 //!   also if it says that something has failed.
 //! - What a server sends for one client waits in a queue with a bound; a client that does not take it
