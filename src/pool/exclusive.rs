@@ -17,8 +17,8 @@ use tokio::{
 };
 
 use super::{
+    error::SlotError,
     keeper::{Claim, Keeper, Origin},
-    slot::SlotError,
 };
 use crate::{
     config::defaults,

@@ -8,16 +8,15 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    breaker::Snapshot,
     config::{self, Config, Server, Start, defaults, diff::ServerDiff},
-    connection::{Dialer, Owner, Traffic},
+    connection::{Dialer, Owner},
     name::ServerName,
 };
 
+mod error;
 mod exclusive;
 mod gate;
 mod hints;
@@ -28,14 +27,16 @@ mod owned;
 mod roster;
 mod seats;
 mod slot;
+mod status;
 mod wants;
 
+pub use error::SlotError;
 pub use gate::{Gate, Permit, Tripped};
 pub use hints::Hints;
 pub use life::State;
 use roster::Roster;
-pub use roster::{Holder, PoolStatus};
-pub use slot::{Lease, Slot, SlotError};
+pub use slot::{Lease, Slot};
+pub use status::{Holder, PoolStatus, SlotStatus};
 pub use wants::Wants;
 
 #[cfg(test)]
@@ -51,44 +52,6 @@ pub struct Pool {
     changing: Mutex<()>,
     /// Ends every connection, those of removed servers too.
     closing: CancellationToken,
-}
-
-/// One server as status output shows it.
-#[derive(Clone, Debug, Serialize)]
-pub struct SlotStatus {
-    /// Its name.
-    pub name: ServerName,
-    /// `idle`, `connecting`, `active`, `failed` or `closed`.
-    pub state: State,
-    /// `stdio`, `http`, or `sse` while it is connected over that.
-    pub transport: &'static str,
-    /// `shared`, `exclusive` or `session`.
-    pub sharing: &'static str,
-    /// It is to be connected, and is not.
-    #[serde(skip)]
-    pub is_missing: bool,
-    /// How many connections there are.
-    pub connections: usize,
-    /// How many of its connections wait for room.
-    pub waiting: usize,
-    /// How many times it was connected.
-    pub generation: u64,
-    /// The process id of a spawned child, of the first where there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// The protocol version that was negotiated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub protocol_version: Option<String>,
-    /// Why the last attempt to connect failed, or the last connection ended by itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
-    /// Whether requests reach it.
-    pub breaker: Snapshot,
-    /// Numbers of the connections, all together.
-    #[serde(flatten)]
-    pub traffic: Traffic,
-    /// When it is to be connected.
-    pub start: Start,
 }
 
 impl Pool {

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
+    error::SlotError,
     keeper::{Keeper, Origin},
-    slot::SlotError,
     wants::Wants,
 };
 use crate::connection::{Owner, Party};

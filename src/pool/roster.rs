@@ -13,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
 use tokio::{
     sync::{Notify, oneshot},
     time::{self, Instant},
@@ -23,6 +22,7 @@ use super::{
     idle::{self, Idle},
     life::State,
     seats::{Asked, Bounds, Seats, Ticket},
+    status::{Holder, PoolStatus},
 };
 use crate::{config, name::ServerName};
 
@@ -92,44 +92,6 @@ pub(super) struct Seat {
 struct Place<'a> {
     roster: &'a Arc<Roster>,
     ticket: Ticket,
-}
-
-/// The connections of one server, for those who wait for one of theirs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Holder {
-    /// The server.
-    pub server: ServerName,
-    /// How many connections it has, those that are being made included.
-    pub connections: usize,
-    /// How many of these are in use.
-    pub active: usize,
-    /// How many requests hold them.
-    pub requests: usize,
-}
-
-/// The pool as a whole, for status output.
-#[derive(Clone, Debug, Serialize)]
-pub struct PoolStatus {
-    /// How many connections there may be.
-    pub size: usize,
-    /// How many more for those who have waited.
-    pub reserve_size: usize,
-    /// How many are kept although nobody uses them.
-    pub min_size: usize,
-    /// How many there are, those that are being made or closed included.
-    pub connections: usize,
-    /// How many of these serve a request.
-    pub active: usize,
-    /// How many of these serve none.
-    pub idle: usize,
-    /// How many connections wait for room.
-    pub waiting: usize,
-    /// How many made room for others so far.
-    pub evicted: u64,
-    /// How many were closed so far because nobody used them.
-    pub swept: u64,
-    /// How many changes of state were refused so far; each one is a fault of ours.
-    pub illegal_transitions: u64,
 }
 
 impl Roster {

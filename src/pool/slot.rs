@@ -12,21 +12,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    SlotStatus, State,
+    SlotError, SlotStatus, State,
     exclusive::{Checkout, Exclusive},
     gate::Gate,
     hints::Hints,
     keeper::{Claim, Keeper, KeeperStatus, Origin},
     owned::Owned,
-    roster::{Holder, Roster},
+    roster::Roster,
     wants::Wants,
 };
 use crate::{
     config::{self, Server, Sharing, Start},
-    connection::{Connection, DialError, Dialer, ListRevisions, Owner, Party, Traffic},
-    fault::Fault,
+    connection::{Connection, Dialer, ListRevisions, Owner, Party, Traffic},
     name::ServerName,
-    report::chain,
 };
 
 /// One declared server's place in the pool.
@@ -64,73 +62,6 @@ enum Held {
     Claim { _claim: Option<Claim> },
     /// Alone.
     Checkout { _checkout: Checkout },
-}
-
-/// Why a slot has no connection to offer.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum SlotError {
-    /// The dial failed.
-    #[error("{}", chain(&**.error))]
-    Dial {
-        /// The number of the dial: all who waited for it have the same.
-        attempt: u64,
-        /// Why.
-        error: Arc<DialError>,
-    },
-    /// The server is being closed: stop, or a reload that removed it.
-    #[error("server `{0}` is being closed")]
-    Closing(ServerName),
-    /// As many connections are in use as the server may have.
-    #[error("all {max} connections of server `{server}` are in use")]
-    Busy {
-        /// The server.
-        server: ServerName,
-        /// Its `max_connections`.
-        max: usize,
-    },
-    /// As many connections are in use as there may be, all servers together.
-    #[error("no connection for server `{server}`: all {size} of the pool are taken ({})", list(.holders))]
-    Exhausted {
-        /// The server.
-        server: ServerName,
-        /// `pool.size`.
-        size: usize,
-        /// Whose they are.
-        holders: Vec<Holder>,
-    },
-    /// The server keeps state for each client, and this client cannot be told from others.
-    #[error("server `{0}` keeps a connection for each client session, and the request names none")]
-    SessionRequired(ServerName),
-    /// The client has ended its session while its request ran.
-    #[error("server `{0}` keeps a connection for each client session, and this one has ended")]
-    SessionEnded(ServerName),
-}
-
-impl SlotError {
-    /// Returns what kind of failure it is.
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::Dial { error, .. } => error.fault(),
-            Self::Closing(_)
-            | Self::Busy { .. }
-            | Self::Exhausted { .. }
-            | Self::SessionRequired(_)
-            | Self::SessionEnded(_) => Fault::Cancelled,
-        }
-    }
-}
-
-/// Names who holds connections, and how many requests hold these.
-fn list(holders: &[Holder]) -> String {
-    let words = holders.iter().map(|Holder { server, connections, active, requests }| {
-        let in_use = format!("{active} in use by {requests} requests");
-        match connections - active {
-            0 => format!("{server}: {in_use}"),
-            idle if *active == 0 => format!("{server}: {idle} not in use"),
-            idle => format!("{server}: {in_use}, {idle} not in use"),
-        }
-    });
-    words.collect::<Vec<_>>().join("; ")
 }
 
 impl Slot {

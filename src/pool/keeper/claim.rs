@@ -11,9 +11,9 @@ use super::{
 use crate::{
     connection::Connection,
     pool::{
+        error::SlotError,
         life::{Life, State},
         roster::Seat,
-        slot::SlotError,
     },
 };
 

@@ -14,7 +14,7 @@ use crate::{
     breaker::Incident,
     config::defaults,
     connection::Party,
-    pool::{gate::Tripped, slot::SlotError},
+    pool::{error::SlotError, gate::Tripped},
 };
 
 impl Keeper {

@@ -1,0 +1,82 @@
+//! What the pool tells about itself.
+
+use serde::Serialize;
+
+use super::life::State;
+use crate::{breaker::Snapshot, config::Start, connection::Traffic, name::ServerName};
+
+/// One server as status output shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlotStatus {
+    /// Its name.
+    pub name: ServerName,
+    /// `idle`, `connecting`, `active`, `failed` or `closed`.
+    pub state: State,
+    /// `stdio`, `http`, or `sse` while it is connected over that.
+    pub transport: &'static str,
+    /// `shared`, `exclusive` or `session`.
+    pub sharing: &'static str,
+    /// It is to be connected, and is not.
+    #[serde(skip)]
+    pub is_missing: bool,
+    /// How many connections there are.
+    pub connections: usize,
+    /// How many of its connections wait for room.
+    pub waiting: usize,
+    /// How many times it was connected.
+    pub generation: u64,
+    /// The process id of a spawned child, of the first where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The protocol version that was negotiated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    /// Why the last attempt to connect failed, or the last connection ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Whether requests reach it.
+    pub breaker: Snapshot,
+    /// Numbers of the connections, all together.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+    /// When it is to be connected.
+    pub start: Start,
+}
+
+/// The connections of one server, for those who wait for one of theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// The server.
+    pub server: ServerName,
+    /// How many connections it has, those that are being made included.
+    pub connections: usize,
+    /// How many of these are in use.
+    pub active: usize,
+    /// How many requests hold them.
+    pub requests: usize,
+}
+
+/// The pool as a whole, for status output.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolStatus {
+    /// How many connections there may be.
+    pub size: usize,
+    /// How many more for those who have waited.
+    pub reserve_size: usize,
+    /// How many are kept although nobody uses them.
+    pub min_size: usize,
+    /// How many there are, those that are being made or closed included.
+    pub connections: usize,
+    /// How many of these serve a request.
+    pub active: usize,
+    /// How many of these serve none.
+    pub idle: usize,
+    /// How many connections wait for room.
+    pub waiting: usize,
+    /// How many made room for others so far.
+    pub evicted: u64,
+    /// How many were closed so far because nobody used them.
+    pub swept: u64,
+    /// How many changes of state were refused so far; each one is a fault of ours.
+    pub illegal_transitions: u64,
+}
