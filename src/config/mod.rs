@@ -18,7 +18,9 @@ pub mod load;
 pub mod pool;
 pub mod secret;
 pub mod server;
+pub mod sharing;
 mod socket;
+mod variables;
 mod wording;
 
 pub use diagnostic::Diagnostic;
@@ -26,7 +28,8 @@ pub use health::Health;
 pub use lifecycle::Lifecycle;
 pub use pool::Pool;
 pub use secret::Secret;
-pub use server::{Retry, Server, Sharing, Start, Transport};
+pub use server::{Retry, Server, Start, Transport};
+pub use sharing::Sharing;
 
 use crate::name::ServerName;
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{
-    Health, Lifecycle, Secret, defaults, diagnostic::Problem, duration, health::HealthTable,
-    lifecycle, socket,
+    Health, Lifecycle, Secret, Sharing, defaults, diagnostic::Problem, duration,
+    health::HealthTable, lifecycle, sharing, socket, variables,
 };
 
 /// A declared server: one `[servers.NAME]` table.
@@ -48,35 +48,6 @@ impl Server {
     pub fn is_kept(&self) -> bool {
         self.sharing == Sharing::Shared
             && self.lifecycle == Lifecycle::KeepAlive { idle_timeout: None }
-    }
-}
-
-/// Who shares a connection to a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
-    /// Everybody: one connection, as many requests at a time as come.
-    #[default]
-    Shared,
-    /// Nobody at the same time: a connection serves one request at a time, whoever asks.
-    Exclusive {
-        /// How many connections there may be; more requests wait.
-        max_connections: usize,
-    },
-    /// Nobody: each client session has a connection of its own.
-    Session {
-        /// How many connections there may be; more clients are refused.
-        max_connections: usize,
-    },
-}
-
-impl Sharing {
-    /// Returns the name of the sharing, as it is declared.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Exclusive { .. } => "exclusive",
-            Self::Session { .. } => "session",
-        }
     }
 }
 
@@ -158,29 +129,20 @@ impl Transport {
 pub(super) struct Table {
     command: Option<Spanned<String>>,
     args: Option<Spanned<Vec<String>>>,
-    env: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
+    env: Option<variables::Table>,
     cwd: Option<Spanned<PathBuf>>,
     url: Option<Spanned<String>>,
-    headers: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
+    headers: Option<variables::Table>,
     socket: Option<Spanned<PathBuf>>,
     unit: Option<Spanned<String>>,
     health: Option<HealthTable>,
     start: Option<Spanned<Start>>,
-    sharing: Option<Spanned<SharingName>>,
+    sharing: Option<Spanned<sharing::Name>>,
     max_connections: Option<Spanned<usize>>,
     lifecycle: Option<Spanned<lifecycle::Value>>,
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     start_timeout: Option<Duration>,
     retry: Option<Retry>,
-}
-
-/// [`Sharing`] as it stands in the file.
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum SharingName {
-    Shared,
-    Exclusive,
-    Session,
 }
 
 impl Table {
@@ -190,7 +152,7 @@ impl Table {
         place: std::ops::Range<usize>,
         health: &HealthTable,
     ) -> Result<Arc<Server>, Problem> {
-        let sharing = sharing(self.sharing.take(), self.max_connections.take())?;
+        let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
         let start = self.start.as_ref().map(|start| *start.get_ref()).unwrap_or_default();
         if let Some(declared) = &self.start
             && start != Start::Lazy
@@ -242,14 +204,14 @@ impl Table {
                     return Err(Problem::at(span, "a NUL character in `command` or `args`")
                         .help("no program can be given one: remove it"));
                 }
-                let env = names(self.env, is_variable, is_text, "an environment variable")?;
+                let env = variables::of_environment(self.env)?;
                 Ok(Transport::Stdio { command, args, env, cwd: self.cwd.map(Spanned::into_inner) })
             }
             (None, Some(url), None) => {
                 only("url")?;
                 Ok(Transport::Http {
                     url: http_url(&url)?,
-                    headers: names(self.headers, is_header, is_header_text, "a header to set")?,
+                    headers: variables::of_headers(self.headers)?,
                 })
             }
             (None, None, Some(socket)) => {
@@ -268,37 +230,6 @@ impl Table {
             (Some(_), None, Some(socket)) => both("command", "socket", socket.span()),
             (None, Some(_), Some(socket)) => both("url", "socket", socket.span()),
         }
-    }
-}
-
-fn sharing(
-    name: Option<Spanned<SharingName>>,
-    max_connections: Option<Spanned<usize>>,
-) -> Result<Sharing, Problem> {
-    let max = |default: usize| match &max_connections {
-        Some(max) if *max.get_ref() == 0 => Err(Problem::at(max.span(), "`max_connections` is 0")
-            .help("no request could be served: use 1 or more")),
-        Some(max) if *max.get_ref() > defaults::MAX_CONNECTIONS_MAX => {
-            let message = format!("`max_connections` is {}", max.get_ref());
-            Err(Problem::at(max.span(), message)
-                .help(format!("use {} or less", defaults::MAX_CONNECTIONS_MAX)))
-        }
-        Some(max) => Ok(*max.get_ref()),
-        None => Ok(default),
-    };
-    match name.map(Spanned::into_inner).unwrap_or(SharingName::Shared) {
-        SharingName::Exclusive => {
-            Ok(Sharing::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS)? })
-        }
-        SharingName::Session => {
-            Ok(Sharing::Session { max_connections: max(defaults::SESSION_CONNECTIONS)? })
-        }
-        SharingName::Shared => match max_connections {
-            None => Ok(Sharing::Shared),
-            Some(max) => Err(Problem::at(max.span(), "`max_connections` of a shared server").help(
-                "it has one connection: add `sharing = \"exclusive\"` or `sharing = \"session\"`, or remove it",
-            )),
-        },
     }
 }
 
@@ -329,67 +260,4 @@ fn http_url(text: &Spanned<String>) -> Result<Uri, Problem> {
         (Some(_), Some(_)) => Err(problem("is not an http URL")),
         _ => Err(problem("has no scheme and host")),
     }
-}
-
-fn names(
-    table: Option<Spanned<BTreeMap<Spanned<String>, Secret>>>,
-    is_name: fn(&str) -> bool,
-    is_value: fn(&str) -> bool,
-    what: &str,
-) -> Result<BTreeMap<String, Secret>, Problem> {
-    let Some(table) = table else { return Ok(BTreeMap::new()) };
-    let mut checked = BTreeMap::new();
-    for (name, value) in table.into_inner() {
-        let problem = |message: String| Problem::at(name.span(), message);
-        if !is_name(name.get_ref()) {
-            return Err(problem(format!("`{}` is not the name of {what}", name.get_ref())));
-        }
-        match &value {
-            Secret::Literal(text) if !is_value(text) => {
-                let message =
-                    format!("the value of `{}` has characters that cannot be sent", name.get_ref());
-                return Err(problem(message).help("remove line breaks and NUL characters"));
-            }
-            Secret::Credential(credential) if !Secret::is_credential_name(credential) => {
-                return Err(problem(format!("`credential:{credential}` is not a credential name"))
-                    .help("write the plain name of a file, as in \"credential:token\""));
-            }
-            _ => {}
-        }
-        // HTTP does not tell upper from lower case: one of the two would be lost.
-        if what.contains("header")
-            && checked.keys().any(|known: &String| known.eq_ignore_ascii_case(name.get_ref()))
-        {
-            return Err(problem(format!("`{}` is there twice", name.get_ref())));
-        }
-        checked.insert(name.into_inner(), value);
-    }
-    Ok(checked)
-}
-
-fn is_variable(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['=', '\0'])
-}
-
-fn is_text(value: &str) -> bool {
-    !value.contains('\0')
-}
-
-/// Headers that belong to the protocol are ours to set.
-fn is_header(name: &str) -> bool {
-    const OURS: [&str; 8] = [
-        "accept",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-        "mcp-protocol-version",
-        "mcp-session-id",
-        "transfer-encoding",
-    ];
-    name.parse::<hyper::header::HeaderName>().is_ok_and(|name| !OURS.contains(&name.as_str()))
-}
-
-fn is_header_text(value: &str) -> bool {
-    hyper::header::HeaderValue::from_str(value).is_ok()
 }

@@ -1,0 +1,76 @@
+//! Who shares a connection to a server, and how many connections there may be.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{defaults, diagnostic::Problem};
+
+/// Who shares a connection to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Everybody: one connection, as many requests at a time as come.
+    #[default]
+    Shared,
+    /// Nobody at the same time: a connection serves one request at a time, whoever asks.
+    Exclusive {
+        /// How many connections there may be; more requests wait.
+        max_connections: usize,
+    },
+    /// Nobody: each client session has a connection of its own.
+    Session {
+        /// How many connections there may be; for another client an idle one makes room.
+        max_connections: usize,
+    },
+}
+
+impl Sharing {
+    /// Returns the name of the sharing, as it is declared.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Exclusive { .. } => "exclusive",
+            Self::Session { .. } => "session",
+        }
+    }
+}
+
+/// [`Sharing`] as it stands in the file.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Name {
+    Shared,
+    Exclusive,
+    Session,
+}
+
+/// Returns the sharing of that name.
+pub(super) fn of(
+    name: Option<Spanned<Name>>,
+    max_connections: Option<Spanned<usize>>,
+) -> Result<Sharing, Problem> {
+    let max = |default: usize| match &max_connections {
+        Some(max) if *max.get_ref() == 0 => Err(Problem::at(max.span(), "`max_connections` is 0")
+            .help("no request could be served: use 1 or more")),
+        Some(max) if *max.get_ref() > defaults::MAX_CONNECTIONS_MAX => {
+            let message = format!("`max_connections` is {}", max.get_ref());
+            Err(Problem::at(max.span(), message)
+                .help(format!("use {} or less", defaults::MAX_CONNECTIONS_MAX)))
+        }
+        Some(max) => Ok(*max.get_ref()),
+        None => Ok(default),
+    };
+    match name.map(Spanned::into_inner).unwrap_or(Name::Shared) {
+        Name::Exclusive => {
+            Ok(Sharing::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS)? })
+        }
+        Name::Session => {
+            Ok(Sharing::Session { max_connections: max(defaults::SESSION_CONNECTIONS)? })
+        }
+        Name::Shared => match max_connections {
+            None => Ok(Sharing::Shared),
+            Some(max) => Err(Problem::at(max.span(), "`max_connections` of a shared server").help(
+                "it has one connection: add `sharing = \"exclusive\"` or `sharing = \"session\"`, or remove it",
+            )),
+        },
+    }
+}

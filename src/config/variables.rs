@@ -1,0 +1,84 @@
+//! Tables of names and values that are handed on: the environment of a child, the headers of a
+//! request.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+
+use super::{Secret, diagnostic::Problem};
+
+/// The table as it stands in the file.
+pub(super) type Table = Spanned<BTreeMap<Spanned<String>, Secret>>;
+
+/// Returns the variables for a child.
+pub(super) fn of_environment(table: Option<Table>) -> Result<BTreeMap<String, Secret>, Problem> {
+    checked(table, is_variable, is_text, "an environment variable")
+}
+
+/// Returns the headers for an endpoint.
+pub(super) fn of_headers(table: Option<Table>) -> Result<BTreeMap<String, Secret>, Problem> {
+    checked(table, is_header, is_header_text, "a header to set")
+}
+
+fn checked(
+    table: Option<Table>,
+    is_name: fn(&str) -> bool,
+    is_value: fn(&str) -> bool,
+    what: &str,
+) -> Result<BTreeMap<String, Secret>, Problem> {
+    let Some(table) = table else { return Ok(BTreeMap::new()) };
+    let mut checked = BTreeMap::new();
+    for (name, value) in table.into_inner() {
+        let problem = |message: String| Problem::at(name.span(), message);
+        if !is_name(name.get_ref()) {
+            return Err(problem(format!("`{}` is not the name of {what}", name.get_ref())));
+        }
+        match &value {
+            Secret::Literal(text) if !is_value(text) => {
+                let message =
+                    format!("the value of `{}` has characters that cannot be sent", name.get_ref());
+                return Err(problem(message).help("remove line breaks and NUL characters"));
+            }
+            Secret::Credential(credential) if !Secret::is_credential_name(credential) => {
+                return Err(problem(format!("`credential:{credential}` is not a credential name"))
+                    .help("write the plain name of a file, as in \"credential:token\""));
+            }
+            _ => {}
+        }
+        // HTTP does not tell upper from lower case: one of the two would be lost.
+        if what.contains("header")
+            && checked.keys().any(|known: &String| known.eq_ignore_ascii_case(name.get_ref()))
+        {
+            return Err(problem(format!("`{}` is there twice", name.get_ref())));
+        }
+        checked.insert(name.into_inner(), value);
+    }
+    Ok(checked)
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+fn is_text(value: &str) -> bool {
+    !value.contains('\0')
+}
+
+/// Headers that belong to the protocol are ours to set.
+fn is_header(name: &str) -> bool {
+    const OURS: [&str; 8] = [
+        "accept",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "transfer-encoding",
+    ];
+    name.parse::<hyper::header::HeaderName>().is_ok_and(|name| !OURS.contains(&name.as_str()))
+}
+
+fn is_header_text(value: &str) -> bool {
+    hyper::header::HeaderValue::from_str(value).is_ok()
+}
