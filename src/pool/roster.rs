@@ -273,8 +273,10 @@ impl Roster {
     /// Safe.
     pub(super) async fn sweep(self: Arc<Self>) {
         loop {
-            // Told before it is looked, so that what becomes idle meanwhile is not missed.
+            // Told before it is looked, so that what becomes idle meanwhile is not missed: it is
+            // whatever its time, as long as it is not known when it is looked again.
             let woken = self.woken.notified();
+            self.sweeps_at_ms.store(u64::MAX, Ordering::Relaxed);
             let (idle, n_busy) = self.idle();
             let (over, next) = idle::swept(idle, n_busy, self.books().min, Instant::now());
             for (number, guest) in over {
@@ -424,3 +426,6 @@ impl Drop for Place<'_> {
         drop(waiting);
     }
 }
+
+#[cfg(test)]
+mod tests;
