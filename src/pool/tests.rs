@@ -357,6 +357,19 @@ async fn other_rules_take_effect_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_too_many_after_a_reload_goes_when_nobody_uses_it_any_more() {
+    let all = [lazy("a"), lazy("b")];
+    let rig = Rig::new(size(2), &all);
+    let (first, _second) = (rig.lease("a").await, rig.lease("b").await);
+    rig.pool.apply(&ServerDiff::default(), &config(size(1), &all), MINUTE);
+    settle().await;
+    assert_eq!(rig.living(&["a", "b"]), [1, 1], "nobody has to stand up");
+    drop(first);
+    settle().await;
+    assert_eq!(rig.living(&["a", "b"]), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go() {
     let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 3 });
     let rig = Rig::new(size(5), &[exclusive]);

@@ -92,3 +92,18 @@ async fn what_becomes_idle_while_the_sweep_looks_is_closed_at_its_time() {
     assert_eq!(other.n_put_away(), 1);
     sweep.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_waits_has_one_connection_go_whoever_looks_meanwhile() {
+    let roster = Roster::of_one(2);
+    let begin = Instant::now();
+    let (first, other) = (Sitter::idle_since(begin), Sitter::idle_since(begin + SECOND));
+    let _seats = [roster.seat(weak(&first)).await, roster.seat(weak(&other)).await];
+    let looks = Arc::clone(&roster);
+    *first.when_put_away.lock().expect("unpoisoned") = Some(Box::new(move || looks.make_room()));
+
+    let guest = Arc::new(Sitter::default());
+    let waits = time::timeout(SECOND, roster.seat(weak(&guest)));
+    assert!(waits.await.is_err(), "no seat was given back");
+    assert_eq!((first.n_put_away(), other.n_put_away()), (1, 0));
+}
