@@ -483,6 +483,41 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
+    let rig = Rig::new(size(5), &[kept("a")]);
+    let (server, slot) = (rig.server("a"), rig.slot("a"));
+    server.behave(Manner::Missing);
+    for _ in 0..5 {
+        let permit = slot.gate().admit().expect("it has not tripped");
+        let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
+        permit.failed(error.fault(), None, &error);
+    }
+    // The dial in the background waits for the end of the cooldown.
+    time::sleep(10 * SECOND).await;
+    server.behave(Manner::Good);
+    rig.touch("a").await;
+    time::sleep(MINUTE).await;
+    assert!(slot.gate().admit().is_ok_and(|permit| permit.is_probe()), "nobody has asked it yet");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lazy_server_is_dialled_again_for_as_long_as_somebody_watches_it() {
+    let rig = Rig::new(size(5), &[lazy("a")]);
+    let (server, slot) = (rig.server("a"), rig.slot("a"));
+    slot.want(None, || Wants { uris: ["x".to_owned()].into(), ..Wants::default() }).await;
+    rig.touch("a").await;
+    server.behave(Manner::Missing);
+    server.kill();
+    time::sleep(5 * MINUTE).await;
+    let n_launches = server.n_launches();
+    assert!(n_launches > 5, "{n_launches}");
+
+    slot.want(None, Wants::default).await;
+    time::sleep(60 * MINUTE).await;
+    assert_eq!(server.n_launches(), n_launches);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kept_server_that_ends_is_started_again_and_a_lazy_one_when_it_is_needed() {
     let rig = Rig::new(size(5), &[kept("kept"), lazy("lazy")]);
     rig.touch("kept").await;
