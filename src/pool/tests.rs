@@ -209,6 +209,22 @@ async fn a_server_that_is_kept_stays_for_ever_or_for_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_is_watched_stays_and_has_its_time_when_nobody_watches_any_more() {
+    let rig = Rig::new(size(5), &[lazy("a")]);
+    let slot = rig.slot("a");
+    slot.want(None, || Wants { uris: ["x".to_owned()].into(), ..Wants::default() }).await;
+    rig.touch("a").await;
+    time::sleep(60 * MINUTE).await;
+    assert_eq!(rig.living(&["a"]), [1]);
+
+    slot.want(None, Wants::default).await;
+    time::sleep(5 * MINUTE - SECOND).await;
+    assert_eq!(rig.living(&["a"]), [1]);
+    time::sleep(2 * SECOND).await;
+    assert_eq!(rig.living(&["a"]), [0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_minimum_is_not_swept() {
     let rules = config::Pool { min_size: 1, ..size(5) };
     let rig = Rig::new(rules, &[lazy("a"), lazy("b")]);
