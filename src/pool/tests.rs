@@ -454,6 +454,29 @@ async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_eager_server_with_a_time_of_its_own_is_tried_again_until_it_was_there_for_it() {
+    let hour = 60 * MINUTE;
+    let eager = with("a", |server| {
+        server.start = Start::Eager;
+        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: Some(hour) };
+    });
+    let rig = Rig::new(size(5), &[eager]);
+    let (server, slot) = (rig.server("a"), rig.slot("a"));
+    server.behave(Manner::Missing);
+    rig.pool.warm_up().await;
+    time::sleep(MINUTE).await;
+    assert!(slot.status().is_missing);
+    server.behave(Manner::Good);
+    time::sleep(2 * MINUTE).await;
+    assert_eq!((rig.living(&["a"]), slot.status().is_missing), (vec![1], false));
+
+    let n_launches = server.n_launches();
+    time::sleep(24 * hour).await;
+    assert_eq!((rig.living(&["a"]), server.n_launches()), (vec![0], n_launches));
+    assert!(!slot.status().is_missing, "nobody has used it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
     let hour = 60 * MINUTE;
     let (name, mut server) = kept("a");

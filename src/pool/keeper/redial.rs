@@ -1,5 +1,4 @@
-//! Dials that nobody asked for: of a server that is to be there always, or that clients watch
-//! something of.
+//! Dials that nobody asked for: of a `keep-alive` server, or of one that clients watch something of.
 //!
 //! While requests pass the breaker, such a dial says nothing to it: requests judge the server. Once
 //! it has tripped, the first one after the cooldown is its probe.
@@ -31,7 +30,8 @@ impl Keeper {
 
     /// Tells whether there is to be a connection although nobody asks for one.
     fn is_wanted(&self) -> bool {
-        self.origin.declared.is_kept() || (matches!(self.party, Party::Shared) && self.is_watched())
+        self.origin.declared.is_reconnected()
+            || (matches!(self.party, Party::Shared) && self.is_watched())
     }
 
     /// Tells whether no dial is to be made any more that nobody asks for.
