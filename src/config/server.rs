@@ -70,7 +70,8 @@ pub enum Sharing {
     },
     /// Nobody: each client session has a connection of its own.
     Session {
-        /// How many connections there may be; more clients are refused.
+        /// How many connections there may be; with more clients, the one that nobody has used for
+        /// longest makes room, or they wait.
         max_connections: usize,
     },
 }

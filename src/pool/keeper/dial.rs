@@ -209,7 +209,9 @@ impl Keeper {
             match state.life.state() {
                 // The next dial goes on with them.
                 State::Connecting => Vec::new(),
-                _ => std::mem::take(&mut state.seats),
+                State::Idle | State::Active | State::Failed | State::Closed => {
+                    std::mem::take(&mut state.seats)
+                }
             }
         };
         drop(seats);
