@@ -396,6 +396,8 @@ async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go
         time::sleep(MS).await;
     }
     for _ in 0..10 {
+        let foreseen = rig.slot("a").live(None).map(|connection| connection.generation());
+        assert_eq!(foreseen, Some(last), "lists that came from it are current");
         let lease = rig.lease("a").await;
         assert_eq!(lease.connection.generation(), last);
         drop(lease);
