@@ -25,7 +25,8 @@ pub async fn connect(
     owner: Option<&Owner>,
     limits: Limits,
 ) -> Result<Lease, CallError> {
-    within(slot, limits.total, connection(slot, owner, limits.silence)).await
+    let silence = limits.silence.min(limits.total);
+    within(slot, limits.total, connection(slot, owner, silence)).await
 }
 
 /// Returns a connection for `owner`, dialling first where that is needed. Room for another one is
@@ -77,7 +78,7 @@ pub(super) async fn lease(
 ) -> Result<Lease, CallError> {
     let refused =
         |source: SlotError| CallError::NotConnected { server: slot.name().clone(), source };
-    let leased = slot.lease(owner, Instant::now() + limits.silence);
+    let leased = slot.lease(owner, Instant::now() + limits.silence.min(limits.total));
     within(slot, limits.total, async { leased.await.map_err(refused) }).await
 }
 
@@ -91,4 +92,39 @@ async fn within(
         let (server, source) = (slot.name().clone(), Failure::NotInTime { after: patience });
         Err(CallError::Failed { server, source })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::{self, Config},
+        connection::in_process::{Servers, declared},
+        fault::Fault,
+        name::ServerName,
+        pool::Pool,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_room_until_its_time_is_over_is_told_so_and_no_server_is_blamed() {
+        let (dialer, _announced) = Servers::new().dialer();
+        let server = |name| (ServerName::new(name).expect("a name"), Arc::new(declared(name)));
+        let pool = Pool::new(
+            dialer,
+            &Config {
+                pool: config::Pool { size: 1, ..config::Pool::default() },
+                servers: ["a", "b"].map(server).into(),
+                ..Config::default()
+            },
+        );
+        let [a, b] = ["a", "b"].map(|name| pool.slot(name).expect("declared"));
+        let silence = Duration::from_secs(60);
+        // What is left for the second attempt of a request, say.
+        let limits = Limits { silence, total: silence / 2 };
+        let _held = lease(&a, None, limits).await.expect("a connection");
+        for refused in [lease(&b, None, limits).await, connect(&b, None, limits).await] {
+            let Err(error) = refused else { panic!("there is no room") };
+            assert_eq!((error.code(), error.fault()), ("POOL_EXHAUSTED", Fault::Cancelled));
+        }
+    }
 }

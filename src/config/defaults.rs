@@ -101,7 +101,7 @@ pub const UPSTREAM_IDLE_MAX: usize = 64;
 /// How long an upstream may take to acknowledge the end of a session. Ours: stop must not hang.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The first and the longest pause before a failed `eager` or `prewarm` server is tried again.
+/// The first and the longest pause before a `keep-alive` server that failed is tried again.
 /// Source: seed 001, "1, 2, 4, 8, 16 … 60 s".
 pub const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 

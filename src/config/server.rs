@@ -44,6 +44,12 @@ impl Server {
         }
     }
 
+    /// Tells whether the server is connected anew, unasked, when it cannot be connected or its
+    /// connection is lost; not when that was closed because nobody used it.
+    pub fn is_reconnected(&self) -> bool {
+        self.sharing == Sharing::Shared && matches!(self.lifecycle, Lifecycle::KeepAlive { .. })
+    }
+
     /// Tells whether the server is to be connected always, as far as that can be had.
     pub fn is_kept(&self) -> bool {
         self.sharing == Sharing::Shared

@@ -18,7 +18,8 @@ pub enum Sharing {
     },
     /// Nobody: each client session has a connection of its own.
     Session {
-        /// How many connections there may be; for another client an idle one makes room.
+        /// How many connections there may be; with more clients, the one that nobody has used for
+        /// longest makes room, or they wait.
         max_connections: usize,
     },
 }

@@ -163,6 +163,12 @@ impl Exclusive {
         drop(seat);
     }
 
+    /// Returns the connection that the next request would get, else one that is in use.
+    pub(super) fn live(&self) -> Option<Arc<Connection>> {
+        let next = self.idle().iter().rev().find_map(|keeper| keeper.live());
+        next.or_else(|| self.all().iter().find_map(|keeper| keeper.live()))
+    }
+
     /// Returns every connection's keeper.
     pub(super) fn keepers(&self) -> Vec<Arc<Keeper>> {
         self.all().clone()

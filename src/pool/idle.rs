@@ -2,7 +2,8 @@
 //!
 //! Pure: a look at all of them, and the time as an argument.
 //!
-//! - The `min` connections that were used last stay, whether they are in use or not.
+//! - The `min` connections that were used last stay, whether they are in use or not. Those of a
+//!   server that is to be there always are among them.
 //! - For room goes the one that was used longest ago; one with something that only its client
 //!   knows goes only when there is no other. A server that is to be there always is not looked at.
 //! - A time that was declared for a server is kept to the letter; the minimum prolongs only the
@@ -61,8 +62,10 @@ impl Stay {
 
 /// Returns which connection makes room, if any does. `n_busy` are in use or being connected.
 pub(super) fn evicted<K>(idle: Vec<Idle<K>>, n_busy: usize, min: usize) -> Option<K> {
-    let mut left = unprotected(idle, n_busy, min);
-    left.retain(|one| one.stay != Stay::Always);
+    // What is there always is part of the minimum, whenever it was used.
+    let (kept, others): (Vec<_>, Vec<_>) =
+        idle.into_iter().partition(|one| one.stay == Stay::Always);
+    let left = unprotected(others, n_busy + kept.len(), min);
     left.into_iter().min_by_key(|one| (one.loss, one.since)).map(|one| one.key)
 }
 
@@ -152,6 +155,14 @@ mod tests {
         assert_eq!(evicted(all(), 1, 3), Some("a"), "one that is in use counts");
         let (over, next) = swept(all(), 0, 2, start + 60 * MINUTE);
         assert_eq!((over, next), (vec!["a"], None));
+    }
+
+    #[test]
+    fn one_that_is_to_be_there_always_is_part_of_the_minimum() {
+        let start = Instant::now();
+        let all = idle(start, [("kept", 1, Stay::Always), ("a", 2, POOLED)]);
+        assert_eq!(evicted(all.clone(), 0, 1), Some("a"), "with both seats of two taken");
+        assert_eq!(evicted(all, 0, 2), None);
     }
 
     #[test]

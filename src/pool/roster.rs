@@ -45,8 +45,8 @@ pub(super) trait Guest: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct Roster {
     books: Mutex<Books>,
-    /// How many wait; looked at when a connection becomes idle.
-    n_waiting: AtomicUsize,
+    /// How many are to go: looked at when a connection becomes idle.
+    n_wanted: AtomicUsize,
     n_evicted: AtomicU64,
     n_swept: AtomicU64,
     n_illegal: AtomicU64,
@@ -117,7 +117,7 @@ impl Roster {
         };
         Arc::new(Self {
             books: Mutex::new(books),
-            n_waiting: AtomicUsize::new(0),
+            n_wanted: AtomicUsize::new(0),
             n_evicted: AtomicU64::new(0),
             n_swept: AtomicU64::new(0),
             n_illegal: AtomicU64::new(0),
@@ -161,7 +161,7 @@ impl Roster {
             };
             let (granted, seated) = oneshot::channel();
             books.waiting.insert(ticket, Waiting { guest, granted });
-            self.n_waiting.store(books.seats.n_waiting(), Ordering::Relaxed);
+            self.post(&books);
             (ticket, seated, books.seats.bounds().reserve_after)
         };
         let _place = Place { roster: self, ticket };
@@ -192,7 +192,7 @@ impl Roster {
         let seated: Vec<_> = {
             let mut books = self.books();
             let tickets = books.seats.seat(Instant::now());
-            self.n_waiting.store(books.seats.n_waiting(), Ordering::Relaxed);
+            self.post(&books);
             let granted = tickets.into_iter().filter_map(|ticket| {
                 let Waiting { guest, granted } = books.waiting.remove(&ticket)?;
                 Some((granted, self.sit(&mut books, guest)))
@@ -205,25 +205,28 @@ impl Roster {
         }
     }
 
-    /// Has connections go that nobody uses, one for each that waits.
+    /// Has connections go that nobody uses, one for each that waits or is too many.
     pub(super) fn make_room(self: &Arc<Self>) {
         loop {
-            let (n_wanted, min) = {
+            let min = {
                 let books = self.books();
-                let n_leaving = books.guests.values().filter(|guest| guest.is_leaving).count();
-                let n_wanted = books.seats.n_waiting().max(books.seats.n_surplus());
-                (n_wanted.saturating_sub(n_leaving), books.min)
+                if !books.is_short() {
+                    return;
+                }
+                books.min
             };
-            if n_wanted == 0 {
-                return;
-            }
             let (idle, n_busy) = self.idle();
             let Some((number, guest)) = idle::evicted(idle, n_busy, min) else { return };
-            // One that is used again at this moment is not idle when looked at the next time.
+            // Before it goes: whoever looks meanwhile is not to have another one go instead of it.
+            if !self.books().tell_to_go(number) {
+                continue;
+            }
             if guest.put_away() {
-                self.leaves(number);
                 self.n_evicted.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(mcp_server = %guest.holding().0, "connection makes room for another");
+            } else {
+                // It is used again at this moment, and not idle when looked at the next time.
+                self.mark(number, false);
             }
         }
     }
@@ -235,13 +238,15 @@ impl Roster {
     /// Safe.
     pub(super) async fn sweep(self: Arc<Self>) {
         loop {
-            // Told before it is looked, so that what becomes idle meanwhile is not missed.
+            // Told before it is looked, so that what becomes idle meanwhile is not missed: it is
+            // whatever its time, as long as it is not known when it is looked again.
             let woken = self.woken.notified();
+            self.sweeps_at_ms.store(u64::MAX, Ordering::Relaxed);
             let (idle, n_busy) = self.idle();
             let (over, next) = idle::swept(idle, n_busy, self.books().min, Instant::now());
             for (number, guest) in over {
                 if guest.put_away() {
-                    self.leaves(number);
+                    self.mark(number, true);
                     self.n_swept.fetch_add(1, Ordering::Relaxed);
                     tracing::info!(mcp_server = %guest.holding().0, "idle connection closed");
                 }
@@ -259,7 +264,7 @@ impl Roster {
 
     /// Takes note that nobody uses a connection any more, whose time is over at `ends`.
     pub(super) fn became_idle(self: &Arc<Self>, ends: Option<Instant>) {
-        if self.n_waiting.load(Ordering::Relaxed) > 0 {
+        if self.n_wanted.load(Ordering::Relaxed) > 0 {
             self.make_room();
         }
         if let Some(ends) = ends
@@ -342,10 +347,15 @@ impl Roster {
         sitting.filter_map(|(number, sitting)| Some((*number, sitting.guest.upgrade()?))).collect()
     }
 
-    fn leaves(&self, number: u64) {
+    fn mark(&self, number: u64, is_leaving: bool) {
         if let Some(sitting) = self.books().guests.get_mut(&number) {
-            sitting.is_leaving = true;
+            sitting.is_leaving = is_leaving;
         }
+    }
+
+    /// Takes note of how many are to go.
+    fn post(&self, books: &Books) {
+        self.n_wanted.store(books.n_wanted(), Ordering::Relaxed);
     }
 
     fn ms(&self, instant: Instant) -> u64 {
@@ -356,6 +366,26 @@ impl Roster {
     fn books(&self) -> MutexGuard<'_, Books> {
         // Held for statements on plain data; no guest is asked meanwhile.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Books {
+    /// Returns for how many others there is to be room.
+    fn n_wanted(&self) -> usize {
+        self.seats.n_waiting().max(self.seats.n_surplus())
+    }
+
+    /// Tells whether fewer go than are to.
+    fn is_short(&self) -> bool {
+        let n_leaving = self.guests.values().filter(|guest| guest.is_leaving).count();
+        n_leaving < self.n_wanted()
+    }
+
+    /// Marks one as told to go, unless it was, or enough go already.
+    fn tell_to_go(&mut self, number: u64) -> bool {
+        let is_short = self.is_short();
+        let sitting = self.guests.get_mut(&number).filter(|one| is_short && !one.is_leaving);
+        sitting.map(|one| one.is_leaving = true).is_some()
     }
 }
 
@@ -380,9 +410,12 @@ impl Drop for Place<'_> {
         let waiting = {
             let mut books = self.roster.books();
             books.seats.leave(self.ticket);
-            self.roster.n_waiting.store(books.seats.n_waiting(), Ordering::Relaxed);
+            self.roster.post(&books);
             books.waiting.remove(&self.ticket)
         };
         drop(waiting);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,9 +191,7 @@ impl Slot {
     /// Returns the connection that a request of `owner` would most likely get, if there is one.
     pub fn live(&self, owner: Option<&Owner>) -> Option<Arc<Connection>> {
         match &self.connections {
-            Connections::Exclusive(exclusive) => {
-                exclusive.keepers().iter().find_map(|keeper| keeper.live())
-            }
+            Connections::Exclusive(exclusive) => exclusive.live(),
             Connections::Shared(_) | Connections::Owned(_) => self.standing(owner)?.live(),
         }
     }

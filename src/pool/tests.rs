@@ -210,6 +210,22 @@ async fn a_server_that_is_kept_stays_for_ever_or_for_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_is_watched_stays_and_has_its_time_when_nobody_watches_any_more() {
+    let rig = Rig::new(size(5), &[lazy("a")]);
+    let slot = rig.slot("a");
+    slot.want(None, || Wants { uris: ["x".to_owned()].into(), ..Wants::default() }).await;
+    rig.touch("a").await;
+    time::sleep(60 * MINUTE).await;
+    assert_eq!(rig.living(&["a"]), [1]);
+
+    slot.want(None, Wants::default).await;
+    time::sleep(5 * MINUTE - SECOND).await;
+    assert_eq!(rig.living(&["a"]), [1]);
+    time::sleep(2 * SECOND).await;
+    assert_eq!(rig.living(&["a"]), [0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_minimum_is_not_swept() {
     let rules = config::Pool { min_size: 1, ..size(5) };
     let rig = Rig::new(rules, &[lazy("a"), lazy("b")]);
@@ -357,6 +373,19 @@ async fn other_rules_take_effect_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_too_many_after_a_reload_goes_when_nobody_uses_it_any_more() {
+    let all = [lazy("a"), lazy("b")];
+    let rig = Rig::new(size(2), &all);
+    let (first, _second) = (rig.lease("a").await, rig.lease("b").await);
+    rig.pool.apply(&ServerDiff::default(), &config(size(1), &all), MINUTE);
+    settle().await;
+    assert_eq!(rig.living(&["a", "b"]), [1, 1], "nobody has to stand up");
+    drop(first);
+    settle().await;
+    assert_eq!(rig.living(&["a", "b"]), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go() {
     let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 3 });
     let rig = Rig::new(size(5), &[exclusive]);
@@ -367,6 +396,8 @@ async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go
         time::sleep(MS).await;
     }
     for _ in 0..10 {
+        let foreseen = rig.slot("a").live(None).map(|connection| connection.generation());
+        assert_eq!(foreseen, Some(last), "lists that came from it are current");
         let lease = rig.lease("a").await;
         assert_eq!(lease.connection.generation(), last);
         drop(lease);
@@ -432,6 +463,29 @@ async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_eager_server_with_a_time_of_its_own_is_tried_again_until_it_was_there_for_it() {
+    let hour = 60 * MINUTE;
+    let eager = with("a", |server| {
+        server.start = Start::Eager;
+        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: Some(hour) };
+    });
+    let rig = Rig::new(size(5), &[eager]);
+    let (server, slot) = (rig.server("a"), rig.slot("a"));
+    server.behave(Manner::Missing);
+    rig.pool.warm_up().await;
+    time::sleep(MINUTE).await;
+    assert!(slot.status().is_missing);
+    server.behave(Manner::Good);
+    time::sleep(2 * MINUTE).await;
+    assert_eq!((rig.living(&["a"]), slot.status().is_missing), (vec![1], false));
+
+    let n_launches = server.n_launches();
+    time::sleep(24 * hour).await;
+    assert_eq!((rig.living(&["a"]), server.n_launches()), (vec![0], n_launches));
+    assert!(!slot.status().is_missing, "nobody has used it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
     let hour = 60 * MINUTE;
     let (name, mut server) = kept("a");
@@ -474,6 +528,41 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
     time::sleep(2 * SECOND).await;
     assert_eq!((server.n_launches(), rig.state("a")), (n_launches + 1, State::Idle));
     assert!(slot.gate().admit().is_ok_and(|permit| !permit.is_probe()), "normal again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
+    let rig = Rig::new(size(5), &[kept("a")]);
+    let (server, slot) = (rig.server("a"), rig.slot("a"));
+    server.behave(Manner::Missing);
+    for _ in 0..5 {
+        let permit = slot.gate().admit().expect("it has not tripped");
+        let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
+        permit.failed(error.fault(), None, &error);
+    }
+    // The dial in the background waits for the end of the cooldown.
+    time::sleep(10 * SECOND).await;
+    server.behave(Manner::Good);
+    rig.touch("a").await;
+    time::sleep(MINUTE).await;
+    assert!(slot.gate().admit().is_ok_and(|permit| permit.is_probe()), "nobody has asked it yet");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lazy_server_is_dialled_again_for_as_long_as_somebody_watches_it() {
+    let rig = Rig::new(size(5), &[lazy("a")]);
+    let (server, slot) = (rig.server("a"), rig.slot("a"));
+    slot.want(None, || Wants { uris: ["x".to_owned()].into(), ..Wants::default() }).await;
+    rig.touch("a").await;
+    server.behave(Manner::Missing);
+    server.kill();
+    time::sleep(5 * MINUTE).await;
+    let n_launches = server.n_launches();
+    assert!(n_launches > 5, "{n_launches}");
+
+    slot.want(None, Wants::default).await;
+    time::sleep(60 * MINUTE).await;
+    assert_eq!(server.n_launches(), n_launches);
 }
 
 #[tokio::test(start_paused = true)]

@@ -164,7 +164,16 @@ impl DialError {
             Failure::Status { status, .. } => {
                 matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
             }
-            _ => false,
+            Failure::Exited { .. }
+            | Failure::Closed
+            | Failure::Gone
+            | Failure::SessionLost(_)
+            | Failure::Unresponsive
+            | Failure::Oversized { .. }
+            | Failure::Timeout { .. }
+            | Failure::NotInTime { .. }
+            | Failure::Overrun
+            | Failure::Saturated => false,
         }
     }
 

@@ -8,7 +8,10 @@ use super::{Claim, Keeper, Origin};
 use crate::{
     config::defaults,
     connection::{Connection, DialError, Failure},
-    pool::life::{Life, State},
+    pool::{
+        life::{Life, State},
+        roster::Seat,
+    },
     report::chain,
     single_flight::Flight,
 };
@@ -86,27 +89,34 @@ impl Keeper {
 
     /// Takes the seats that a connection needs, unless it has them, and begins to connect.
     async fn be_seated(self: &Arc<Self>) -> Result<(), Refused> {
-        let is_seated = !self.state().seats.is_empty();
-        let seats = match is_seated {
-            true => Vec::new(),
-            false => match self.take_seats().await {
+        let mut taken = Vec::new();
+        while !self.begin(&mut taken)? {
+            taken = match self.take_seats().await {
                 Some(seats) => seats,
                 None if self.closing.is_cancelled() => return Err(Refused::Closing),
                 None => return Err(Refused::Deserted),
-            },
-        };
+            };
+        }
+        Ok(())
+    }
+
+    /// Begins to connect on the seats in `taken`, or on those of the last connection; `false` where
+    /// there are none. Under one lock: the last connection may give its own back at any moment.
+    fn begin(&self, taken: &mut Vec<Seat>) -> Result<bool, Refused> {
         let mut state = self.state();
         if state.is_closing {
-            drop(state);
             return Err(Refused::Closing);
         }
-        state.seats.extend(seats);
+        state.seats.append(taken);
+        if state.seats.is_empty() {
+            return Ok(false);
+        }
         state.put_away = None;
         if state.life.state() == State::Closed {
             state.life = Life::default();
         }
         self.note(&mut state, Life::dial);
-        Ok(())
+        Ok(true)
     }
 
     fn connected(self: &Arc<Self>, connection: Arc<Connection>) -> Dialled {
@@ -199,7 +209,9 @@ impl Keeper {
             match state.life.state() {
                 // The next dial goes on with them.
                 State::Connecting => Vec::new(),
-                _ => std::mem::take(&mut state.seats),
+                State::Idle | State::Active | State::Failed | State::Closed => {
+                    std::mem::take(&mut state.seats)
+                }
             }
         };
         drop(seats);

@@ -270,6 +270,19 @@ impl Keeper {
         }
     }
 
+    /// Takes note that nobody watches anything with the connection any more.
+    fn left(&self) {
+        let now = Instant::now();
+        {
+            let mut state = self.state();
+            if state.life.state() != State::Idle {
+                return;
+            }
+            state.used = now;
+        }
+        self.became_idle(now);
+    }
+
     /// Takes note that nobody uses the connection any more.
     fn became_idle(&self, used: Instant) {
         if let Some(own) = &self.origin.own {

@@ -1,5 +1,4 @@
-//! Dials that nobody asked for: of a server that is to be there always, or that clients watch
-//! something of.
+//! Dials that nobody asked for: of a `keep-alive` server, or of one that clients watch something of.
 //!
 //! While requests pass the breaker, such a dial says nothing to it: requests judge the server. Once
 //! it has tripped, the first one after the cooldown is its probe.
@@ -20,10 +19,8 @@ use crate::{
 impl Keeper {
     /// Has the server dialled again in the background if it is to be there.
     pub(super) fn redial_later(self: &Arc<Self>, state: &mut KeeperState) {
-        let is_wanted = self.origin.declared.is_kept()
-            || (matches!(self.party, Party::Shared) && self.is_watched());
         let is_enough = self.is_enough(state.n_redials_failed);
-        if is_wanted && !state.is_redialling && !state.is_closing && !is_enough {
+        if self.is_wanted() && !state.is_redialling && !state.is_closing && !is_enough {
             state.is_redialling = true;
             let redial = Arc::clone(self).redial();
             let closing = self.closing.clone();
@@ -31,15 +28,29 @@ impl Keeper {
         }
     }
 
+    /// Tells whether there is to be a connection although nobody asks for one.
+    fn is_wanted(&self) -> bool {
+        self.origin.declared.is_reconnected()
+            || (matches!(self.party, Party::Shared) && self.is_watched())
+    }
+
     /// Tells whether no dial is to be made any more that nobody asks for.
     fn is_enough(&self, n_redials_failed: u32) -> bool {
         self.origin.declared.health.max_reconnects.is_some_and(|max| max <= n_redials_failed)
     }
 
-    /// Dials again until it succeeds or is enough, with growing pauses.
+    /// Dials again until it succeeds or is enough, or until nobody wants it any more, with growing
+    /// pauses.
     async fn redial(self: Arc<Self>) {
         loop {
             time::sleep(self.pause()).await;
+            {
+                let mut state = self.state();
+                if !self.is_wanted() {
+                    state.is_redialling = false;
+                    return;
+                }
+            }
             let outcome = self.probe().await;
             // Decided under the lock, so that an end which comes at this moment is not missed.
             let mut state = self.state();
@@ -62,6 +73,10 @@ impl Keeper {
     /// Dials as soon as the breaker lets it through, and reports to it if it had tripped.
     async fn probe(self: &Arc<Self>) -> Result<(), SlotError> {
         let permit = loop {
+            if self.live().is_some() {
+                // Made by a request: that there is one is no answer to a probe.
+                return Ok(());
+            }
             match self.origin.gate.admit() {
                 Ok(permit) => break permit,
                 Err(Tripped { retry_in }) => time::sleep(retry_in).await,

@@ -19,8 +19,16 @@ impl Keeper {
     /// [`Keeper::settle`] brings it about. `wants` is asked for one at a time, so that the last
     /// answer is the one that counts.
     pub(in super::super) fn want(&self, wants: impl FnOnce() -> Wants) {
-        let mut standing = self.standing();
-        standing.want(wants());
+        let is_left = {
+            let mut standing = self.standing();
+            let was_watched = standing.is_watched();
+            standing.want(wants());
+            was_watched && !standing.is_watched()
+        };
+        // Whoever watched something has used it until now.
+        if is_left {
+            self.left();
+        }
     }
 
     /// Tells whether clients watch something with the connection.
