@@ -208,12 +208,13 @@ impl Breaker {
         }
         match self.state {
             State::Passing => self.count(ticket, incident, now),
-            State::Probing { .. } if ticket.probe == Some(self.n_probes) => {
+            // Also one that was not waited for any more: it says no less.
+            State::Probing { .. } | State::Tripped { .. } if ticket.probe.is_some() => {
                 self.n_counted += 1;
                 self.trip(now);
                 Change::Tripped { failures: 1 }
             }
-            // Another one decides.
+            // A probe decides.
             State::Probing { .. } | State::Tripped { .. } => Change::Nothing,
         }
     }

@@ -142,11 +142,21 @@ fn a_probe_that_says_nothing_is_not_waited_for_longer_than_a_cooldown() {
     let next = breaker.admit(at(60)).expect("the next probe");
     breaker.cancelled(&late, at(61));
     assert_eq!(state(&breaker), Shown::Probe, "it holds no permit any more");
-    let change = breaker.failed(&late, Fault::Offline, None, at(61));
-    assert_eq!(change, Change::Nothing, "the next one decides");
     // A server that takes longer than the cooldown is as good as another.
     assert_eq!(breaker.succeeded(&late), Change::Normal);
     assert_eq!(breaker.succeeded(&next), Change::Nothing);
+}
+
+#[test]
+fn a_probe_that_fails_late_trips_as_well() {
+    let mut breaker = tripped(at(0));
+    let late = breaker.admit(at(30)).expect("the probe");
+    let next = breaker.admit(at(60)).expect("the next probe");
+    let change = breaker.failed(&late, Fault::Offline, None, at(70));
+    assert_eq!(change, Change::Tripped { failures: 1 });
+    assert_eq!(breaker.admit(at(70)), Err(COOLDOWN));
+    assert_eq!(breaker.failed(&next, Fault::Offline, None, at(80)), Change::Nothing);
+    assert_eq!(breaker.admit(at(80)), Err(at(20)), "it was told already");
 }
 
 #[test]
