@@ -86,18 +86,18 @@ impl Entry {
     }
 
     /// Notes that somebody is told a list without this one, and is to be told when it comes; unless
-    /// it has come at this moment.
+    /// it has come at this moment. `has_waited` says that it was waited for in vain.
     pub(super) fn missed(
         &self,
         slot: &Slot,
         owner: Option<&Owner>,
-        is_late: bool,
+        has_waited: bool,
     ) -> Option<Listing> {
         let mut state = self.state();
         let current = self.current_in(&state, slot, owner);
         if current.is_none() {
             state.is_missed = true;
-            if is_late && let Some(connection) = slot.live(owner) {
+            if has_waited && let Some(connection) = slot.live(owner) {
                 state.slow_one = Some(connection.generation());
             }
         }
@@ -122,8 +122,11 @@ impl Entry {
             // Says nothing about the server.
             Err(_) => {}
         }
-        // Given back before the list is read, which takes one of its own.
-        let connection = leased.map(|lease| Arc::clone(&lease.connection))?;
+        let lease = leased?;
+        let connection = Arc::clone(&lease.connection);
+        // Kept while the list is read, so that it does not make room for another one meanwhile; but
+        // not where each request takes one for itself.
+        let _kept = slot.is_standing().then_some(lease);
         // Noted before the list is read: a change announced meanwhile has it read again.
         let lists = Arc::clone(connection.lists());
         let revision = lists.of(self.list);

@@ -102,7 +102,7 @@ impl Catalog {
             Some(Err(error)) => chain(&*error),
             None => "not there in time".to_owned(),
         };
-        if let Some(listing) = entry.missed(slot, owner, is_late) {
+        if let Some(listing) = entry.missed(slot, owner, is_late && !patience.is_zero()) {
             return Some(listing);
         }
         if slot.live(owner).is_none() {
