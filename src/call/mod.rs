@@ -33,6 +33,8 @@ pub struct Exchange {
     stage: Stage,
     /// That the server may be asked, until it is reported how that went: once, whatever was tried.
     permit: Option<Permit>,
+    /// No connection to the server had been lost when the request came.
+    is_fresh: bool,
     left: Budget,
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
@@ -69,6 +71,7 @@ impl Exchange {
             ends,
             stage: Stage::Over,
             permit: None,
+            is_fresh: false,
             left: Budget::default(),
             has_begun: false,
         };
@@ -78,6 +81,7 @@ impl Exchange {
 
     /// Asks for a connection, if the server may be asked for anything.
     fn enter(&mut self, limits: Limits) {
+        self.is_fresh = self.slot.losses() == 0;
         match self.slot.gate().admit() {
             Ok(permit) => {
                 self.permit = Some(permit);
@@ -115,7 +119,7 @@ impl Exchange {
                 self.enter(self.limits_left());
                 continue;
             }
-            let again = retry::decide(self.slot.declared().retry, loss, self.is_fresh());
+            let again = retry::decide(self.slot.declared().retry, loss, self.is_fresh);
             let Some(pause) = again.and_then(|again| self.left.take(again)) else {
                 self.report(&error);
                 self.stage = Stage::Over;
@@ -226,11 +230,6 @@ impl Exchange {
         let is_unexecuted =
             matches!(error, CallError::NotConnected { .. }) || loss == Loss::Unexecuted;
         self.slot.successor().filter(|_| is_unexecuted).cloned()
-    }
-
-    /// Tells whether the server has not been connected anew so far.
-    fn is_fresh(&self) -> bool {
-        self.generation().unwrap_or_else(|| self.slot.generation()) <= 1
     }
 
     /// Tells whether a request that may have been executed can be sent again: it only reads, or its

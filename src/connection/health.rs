@@ -13,12 +13,12 @@ use super::{
 use crate::config::Health;
 
 /// Pings the server of an established connection until that is gone, and retires it when nobody
-/// answers. `is_kept` says that the server is to be there also while nobody asks.
-pub(super) async fn watch(connection: Arc<Connection>, health: Health, is_kept: bool) {
+/// answers. `is_kept_alive` says that the server is to be there also while nobody asks.
+pub(super) async fn watch(connection: Arc<Connection>, health: Health, is_kept_alive: bool) {
     let Some(interval) = health.interval else { return };
     tokio::select! {
         () = connection.gone() => {}
-        () = watch_until_dead(&connection, interval, health, is_kept) => {
+        () = watch_until_dead(&connection, interval, health, is_kept_alive) => {
             tracing::warn!(mcp_server = %connection.server, "server does not answer pings");
             connection.retire(Failure::Unresponsive);
             if connection.is_child() {
@@ -33,12 +33,12 @@ async fn watch_until_dead(
     connection: &Arc<Connection>,
     interval: Duration,
     health: Health,
-    is_kept: bool,
+    is_kept_alive: bool,
 ) {
     let heard = &connection.counters.heard;
     let mut keepalive = Keepalive::new(interval, health.failures);
     loop {
-        let concern = connection.concern(is_kept);
+        let concern = connection.concern(is_kept_alive);
         match keepalive.step(Sight { now: heard.age(), heard: heard.last(), concern }) {
             Step::Rest => heard.suspected().await,
             Step::Wait(pause) => {
@@ -71,14 +71,14 @@ async fn ping(connection: &Arc<Connection>, patience: Duration) -> Result<(), Fa
 
 impl Connection {
     /// Returns why it matters now whether the server lives.
-    fn concern(&self, is_kept: bool) -> Concern {
+    fn concern(&self, is_kept_alive: bool) -> Concern {
         // An answer that nobody waits for any more is work too, but not for ever.
         self.expire();
         match &self.link {
             _ if self.counters.heard.is_suspect() => Concern::Suspect,
             // It answers its requests side by side, and its end is not seen.
             Link::Http(_) => Concern::Kept,
-            Link::Stdio(_) if !is_kept => Concern::Nobodys,
+            Link::Stdio(_) if !is_kept_alive => Concern::Nobodys,
             Link::Stdio(_) if self.is_quiet() => Concern::Kept,
             Link::Stdio(_) => Concern::Working,
         }

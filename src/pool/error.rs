@@ -59,15 +59,7 @@ impl SlotError {
     }
 }
 
-/// Names who holds connections, and how many requests hold these.
+/// Names who holds connections.
 fn list(holders: &[Holder]) -> String {
-    let words = holders.iter().map(|Holder { server, connections, active, requests }| {
-        let in_use = format!("{active} in use by {requests} requests");
-        match connections - active {
-            0 => format!("{server}: {in_use}"),
-            idle if *active == 0 => format!("{server}: {idle} not in use"),
-            idle => format!("{server}: {in_use}, {idle} not in use"),
-        }
-    });
-    words.collect::<Vec<_>>().join("; ")
+    holders.iter().map(Holder::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -86,6 +86,11 @@ impl Exclusive {
             Some((connection, claim)) => (connection, Some(claim)),
             None => {
                 let inherited = self.heir();
+                // One that was given back before there was an heir.
+                if let Some(free) = self.connected() {
+                    let place = std::mem::replace(&mut checkout.keeper, free);
+                    self.idle().insert(0, place);
+                }
                 tokio::select! {
                     biased;
                     leased = checkout.keeper.lease(Some(until)) => leased?,
@@ -146,19 +151,23 @@ impl Exclusive {
         claim: Option<Claim>,
         seat: Option<OwnedSemaphorePermit>,
     ) {
-        let heir = {
-            let mut heirs = self.heirs();
-            heirs.retain(|heir| !heir.is_closed());
-            if claim.is_some() { heirs.pop_front() } else { None }
-        };
+        // Another server that has waited for room longer than any of ours goes first: what is idle
+        // makes room.
+        let is_next = self.origin.roster.next().is_none_or(|next| next == self.origin.name);
+        let mut heirs = self.heirs();
+        heirs.retain(|heir| !heir.is_closed());
+        let heir = if claim.is_some() && is_next { heirs.pop_front() } else { None };
         if let Some(heir) = heir {
+            drop(heirs);
             let free = Checkout { exclusive: Arc::clone(self), keeper, claim, seat };
             // One that does not wait any more leaves it to be dropped, and so to be given back.
             drop(heir.send(free));
             return;
         }
-        // First: whoever comes next is not to find none and start another.
+        // First, and before there is another heir: whoever comes next is not to find none and start
+        // another.
         self.idle().push(keeper);
+        drop(heirs);
         drop(claim);
         drop(seat);
     }

@@ -94,7 +94,11 @@ impl Pool {
             match slot.declared().start {
                 Start::Lazy => {}
                 Start::Eager => slot.dial_soon(),
-                Start::Prewarm => prewarmed.push(slot.connect()),
+                Start::Prewarm => {
+                    // Waits longer for room than we do.
+                    slot.dial_soon();
+                    prewarmed.push(slot.connect());
+                }
             }
         }
         let all = futures_util::future::join_all(prewarmed);

@@ -52,6 +52,8 @@ pub(super) struct Roster {
     n_illegal: AtomicU64,
     /// Wakes the sweep before its time.
     woken: Notify,
+    /// Tells those who wait that they may have to wait longer, or less long.
+    rules_changed: Notify,
     started: Instant,
     /// When the sweep looks again, in milliseconds since `started`.
     sweeps_at_ms: AtomicU64,
@@ -73,6 +75,31 @@ struct Sitting {
     guest: Weak<dyn Guest>,
     /// It was told to go.
     is_leaving: bool,
+}
+
+impl Sitting {
+    fn stays(&self) -> bool {
+        !self.is_leaving
+    }
+}
+
+/// What there is to be seen of those who were not told to go.
+struct Look {
+    idle: Vec<IdleGuest>,
+    /// In use, or being made.
+    n_busy: usize,
+    /// Closed already: one that has a seat elsewhere too may have been told to go there.
+    n_closed: usize,
+}
+
+/// What came of telling one to go.
+enum Told {
+    /// It goes.
+    Goes,
+    /// It was told already.
+    IsGoing,
+    /// Others go.
+    Enough,
 }
 
 #[derive(Debug)]
@@ -122,6 +149,7 @@ impl Roster {
             n_swept: AtomicU64::new(0),
             n_illegal: AtomicU64::new(0),
             woken: Notify::new(),
+            rules_changed: Notify::new(),
             started: Instant::now(),
             sweeps_at_ms: AtomicU64::new(u64::MAX),
         })
@@ -135,6 +163,7 @@ impl Roster {
             books.min = rules.min_size;
             books.stay = rules.idle_timeout;
         }
+        self.rules_changed.notify_waiters();
         self.seat_who_waits();
         self.make_room();
         self.woken.notify_one();
@@ -153,7 +182,7 @@ impl Roster {
     /// Safe: whoever leaves gives its place in the queue to the next.
     pub(super) async fn seat(self: &Arc<Self>, guest: Weak<dyn Guest>) -> Seat {
         let asked = Instant::now();
-        let (ticket, mut seated, reserve_after) = {
+        let (ticket, mut seated) = {
             let mut books = self.books();
             let ticket = match books.seats.ask(asked) {
                 Asked::Seated => return self.sit(&mut books, guest),
@@ -162,12 +191,13 @@ impl Roster {
             let (granted, seated) = oneshot::channel();
             books.waiting.insert(ticket, Waiting { guest, granted });
             self.post(&books);
-            (ticket, seated, books.seats.bounds().reserve_after)
+            (ticket, seated)
         };
         let _place = Place { roster: self, ticket };
         self.make_room();
-        let mut may_use_reserve = std::pin::pin!(time::sleep_until(asked + reserve_after));
         loop {
+            let changed = self.rules_changed.notified();
+            let may_use_reserve = asked + self.books().seats.bounds().reserve_after;
             tokio::select! {
                 biased;
                 seat = &mut seated => match seat {
@@ -175,7 +205,10 @@ impl Roster {
                     // Its sender leaves the books only with a seat in hand, or with this place.
                     Err(_) => std::future::pending().await,
                 },
-                () = &mut may_use_reserve, if !may_use_reserve.is_elapsed() => self.seat_who_waits(),
+                () = time::sleep_until(may_use_reserve), if Instant::now() < may_use_reserve => {
+                    self.seat_who_waits();
+                }
+                () = changed => {}
             }
         }
     }
@@ -210,16 +243,18 @@ impl Roster {
         loop {
             let min = {
                 let books = self.books();
-                if !books.is_short() {
+                if !books.is_short(0) {
                     return;
                 }
                 books.min
             };
-            let (idle, n_busy) = self.idle();
+            let Look { idle, n_busy, n_closed } = self.look();
             let Some((number, guest)) = idle::evicted(idle, n_busy, min) else { return };
             // Before it goes: whoever looks meanwhile is not to have another one go instead of it.
-            if !self.books().tell_to_go(number) {
-                continue;
+            match self.books().tell_to_go(number, n_closed) {
+                Told::Goes => {}
+                Told::IsGoing => continue,
+                Told::Enough => return,
             }
             if guest.put_away() {
                 self.n_evicted.fetch_add(1, Ordering::Relaxed);
@@ -242,7 +277,7 @@ impl Roster {
             // whatever its time, as long as it is not known when it is looked again.
             let woken = self.woken.notified();
             self.sweeps_at_ms.store(u64::MAX, Ordering::Relaxed);
-            let (idle, n_busy) = self.idle();
+            let Look { idle, n_busy, .. } = self.look();
             let (over, next) = idle::swept(idle, n_busy, self.books().min, Instant::now());
             for (number, guest) in over {
                 if guest.put_away() {
@@ -274,6 +309,18 @@ impl Roster {
         }
     }
 
+    /// Returns whose connection is to have the next seat, if one is waited for.
+    pub(super) fn next(&self) -> Option<ServerName> {
+        if self.n_wanted.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let guest = {
+            let books = self.books();
+            books.waiting.get(&books.seats.next()?)?.guest.upgrade()
+        };
+        guest.map(|guest| guest.holding().0)
+    }
+
     /// Takes note of a change of state that was refused.
     pub(super) fn illegal(&self) {
         self.n_illegal.fetch_add(1, Ordering::Relaxed);
@@ -282,24 +329,18 @@ impl Roster {
     /// Returns who holds the connections.
     pub(super) fn holders(&self) -> Vec<Holder> {
         let mut holders = BTreeMap::<ServerName, Holder>::new();
-        for (_, guest) in self.guests() {
+        for (_, guest) in self.guests(|_| true) {
             let (server, state, n_requests) = guest.holding();
-            let holder = holders.entry(server.clone()).or_insert(Holder {
-                server,
-                connections: 0,
-                active: 0,
-                requests: 0,
-            });
-            holder.connections += 1;
-            holder.active += usize::from(state == State::Active);
-            holder.requests += n_requests;
+            let holder = holders.entry(server.clone()).or_insert_with(|| Holder::none(server));
+            holder.add(state, n_requests);
         }
         holders.into_values().collect()
     }
 
     /// Returns the state for status output.
     pub(super) fn status(&self) -> PoolStatus {
-        let states: Vec<State> = self.guests().iter().map(|(_, guest)| guest.holding().1).collect();
+        let states: Vec<State> =
+            self.guests(Sitting::stays).iter().map(|(_, guest)| guest.holding().1).collect();
         let n_in = |wanted: State| states.iter().filter(|state| **state == wanted).count();
         let (active, idle) = (n_in(State::Active), n_in(State::Idle));
         let books = self.books();
@@ -323,27 +364,26 @@ impl Roster {
         self.books().seats.bounds().size
     }
 
-    /// Returns the connections that nobody uses and that were not told to go, and how many others
-    /// there are.
-    fn idle(&self) -> (Vec<IdleGuest>, usize) {
+    /// Looks at those who were not told to go.
+    fn look(&self) -> Look {
+        let mut look = Look { idle: Vec::new(), n_busy: 0, n_closed: 0 };
         // Guests are asked without the books: they may be about to open them.
-        let guests = self.guests();
-        let n_guests = guests.len();
-        let idle: Vec<_> = guests
-            .into_iter()
-            .filter_map(|(number, guest)| {
-                let Idle { key: (), since, stay, loss } = guest.idle()?;
-                Some(Idle { key: (number, guest), since, stay, loss })
-            })
-            .collect();
-        let n_busy = n_guests - idle.len();
-        (idle, n_busy)
+        for (number, guest) in self.guests(Sitting::stays) {
+            match guest.idle() {
+                Some(Idle { key: (), since, stay, loss }) => {
+                    look.idle.push(Idle { key: (number, guest), since, stay, loss });
+                }
+                None if guest.holding().1 == State::Closed => look.n_closed += 1,
+                None => look.n_busy += 1,
+            }
+        }
+        look
     }
 
-    /// Returns who sits and was not told to go.
-    fn guests(&self) -> Vec<(u64, Arc<dyn Guest>)> {
+    /// Returns those of who sits that are meant.
+    fn guests(&self, is_meant: impl Fn(&Sitting) -> bool) -> Vec<(u64, Arc<dyn Guest>)> {
         let books = self.books();
-        let sitting = books.guests.iter().filter(|(_, sitting)| !sitting.is_leaving);
+        let sitting = books.guests.iter().filter(|(_, sitting)| is_meant(sitting));
         sitting.filter_map(|(number, sitting)| Some((*number, sitting.guest.upgrade()?))).collect()
     }
 
@@ -375,17 +415,24 @@ impl Books {
         self.seats.n_waiting().max(self.seats.n_surplus())
     }
 
-    /// Tells whether fewer go than are to.
-    fn is_short(&self) -> bool {
+    /// Tells whether fewer go than are to; `n_closed` go without having been told so by us.
+    fn is_short(&self, n_closed: usize) -> bool {
         let n_leaving = self.guests.values().filter(|guest| guest.is_leaving).count();
-        n_leaving < self.n_wanted()
+        n_leaving + n_closed < self.n_wanted()
     }
 
     /// Marks one as told to go, unless it was, or enough go already.
-    fn tell_to_go(&mut self, number: u64) -> bool {
-        let is_short = self.is_short();
-        let sitting = self.guests.get_mut(&number).filter(|one| is_short && !one.is_leaving);
-        sitting.map(|one| one.is_leaving = true).is_some()
+    fn tell_to_go(&mut self, number: u64, n_closed: usize) -> Told {
+        if !self.is_short(n_closed) {
+            return Told::Enough;
+        }
+        match self.guests.get_mut(&number).filter(|one| one.stays()) {
+            None => Told::IsGoing,
+            Some(one) => {
+                one.is_leaving = true;
+                Told::Goes
+            }
+        }
     }
 }
 

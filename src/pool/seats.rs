@@ -88,6 +88,11 @@ impl Seats {
         self.n_taken.saturating_sub(self.bounds.size + self.bounds.reserve)
     }
 
+    /// Returns who sits next.
+    pub(super) fn next(&self) -> Option<Ticket> {
+        self.queue.front().map(|first| first.ticket)
+    }
+
     /// Asks for a seat.
     pub(super) fn ask(&mut self, now: Instant) -> Asked {
         if self.queue.is_empty() && self.n_taken < self.bounds.size {

@@ -88,6 +88,7 @@ impl Slot {
             dialer,
             generation,
             attempts: Arc::default(),
+            losses: Arc::default(),
             gate,
             roster,
             own,
@@ -118,6 +119,11 @@ impl Slot {
     /// Returns the number of the dial that is under way, or else of the last one.
     pub fn attempts(&self) -> u64 {
         self.origin.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many connections to the server were lost.
+    pub fn losses(&self) -> u64 {
+        self.origin.losses.load(Ordering::Relaxed)
     }
 
     /// Returns what decides whether a request may reach the server now.

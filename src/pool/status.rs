@@ -1,5 +1,7 @@
 //! What the pool tells about itself.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::life::State;
@@ -54,6 +56,46 @@ pub struct Holder {
     pub active: usize,
     /// How many requests hold them.
     pub requests: usize,
+    /// How many connections are being made.
+    pub connecting: usize,
+    /// How many are being closed.
+    pub closing: usize,
+}
+
+impl Holder {
+    /// Returns one that has no connection.
+    pub(super) fn none(server: ServerName) -> Self {
+        Self { server, connections: 0, active: 0, requests: 0, connecting: 0, closing: 0 }
+    }
+
+    /// Counts a connection in `state` that `n_requests` hold.
+    pub(super) fn add(&mut self, state: State, n_requests: usize) {
+        self.connections += 1;
+        self.requests += n_requests;
+        match state {
+            State::Active => self.active += 1,
+            State::Connecting => self.connecting += 1,
+            State::Failed | State::Closed => self.closing += 1,
+            State::Idle => {}
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, connections, active, requests, connecting, closing } = self;
+        let idle = connections - active - connecting - closing;
+        let in_use = format!("in use by {requests} requests");
+        let parts = [
+            (*active, in_use.as_str()),
+            (*connecting, "being made"),
+            (*closing, "being closed"),
+            (idle, "not in use"),
+        ];
+        let parts = parts.iter().filter(|(number, _)| *number > 0);
+        let words: Vec<_> = parts.map(|(number, what)| format!("{number} {what}")).collect();
+        write!(f, "{server}: {}", words.join(", "))
+    }
 }
 
 /// The pool as a whole, for status output.

@@ -57,9 +57,18 @@ impl Rig {
 
     /// Asks for a connection in the background, for at most `patience`.
     fn ask(&self, name: &str, patience: Duration) -> JoinHandle<Result<Lease, SlotError>> {
+        self.ask_as(None, name, patience)
+    }
+
+    fn ask_as(
+        &self,
+        owner: Option<Owner>,
+        name: &str,
+        patience: Duration,
+    ) -> JoinHandle<Result<Lease, SlotError>> {
         let slot = self.slot(name);
         #[expect(clippy::disallowed_methods, reason = "a test waits for it")]
-        tokio::spawn(async move { slot.lease(None, Instant::now() + patience).await })
+        tokio::spawn(async move { slot.lease(owner.as_ref(), Instant::now() + patience).await })
     }
 
     fn state(&self, name: &str) -> State {
@@ -324,6 +333,37 @@ async fn the_reserve_is_for_those_who_have_waited() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn other_rules_for_the_reserve_are_for_those_who_wait_already() {
+    let all = [lazy("a"), lazy("b"), lazy("c")];
+    let hour = 60 * MINUTE;
+    let reserve = |after| config::Pool { reserve_size: 1, reserve_timeout: after, ..size(1) };
+    let rig = Rig::new(reserve(hour), &all);
+    let _held = rig.lease("a").await;
+    let waiting = rig.ask("b", hour);
+    time::sleep(SECOND).await;
+    rig.pool.apply(&ServerDiff::default(), &config(reserve(3 * SECOND), &all), MINUTE);
+    time::sleep(SECOND).await;
+    assert!(!waiting.is_finished());
+    time::sleep(SECOND + MS).await;
+    assert!(waiting.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_while_the_last_process_leaves_is_told_of_the_lack_of_room() {
+    let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
+    rig.touch("a").await;
+    rig.server("a").behave(Manner::Clings);
+    let asked = Instant::now();
+    let other = rig.ask("b", MINUTE);
+    settle().await;
+    // Its dial begins with the end of the last process, which takes longer than this may wait.
+    let refused = rig.ask("a", SECOND).await.expect("no panic").expect_err("there is no room");
+    assert!(matches!(refused, SlotError::Exhausted { .. }), "{refused}");
+    assert!(asked.elapsed() < 2 * SECOND, "{:?}", asked.elapsed());
+    let _held = other.await.expect("no panic").expect("a connection");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_has_waited_in_vain_is_told_who_holds_what() {
     let rig = Rig::new(size(2), &[lazy("a"), kept("kept"), lazy("b")]);
     rig.touch("kept").await;
@@ -435,6 +475,25 @@ async fn who_inherits_a_connection_leaves_no_room_for_one_more_than_there_may_be
     assert!(time::timeout(SECOND, next).await.is_err());
     let _held = heir.await.expect("no panic").expect("a connection");
     assert_eq!(rig.server("a").n_living(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_one_of_its_own_goes_behind_another_server_that_came_before() {
+    let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 3 });
+    let rig = Rig::new(size(1), &[exclusive, lazy("b")]);
+    let lease = rig.lease("a").await;
+    let other = rig.ask("b", MINUTE);
+    settle().await;
+    let heirs = [rig.ask("a", MINUTE), rig.ask("a", MINUTE)];
+    settle().await;
+    drop(lease);
+    let other = other.await.expect("no panic").expect("a connection");
+    assert!(!heirs[0].is_finished() && !heirs[1].is_finished());
+    drop(other);
+    for heir in heirs {
+        drop(heir.await.expect("no panic").expect("a connection"));
+    }
+    assert_eq!(rig.server("a").n_launches(), 2, "the second heir inherits");
 }
 
 #[tokio::test(start_paused = true)]
@@ -632,6 +691,9 @@ enum Step {
     Release(usize),
     Kill(usize),
     Behave(usize, Manner),
+    Reload { n_seats: usize, min: usize },
+    Watch(bool),
+    Leave(u64),
     Wait(u64),
 }
 
@@ -641,10 +703,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Manner::Clings), 1 => Just(Manner::Hangs),
     ];
     let step = prop_oneof![
-        4 => (0_usize..5).prop_map(Step::Ask),
+        4 => (0_usize..8).prop_map(Step::Ask),
         4 => (0_usize..10).prop_map(Step::Release),
-        1 => (0_usize..5).prop_map(Step::Kill),
-        2 => ((0_usize..5), manner).prop_map(|(server, manner)| Step::Behave(server, manner)),
+        1 => (0_usize..6).prop_map(Step::Kill),
+        1 => (2_usize..5, 0_usize..2).prop_map(|(n_seats, min)| Step::Reload { n_seats, min }),
+        1 => any::<bool>().prop_map(Step::Watch),
+        1 => (0_u64..3).prop_map(Step::Leave),
+        2 => ((0_usize..6), manner).prop_map(|(server, manner)| Step::Behave(server, manner)),
         4 => prop_oneof![Just(0), 1_u64..100, 1000_u64..400_000].prop_map(Step::Wait),
     ];
     proptest::collection::vec(step, 0..60)
@@ -653,41 +718,70 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is asked, given back, killed and broken in whatever order: no change of state is
-    /// refused, there are never more processes than there is room for, nobody waits for ever, and
-    /// in the end nothing is left.
+    /// Whatever is asked, given back, killed, broken, watched and reloaded in whatever order: no
+    /// change of state is refused, there are never more processes than there was room for, nobody
+    /// waits for ever, and in the end nothing is left.
     #[test]
     fn whatever_happens_the_pool_keeps_its_bounds(steps in steps(), n_seats in 2_usize..5) {
-        const NAMES: [&str; 5] = ["lazy", "other", "ephemeral", "exclusive", "kept"];
+        // The last one three times: it has three clients.
+        const NAMES: [&str; 8] =
+            ["lazy", "other", "ephemeral", "exclusive", "kept", "session", "session", "session"];
+        const SERVERS: &[&str] = NAMES.split_at(6).0;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build()
             .expect("a runtime");
         let outcome: Result<(), TestCaseError> = runtime.block_on(async {
-            let rules = config::Pool { reserve_size: 1, ..size(n_seats) };
-            let rig = Rig::new(rules, &[
+            let rules = |n_seats, min_size| {
+                config::Pool { reserve_size: 1, min_size, ..size(n_seats) }
+            };
+            let all = [
                 lazy("lazy"),
                 lazy("other"),
                 with("ephemeral", |server| server.lifecycle = Lifecycle::Ephemeral),
                 with("exclusive", |server| server.sharing = Sharing::Exclusive { max_connections: 2 }),
                 kept("kept"),
-            ]);
-            let mut asked = Vec::new();
+                with("session", |server| server.sharing = Sharing::Session { max_connections: 2 }),
+            ];
+            let rig = Rig::new(rules(n_seats, 0), &all);
+            let mut clients = [0, 1, 2].map(|key| Owner::new(key, "{}"));
+            let (mut room, mut asked) = (n_seats, Vec::new());
             for step in steps {
                 match step {
-                    Step::Ask(server) => asked.push(rig.ask(NAMES[server], MINUTE)),
+                    Step::Ask(server) => {
+                        let owner = server.checked_sub(5).map(|client| clients[client].clone());
+                        asked.push(rig.ask_as(owner, NAMES[server], MINUTE));
+                    }
                     Step::Release(n) if n < asked.len() => asked.remove(n).abort_or_drop().await,
                     Step::Release(_) => {}
                     Step::Kill(server) => rig.server(NAMES[server]).kill(),
                     Step::Behave(server, manner) => rig.server(NAMES[server]).behave(manner),
+                    Step::Reload { n_seats, min } => {
+                        // Nobody has to stand up.
+                        room = rig.pool.status().connections.max(n_seats + 1) - 1;
+                        let config = config(rules(n_seats, min), &all);
+                        rig.pool.apply(&ServerDiff::default(), &config, MINUTE);
+                    }
+                    Step::Watch(is_watched) => {
+                        let uris = is_watched.then(|| "x".to_owned()).into_iter().collect();
+                        let wants = Wants { uris, ..Wants::default() };
+                        rig.slot("lazy").want_soon(None, || wants);
+                    }
+                    Step::Leave(key) => {
+                        let client = &mut clients[usize::try_from(key).expect("small")];
+                        client.leave();
+                        rig.pool.release(client);
+                        *client = Owner::new(client.key + 3, "{}");
+                    }
                     Step::Wait(ms) => time::sleep(Duration::from_millis(ms)).await,
                 }
                 settle().await;
-                let n_living: usize = rig.living(&NAMES).iter().sum();
-                prop_assert!(n_living <= n_seats + 1, "{} processes", n_living);
+                let n_living: usize = rig.living(SERVERS).iter().sum();
+                prop_assert!(n_living <= room + 1, "{} processes", n_living);
                 prop_assert!(rig.living(&["exclusive"])[0] <= 2);
-                prop_assert!(rig.pool.status().connections <= n_seats + 1);
+                prop_assert!(rig.living(&["session"])[0] <= 2);
+                prop_assert!(rig.pool.status().connections <= room + 1);
             }
             // Everybody is answered, with a connection or in words.
             for one in asked {
@@ -695,7 +789,7 @@ proptest! {
                 prop_assert!(answered.is_ok(), "somebody waits for ever");
             }
             rig.pool.close().await;
-            prop_assert_eq!(rig.living(&NAMES).iter().sum::<usize>(), 0);
+            prop_assert_eq!(rig.living(SERVERS).iter().sum::<usize>(), 0);
             prop_assert_eq!(rig.pool.status().connections, 0);
             prop_assert_eq!(rig.pool.status().illegal_transitions, 0);
             Ok(())

@@ -87,9 +87,9 @@ impl Dialer {
             let error = match place.attempt().await {
                 Ok(connection) => {
                     self.n_connected.fetch_add(1, Ordering::Relaxed);
-                    let is_kept = matches!(declared.lifecycle, Lifecycle::KeepAlive { .. });
+                    let is_kept_alive = matches!(declared.lifecycle, Lifecycle::KeepAlive { .. });
                     let watched = Arc::clone(&connection);
-                    self.tasks.spawn(health::watch(watched, declared.health, is_kept));
+                    self.tasks.spawn(health::watch(watched, declared.health, is_kept_alive));
                     return Ok(connection);
                 }
                 Err(error) => error,

@@ -75,9 +75,11 @@ impl Keeper {
                 None => outcome.await,
                 Some(until) => match time::timeout_at(until, &mut outcome).await {
                     Ok(outcome) => outcome,
-                    Err(_) => match self.no_seat() {
-                        Some(error) => return Err(error),
-                        None => outcome.await,
+                    // It is over for a seat, and not for a dial that has begun.
+                    Err(_) => tokio::select! {
+                        biased;
+                        outcome = &mut outcome => outcome,
+                        error = self.lack_of_seat() => return Err(error),
                     },
                 },
             };
@@ -95,6 +97,17 @@ impl Keeper {
                 // A flight without an outcome was taken down by a stop.
                 Some(Err(Refused::Closing)) | None => return Err(closing()),
             }
+        }
+    }
+
+    /// Waits until a seat is what is missing, and returns that as an error.
+    async fn lack_of_seat(&self) -> SlotError {
+        loop {
+            let told = self.queued.notified();
+            if let Some(error) = self.no_seat() {
+                return error;
+            }
+            told.await;
         }
     }
 
@@ -121,10 +134,10 @@ impl Keeper {
             };
             let mut seats = Vec::new();
             if let Some(own) = &self.origin.own {
-                self.state().waits_for = Some(WaitsFor::Own);
+                self.waits_for(WaitsFor::Own);
                 seats.push(own.seat(this()).await);
             }
-            self.state().waits_for = Some(WaitsFor::Pool);
+            self.waits_for(WaitsFor::Pool);
             seats.push(self.origin.roster.seat(this()).await);
             seats
         };
@@ -136,6 +149,11 @@ impl Keeper {
         };
         self.state().waits_for = None;
         taken
+    }
+
+    fn waits_for(&self, what: WaitsFor) {
+        self.state().waits_for = Some(what);
+        self.queued.notify_waiters();
     }
 
     /// Waits until nobody waits for a connection any more.

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use tokio::time::Instant;
 
-use super::{Claim, Keeper, Origin};
+use super::{Claim, Keeper, KeeperState, Origin};
 use crate::{
     config::defaults,
     connection::{Connection, DialError, Failure},
@@ -198,10 +198,8 @@ impl Keeper {
         connection.down().await;
         let seats = {
             let mut state = self.state();
-            match connection.reason() {
-                None | Some(Failure::Closed) => {}
-                Some(reason) => state.last_error = Some(reason.to_string()),
-            }
+            // Only now it is known of a process how it has ended.
+            state.note_end(&connection);
             if !self.is_current(&connection) {
                 return;
             }
@@ -241,6 +239,8 @@ impl Keeper {
             }
             State::Connecting | State::Failed | State::Closed => return,
         }
+        state.note_end(connection);
+        self.origin.losses.fetch_add(1, Ordering::Relaxed);
         state.has_failed_since = true;
         state.down_since.get_or_insert_with(Instant::now);
         self.redial_later(&mut state);
@@ -249,5 +249,16 @@ impl Keeper {
     fn is_current(&self, connection: &Connection) -> bool {
         let live = self.live.load();
         live.as_ref().is_some_and(|live| live.generation() == connection.generation())
+    }
+}
+
+impl KeeperState {
+    /// Notes why a connection has ended, as far as that is known.
+    fn note_end(&mut self, connection: &Connection) {
+        match connection.reason() {
+            // That was us.
+            None | Some(Failure::Closed) => {}
+            Some(reason) => self.last_error = Some(reason.to_string()),
+        }
     }
 }

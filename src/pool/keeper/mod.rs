@@ -55,6 +55,8 @@ pub(super) struct Origin {
     pub(super) generation: Arc<AtomicU64>,
     /// How many times it was dialled; never taken back.
     pub(super) attempts: Arc<AtomicU64>,
+    /// How many connections to it were lost; what was put away is none of them.
+    pub(super) losses: Arc<AtomicU64>,
     /// Whether it may be asked anything.
     pub(super) gate: Arc<Gate>,
     /// The connections of all servers.
@@ -77,6 +79,8 @@ pub(super) struct Keeper {
     state: Mutex<KeeperState>,
     /// Told when the last one who waits for a connection has left.
     deserted: Notify,
+    /// Told when a dial begins to wait for a seat.
+    queued: Notify,
     standing: Mutex<Standing>,
     settles: Arc<SingleFlight<()>>,
     /// Ends the connection of this keeper, and its dial.
@@ -167,6 +171,7 @@ impl Keeper {
                 is_missed: false,
             }),
             deserted: Notify::new(),
+            queued: Notify::new(),
             standing: Mutex::default(),
             settles: SingleFlight::new(),
             closing,
