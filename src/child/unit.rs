@@ -52,6 +52,7 @@ pub struct ConnectError {
 enum Fault {
     Missing,
     Deserted,
+    Full,
     Forbidden,
     Os,
 }
@@ -61,6 +62,7 @@ impl fmt::Display for Fault {
         f.write_str(match self {
             Self::Missing => ": there is no such socket",
             Self::Deserted => ": nobody listens on this socket",
+            Self::Full => ": as many connections wait at this socket as may",
             Self::Forbidden => ": the service may not use this socket",
             Self::Os => "",
         })
@@ -72,12 +74,29 @@ impl ConnectError {
         let fault = match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Fault::Missing,
             io::ErrorKind::ConnectionRefused => Fault::Deserted,
+            // A socket of this kind does not have a connection wait until there is room for it.
+            io::ErrorKind::WouldBlock => Fault::Full,
             io::ErrorKind::PermissionDenied => Fault::Forbidden,
             _ => Fault::Os,
         };
         // What has a name is said once.
         let source = (fault == Fault::Os).then_some(source);
         Self { unit: unit.clone(), fault, source }
+    }
+
+    /// Tells whether another attempt right after this one may fare better: not where somebody has to
+    /// change something first.
+    pub fn may_pass(&self) -> bool {
+        match self.fault {
+            Fault::Full | Fault::Os => true,
+            Fault::Missing | Fault::Deserted | Fault::Forbidden => false,
+        }
+    }
+
+    /// Tells whether the unit is there and takes no connection just now: it takes one as soon as
+    /// systemd comes round to those that wait.
+    pub fn is_outage(&self) -> bool {
+        self.fault == Fault::Full
     }
 
     /// What the operator can do about it.
@@ -90,6 +109,9 @@ impl ConnectError {
             Fault::Deserted => {
                 format!("Its socket unit does not run any more: `systemctl restart {name}.socket`.")
             }
+            Fault::Full => format!(
+                "Call again: systemd accepts no connections just now. See `systemctl status {name}.socket`, and its `Backlog=`."
+            ),
             Fault::Forbidden => format!(
                 "Give the socket a group, `SocketGroup=` in `{name}.socket`, and the service the same group, `SupplementaryGroups=` in `metamcp.service`."
             ),

@@ -6,7 +6,7 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::UnixListener,
+    net::{UnixListener, UnixSocket},
 };
 
 use super::*;
@@ -100,4 +100,42 @@ async fn a_socket_of_others_is_named_with_the_remedy() {
     let error = ConnectError::new(&unit(&socket), io::ErrorKind::PermissionDenied.into());
     assert!(error.to_string().ends_with(": the service may not use this socket"));
     assert!(error.hint().contains("`SupplementaryGroups=` in `metamcp.service`"));
+}
+
+#[tokio::test]
+async fn a_socket_at_which_many_wait_may_have_room_a_moment_later() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let unit = unit(&directory.path().join("test.sock"));
+    let socket = UnixSocket::new_stream().expect("a socket");
+    socket.bind(&unit.socket).expect("bound");
+    let listener = socket.listen(0).expect("listens");
+
+    let mut waiting = Vec::new();
+    let error = loop {
+        match launch(&unit).await {
+            Ok(launched) => waiting.push(launched),
+            Err(error) => break error,
+        }
+    };
+
+    assert!(error.to_string().ends_with(": as many connections wait at this socket as may"));
+    assert!(error.hint().contains("`Backlog=`"), "{}", error.hint());
+    assert!(error.may_pass() && error.is_outage());
+    listener.accept().await.expect("one of them");
+    launch(&unit).await.map(drop).expect("there is room");
+}
+
+#[test]
+fn what_somebody_has_to_change_first_does_not_pass() {
+    use io::ErrorKind::{ConnectionRefused, NotFound, OutOfMemory, PermissionDenied, WouldBlock};
+    let unit = unit(Path::new("/run/test.sock"));
+    for (kind, may_pass) in [
+        (NotFound, false),
+        (ConnectionRefused, false),
+        (PermissionDenied, false),
+        (WouldBlock, true),
+        (OutOfMemory, true),
+    ] {
+        assert_eq!(ConnectError::new(&unit, kind.into()).may_pass(), may_pass, "{kind:?}");
+    }
 }

@@ -155,9 +155,17 @@ impl DialError {
     }
 
     /// Tells whether the server, or a proxy in front of it, is there and not ready, so that it may
-    /// be a moment later. Only an upstream is: a child is our own.
+    /// be a moment later. A child of our own never is.
     pub(super) fn is_outage(&self) -> bool {
-        let Self::Handshake { source, .. } = self else { return false };
+        let source = match self {
+            Self::Handshake { source, .. } => source,
+            Self::Launch { source, .. } => return source.is_outage(),
+            Self::Secret { .. }
+            | Self::Header { .. }
+            | Self::Endpoint { .. }
+            | Self::Refused { .. }
+            | Self::Profile { .. } => return false,
+        };
         match source {
             // A proxy that accepts before its server does hangs up.
             Failure::Connect(_) | Failure::BrokenOff(_) => true,
