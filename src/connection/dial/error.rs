@@ -110,6 +110,9 @@ impl DialError {
             Self::Handshake { source: Failure::Exited { kind: Kind::Process, .. }, .. } => {
                 "Run its command in a shell: it ended before it answered. Its own log is in the journal under MCP_SERVER."
             }
+            Self::Handshake { source: Failure::HungUp { .. }, .. } => {
+                "Run its command in a shell: it closed a pipe before it answered, as programs do that go to the background."
+            }
             Self::Handshake { source: Failure::Timeout { .. }, .. } => {
                 "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
             }
@@ -173,6 +176,7 @@ impl DialError {
                 matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
             }
             Failure::Exited { .. }
+            | Failure::HungUp { .. }
             | Failure::Closed
             | Failure::Gone
             | Failure::SessionLost(_)
