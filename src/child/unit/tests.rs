@@ -62,6 +62,11 @@ async fn a_socket_that_cannot_be_used_is_named_with_the_remedy() {
     let deserted = directory.path().join("deserted.sock");
     drop(net::UnixListener::bind(&deserted).expect("listens"));
     let too_long = directory.path().join("x".repeat(120));
+    let file = directory.path().join("file");
+    fs::write(&file, "").expect("written");
+    let datagram = directory.path().join("datagram.sock");
+    let _bound = net::UnixDatagram::bind(&datagram).expect("bound");
+    let compare = "`ListenStream=` in `metamcp-server-test.socket`";
 
     for (socket, message, hint) in [
         (
@@ -74,6 +79,9 @@ async fn a_socket_that_cannot_be_used_is_named_with_the_remedy() {
             ": nobody listens on this socket",
             "systemctl restart metamcp-server-test.socket",
         ),
+        (&directory.path().into(), ": it is a directory and no socket for connections", compare),
+        (&file, ": it is a file and no socket for connections", compare),
+        (&datagram, ": it is a socket of another type and no socket for connections", compare),
         (&too_long, "", "systemctl status metamcp-server-test.socket"),
     ] {
         let error = launch(&unit(socket)).await.map(|_| ()).expect_err("cannot be used");
