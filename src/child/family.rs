@@ -54,13 +54,19 @@ struct Found {
 
 impl Family {
     /// Tells whether `process` belongs to it, if that can be told now.
+    ///
+    /// Once the child is reaped and its group empty, the number of the group may be anybody's. So a
+    /// process of the group is one of ours unless it is older than the child, another process leads
+    /// the group by now, or it has the mark of another child. One without a mark may have emptied its
+    /// environment, as some servers do for what they start.
     fn has(&self, process: &Process) -> Option<bool> {
-        if let Self::Child { group, since, .. } = self {
-            if process.group == group.as_raw_nonzero().get() {
-                return Some(true);
-            }
+        if let Self::Child { group, mark, since } = self {
             if process.started < *since {
                 return Some(false);
+            }
+            if process.group == group.as_raw_nonzero().get() && !is_led_anew(*group, *since) {
+                let its_mark = process.environment().and_then(|found| Mark::find(&found));
+                return Some(its_mark.is_none() || its_mark == *mark);
             }
         }
         let Some(environment) = process.environment() else { return Some(false) };
@@ -135,6 +141,11 @@ impl Family {
     }
 }
 
+/// Tells whether the leader of `group` is another process than the one that was started at `since`.
+fn is_led_anew(group: Pid, since: u64) -> bool {
+    matches!(Process::read(group), Ok(Some(leader)) if leader.started != since)
+}
+
 impl Rung {
     pub(super) fn signal(self) -> Signal {
         match self {
@@ -170,5 +181,63 @@ pub async fn see_off_orphans() {
     let end = orphans.gone(Some(Signal::KILL));
     if time::timeout(defaults::AFTER_KILL, end).await.is_err() {
         tracing::error!("killed processes do not end");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    use super::*;
+    use crate::child::{Child, Program};
+
+    fn running(pid: i32) -> Process {
+        let pid = Pid::from_raw(pid).expect("a number");
+        Process::read(pid).expect("readable").expect("it runs")
+    }
+
+    #[tokio::test]
+    async fn a_group_whose_number_is_anothers_by_now_is_left_alone() {
+        let shell = Program {
+            command: "/bin/sh".into(),
+            args: ["-c", "sleep 600 & echo $!; env -i sleep 600 & echo $!; read x"]
+                .map(str::to_owned)
+                .into(),
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        let (child, pipes) = Child::spawn(&shell).expect("starts");
+        let mut lines = BufReader::new(pipes.stdout).lines();
+        let mut next = async || {
+            let line = lines.next_line().await.expect("readable").expect("a line");
+            running(line.parse().expect("a number"))
+        };
+        let (marked, bare) = (next().await, next().await);
+        while !bare.environment().is_some_and(|found| found.is_empty()) || bare.is_being_replaced()
+        {
+            tokio::task::yield_now().await;
+        }
+        let leader = running(marked.group);
+        let (group, since, mark) = (leader.pid, leader.started, Mark::next());
+        let environment = leader.environment().expect("readable");
+        let ours = Mark::find(&environment);
+        for (mark, since, expected) in [
+            (ours, since, [true, true, true]),
+            // All of them are older.
+            (ours, u64::MAX, [false, false, false]),
+            // Another one leads the group: only the mark tells.
+            (ours, since - 1, [true, true, false]),
+            (mark, since - 1, [false, false, false]),
+            (mark, since, [false, false, true]),
+        ] {
+            let family = Family::Child { group, mark, since };
+            let found = [&leader, &marked, &bare].map(|process| family.has(process) == Some(true));
+            assert_eq!(found, expected, "{family:?}");
+        }
+        drop(pipes.stdin);
+        child.see_off().await;
+        assert!(!bare.runs() && !marked.runs());
     }
 }

@@ -11,8 +11,8 @@ use tokio::time;
 use super::process::{Child, Program};
 use crate::config::defaults;
 
-/// How much of the journal is read at a time, in bytes.
-const BYTES_MAX: u64 = 64 << 10;
+/// How much is kept of what the journal tells, in bytes.
+const BYTES_MAX: usize = 64 << 10;
 
 /// How long it is waited before it is asked again.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -132,7 +132,16 @@ impl LaunchError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Program(error) => error.may_pass(),
-            Self::Unit(_) => false,
+            Self::Unit(error) => error.may_pass(),
+        }
+    }
+
+    /// Tells whether it is there and not ready, so that it may be a moment later.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            // A program that was not started is nowhere.
+            Self::Program(_) => false,
+            Self::Unit(error) => error.is_outage(),
         }
     }
 }

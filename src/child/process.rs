@@ -123,21 +123,20 @@ impl Child {
     }
 
     /// Runs `program` to its end, without input, and returns what it wrote to standard output, of
-    /// which there should be no more than `bytes_max`; nothing when it failed.
+    /// more than `bytes_max` the end; nothing when it failed.
     ///
     /// # Cancel safety
     ///
     /// Safe: dropping it kills the process.
-    pub async fn output(program: &Program, bytes_max: u64) -> Option<String> {
+    pub async fn output(program: &Program, bytes_max: usize) -> Option<String> {
         let (mut child, Pipes { stdin, stdout, mut stderr }) = Self::spawn(program).ok()?;
         drop(stdin);
-        let (mut output, mut complaints) = (Vec::new(), tokio::io::sink());
-        let mut stdout = stdout.take(bytes_max);
+        let mut complaints = tokio::io::sink();
         let (read, _drained) = tokio::join!(
-            stdout.read_to_end(&mut output),
+            read_end(stdout, bytes_max),
             tokio::io::copy(&mut stderr, &mut complaints),
         );
-        read.ok()?;
+        let output = read.ok()?;
         match child.wait().await {
             Exit::Status(status) if status.success() => {
                 Some(String::from_utf8_lossy(&output).into_owned())
@@ -202,6 +201,18 @@ impl Child {
         }
         self.family.signal(signal, group).await;
     }
+}
+
+/// Reads everything, so that nobody waits for room to write, and returns the last `bytes_max` of it.
+async fn read_end(mut stdout: ChildStdout, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut end = Vec::with_capacity(bytes_max);
+    while stdout.read_buf(&mut end).await? > 0 {
+        if end.len() >= 2 * bytes_max {
+            end.drain(..end.len() - bytes_max);
+        }
+    }
+    end.drain(..end.len().saturating_sub(bytes_max));
+    Ok(end)
 }
 
 #[cfg(test)]

@@ -24,6 +24,20 @@ pub enum SpawnError {
         /// The program.
         command: String,
     },
+    /// There is nothing at the path.
+    #[error("start `{command}`: there is no such file")]
+    NoFile {
+        /// The path.
+        command: String,
+    },
+    /// The path leads through what is not there.
+    #[error("start `{command}`: there is no directory `{}`", missing.display())]
+    NoPath {
+        /// The path.
+        command: String,
+        /// The first part of it that is no directory.
+        missing: PathBuf,
+    },
     /// What should be a program is a whole line of a shell.
     #[error("start `{command}`: no such program")]
     CommandLine {
@@ -109,6 +123,8 @@ impl SpawnError {
         match self {
             Self::TooManyProcesses { .. } | Self::TooManyFiles { .. } | Self::Os { .. } => true,
             Self::NotFound { .. }
+            | Self::NoFile { .. }
+            | Self::NoPath { .. }
             | Self::CommandLine { .. }
             | Self::NoDirectory { .. }
             | Self::NoInterpreter { .. }
@@ -156,9 +172,21 @@ impl SpawnError {
             }
         }
         match command.split_once(char::is_whitespace) {
-            Some((first, _)) if !first.is_empty() => {
+            // A path may have spaces in it.
+            Some((first, _))
+                if !first.is_empty() && (!first.contains('/') || is_file(first, program)) =>
+            {
                 let first = first.to_owned();
                 Self::CommandLine { command, program: first }
+            }
+            _ if command.contains('/') => {
+                let path = place(program).join(&command);
+                let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+                above.retain(|part| !part.as_os_str().is_empty());
+                match above.into_iter().rev().find(|part| !part.is_dir()) {
+                    Some(missing) => Self::NoPath { command, missing: missing.to_owned() },
+                    None => Self::NoFile { command },
+                }
             }
             _ => Self::NotFound { command },
         }
@@ -170,6 +198,10 @@ impl SpawnError {
             Self::NotFound { .. } => {
                 "Install the program, or write its absolute path as `command`: the service's PATH is not your shell's."
             }
+            Self::NoFile { .. } => {
+                "Install the program, or correct the path in `command`; a link there may lead nowhere."
+            }
+            Self::NoPath { .. } => "Install the program, or correct the path in `command`.",
             Self::CommandLine { command, program } => {
                 let args: Vec<&str> = command.split_whitespace().skip(1).collect();
                 return format!(
@@ -207,12 +239,20 @@ impl SpawnError {
     }
 }
 
+/// Returns where a relative path of the program begins.
+fn place(program: &Program) -> &Path {
+    program.cwd.as_deref().unwrap_or(Path::new(""))
+}
+
+fn is_file(path: &str, program: &Program) -> bool {
+    place(program).join(path).is_file()
+}
+
 /// Returns the file that was to be started, if there is one.
 fn found(program: &Program) -> Option<PathBuf> {
     let command = Path::new(&program.command);
     if program.command.contains('/') {
-        let place = program.cwd.as_deref().unwrap_or(Path::new(""));
-        return Some(place.join(command)).filter(|file| file.exists());
+        return Some(place(program).join(command)).filter(|file| file.exists());
     }
     let path = program.env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"))?;
     std::env::split_paths(&path).map(|place| place.join(command)).find(|file| file.exists())
@@ -257,6 +297,35 @@ mod tests {
         assert_eq!(refused(&nowhere).0, "start `sh`: no working directory `/no/such`");
 
         assert_eq!(refused(&program("/etc")).0, "start `/etc`: it is a directory");
+    }
+
+    #[tokio::test]
+    async fn a_path_is_told_with_the_part_of_it_that_is_not_there() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().display();
+        fs::write(directory.path().join("file"), "").expect("written");
+        std::os::unix::fs::symlink("/no/such", directory.path().join("link")).expect("linked");
+        let no_file = || "there is no such file".to_owned();
+        let no_directory = |part: &str| format!("there is no directory `{root}{part}`");
+        for (command, expected) in [
+            ("/server", no_file()),
+            ("/link", no_file()),
+            ("/my server", no_file()),
+            ("/file/server", no_directory("/file")),
+            ("/no/such/server", no_directory("/no")),
+            ("/no/such server", no_directory("/no")),
+        ] {
+            let command = format!("{root}{command}");
+            let (message, hint) = refused(&program(&command));
+            assert_eq!(message, format!("start `{command}`: {expected}"));
+            assert!(!hint.contains("PATH") && hint.contains("correct the path"), "{hint}");
+        }
+        let relative = Program { cwd: Some(directory.path().into()), ..program("bin/server") };
+        assert_eq!(refused(&relative).0, format!("start `bin/server`: {}", no_directory("/bin")));
+        assert_eq!(refused(&program("./server")).0, "start `./server`: there is no such file");
+
+        let (_, hint) = refused(&program("/bin/sh -c true"));
+        assert!(hint.contains(r#"`command = "/bin/sh"`"#), "{hint}");
     }
 
     #[tokio::test]

@@ -7,14 +7,16 @@
 
 use std::{
     borrow::Cow,
-    fmt, io,
-    path::PathBuf,
+    fmt, fs, io,
+    os::unix::fs::FileTypeExt as _,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use futures_util::future::BoxFuture;
+use rustix::io::Errno;
 use tokio::{
     io::{AsyncRead, ReadBuf},
     net::{UnixStream, unix::OwnedReadHalf},
@@ -51,7 +53,10 @@ pub struct ConnectError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Missing,
+    /// What is there instead.
+    NoSocket(&'static str),
     Deserted,
+    Full,
     Forbidden,
     Os,
 }
@@ -59,8 +64,12 @@ enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::NoSocket(what) => {
+                return write!(f, ": it is {what} and no socket for connections");
+            }
             Self::Missing => ": there is no such socket",
             Self::Deserted => ": nobody listens on this socket",
+            Self::Full => ": as many connections wait at this socket as may",
             Self::Forbidden => ": the service may not use this socket",
             Self::Os => "",
         })
@@ -71,13 +80,37 @@ impl ConnectError {
     fn new(unit: &Unit, source: io::Error) -> Self {
         let fault = match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Fault::Missing,
-            io::ErrorKind::ConnectionRefused => Fault::Deserted,
+            // Said of whatever is no socket, too.
+            io::ErrorKind::ConnectionRefused => match instead_of_socket(&unit.socket) {
+                Some(what) => Fault::NoSocket(what),
+                None => Fault::Deserted,
+            },
+            _ if source.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
+                Fault::NoSocket("a socket of another type")
+            }
+            // A socket of this kind does not have a connection wait until there is room for it.
+            io::ErrorKind::WouldBlock => Fault::Full,
             io::ErrorKind::PermissionDenied => Fault::Forbidden,
             _ => Fault::Os,
         };
         // What has a name is said once.
         let source = (fault == Fault::Os).then_some(source);
         Self { unit: unit.clone(), fault, source }
+    }
+
+    /// Tells whether another attempt right after this one may fare better: not where somebody has to
+    /// change something first.
+    pub fn may_pass(&self) -> bool {
+        match self.fault {
+            Fault::Full | Fault::Os => true,
+            Fault::Missing | Fault::NoSocket(_) | Fault::Deserted | Fault::Forbidden => false,
+        }
+    }
+
+    /// Tells whether the unit is there and takes no connection just now: it takes one as soon as
+    /// systemd comes round to those that wait.
+    pub fn is_outage(&self) -> bool {
+        self.fault == Fault::Full
     }
 
     /// What the operator can do about it.
@@ -87,15 +120,37 @@ impl ConnectError {
             Fault::Missing => format!(
                 "Start its socket unit, `systemctl enable --now {name}.socket`, and compare its `ListenStream=` with `socket`."
             ),
+            Fault::NoSocket(_) => format!(
+                "Write the path that `ListenStream=` in `{name}.socket` has as `socket`."
+            ),
             Fault::Deserted => {
                 format!("Its socket unit does not run any more: `systemctl restart {name}.socket`.")
             }
+            Fault::Full => format!(
+                "Call again: systemd accepts no connections just now. See `systemctl status {name}.socket`, and its `Backlog=`."
+            ),
             Fault::Forbidden => format!(
                 "Give the socket a group, `SocketGroup=` in `{name}.socket`, and the service the same group, `SupplementaryGroups=` in `metamcp.service`."
             ),
             Fault::Os => format!("See `systemctl status {name}.socket`."),
         }
         .into()
+    }
+}
+
+/// Returns what is at `path`, if that is no socket.
+fn instead_of_socket(path: &Path) -> Option<&'static str> {
+    let found = fs::metadata(path).ok()?.file_type();
+    if found.is_socket() {
+        None
+    } else if found.is_dir() {
+        Some("a directory")
+    } else if found.is_fifo() {
+        Some("a named pipe")
+    } else if found.is_file() {
+        Some("a file")
+    } else {
+        Some("a device")
     }
 }
 

@@ -273,6 +273,10 @@ pub const FAREWELL: Duration = Duration::from_secs(4);
 /// How long the pipes of a child that has ended are read on. Ours.
 pub const LAST_WORDS: Duration = Duration::from_millis(100);
 
+/// How long a server may take to end once it has closed a pipe, before it counts as one that lives
+/// on. Ours: what ends closes its pipes first, and is seen to end within milliseconds.
+pub const END_PATIENCE: Duration = Duration::from_millis(500);
+
 /// How long the journal may take to tell what a unit wrote before it ended. Ours: those who wait for
 /// an answer wait for that too.
 pub const JOURNAL_PATIENCE: Duration = Duration::from_secs(1);

@@ -29,7 +29,7 @@ pub fn deserialize_some<'de, D: Deserializer<'de>>(
     deserialize(deserializer).map(Some)
 }
 
-/// Reads a duration where the key may be left out and `"0s"` means never.
+/// Reads a duration where the key may be left out and `"0s"`, or zero in another unit, means never.
 ///
 /// # Errors
 ///
@@ -46,8 +46,8 @@ pub fn deserialize_or_off<'de, D: Deserializer<'de>>(
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-            match text {
-                "0s" => Ok(None),
+            match read(text) {
+                Ok(Duration::ZERO) => Ok(None),
                 _ => parse(text).map(Some).map_err(E::custom),
             }
         }
@@ -75,6 +75,14 @@ impl de::Visitor<'_> for DurationVisitor {
 ///
 /// A sentence that names the text and what was expected.
 pub fn parse(text: &str) -> Result<Duration, String> {
+    let duration = read(text)?;
+    if duration.is_zero() || duration > LONGEST {
+        return Err(format!("`{text}` is out of range, expected `1ms` to `24h`"));
+    }
+    Ok(duration)
+}
+
+fn read(text: &str) -> Result<Duration, String> {
     let expected =
         || format!("`{text}` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`");
     let digits = text.find(|found: char| !found.is_ascii_digit()).ok_or_else(expected)?;
@@ -86,11 +94,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => return Err(expected()),
     };
-    let duration = number.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(expected)?;
-    if duration.is_zero() || duration > LONGEST {
-        return Err(format!("`{text}` is out of range, expected `1ms` to `24h`"));
-    }
-    Ok(duration)
+    number.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(expected)
 }
 
 #[cfg(test)]
@@ -103,6 +107,21 @@ mod tests {
         assert_eq!(parse("30s"), Ok(Duration::from_secs(30)));
         assert_eq!(parse("5m"), Ok(Duration::from_secs(300)));
         assert_eq!(parse("24h"), Ok(LONGEST));
+    }
+
+    #[test]
+    fn zero_of_any_unit_means_never_where_that_can_be_said() {
+        let read = |text: &str| {
+            let text = de::value::StrDeserializer::<de::value::Error>::new(text);
+            deserialize_or_off(text)
+        };
+        for never in ["0s", "0ms", "0m", "0h", "00s"] {
+            assert_eq!(read(never), Ok(Some(None)), "{never}");
+        }
+        assert_eq!(read("1m"), Ok(Some(Some(Duration::from_secs(60)))));
+        for bad in ["0", "0d", "25h"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -8,7 +8,14 @@ use serde::{
 };
 use toml::Spanned;
 
-use super::{Start, diagnostic::Problem, duration};
+use super::{Start, diagnostic::Problem, duration, word::Word};
+
+/// What is expected where none is.
+pub(super) const EXPECTED: &str = "a lifecycle";
+
+/// How one is written.
+pub(super) const EXAMPLES: &str =
+    "write \"keep-alive\", \"ephemeral\" or { mode = \"keep-alive\", idle_timeout = \"1h\" }";
 
 /// How long a connection is kept that nobody uses. Source: seed 000, "Server lifecycle".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +48,7 @@ enum Mode {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    mode: Mode,
+    mode: Word<Mode>,
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     idle_timeout: Option<Duration>,
 }
@@ -54,9 +61,7 @@ impl<'de> Deserialize<'de> for Value {
             type Value = self::Value;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "\"keep-alive\", \"ephemeral\" or { mode = \"keep-alive\", idle_timeout = \"1h\" }",
-                )
+                f.write_str(EXPECTED)
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<self::Value, E> {
@@ -66,7 +71,7 @@ impl<'de> Deserialize<'de> for Value {
 
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<self::Value, A::Error> {
                 let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(Value { mode: table.mode, idle_timeout: table.idle_timeout })
+                Ok(Value { mode: table.mode.0, idle_timeout: table.idle_timeout })
             }
         }
 
@@ -172,7 +177,7 @@ mod tests {
           |             ^^^^^^^^^
         "#);
         insta::assert_snapshot!(bad("lifecycle = 5\n", Start::Lazy), @r#"
-        invalid type: integer `5`, expected "keep-alive", "ephemeral" or { mode = "keep-alive", idle_timeout = "1h" }
+        invalid type: integer `5`, expected a lifecycle
          --> c.toml:1:13
           |
         1 | lifecycle = 5

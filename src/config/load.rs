@@ -18,6 +18,7 @@ use super::{
     duration,
     health::HealthTable,
     pool, server, socket,
+    word::Word,
     wording::{did_you_mean, from_toml},
 };
 use crate::name::ServerName;
@@ -82,7 +83,7 @@ struct ServiceTable {
     shutdown_timeout: Option<Span>,
     #[serde(deserialize_with = "duration::deserialize_or_off")]
     progress_beat: Option<Option<Duration>>,
-    log_level: Option<LogLevel>,
+    log_level: Option<Word<LogLevel>>,
 }
 
 /// A duration as it is written in the file.
@@ -181,7 +182,7 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
         max_total_timeout: in_all,
         shutdown_timeout: table.shutdown_timeout.map_or(defaults.shutdown_timeout, |found| found.0),
         progress_beat: table.progress_beat.unwrap_or(defaults.progress_beat),
-        log_level: table.log_level.unwrap_or(defaults.log_level),
+        log_level: table.log_level.map_or(defaults.log_level, |found| found.0),
     })
 }
 

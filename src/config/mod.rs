@@ -21,6 +21,7 @@ pub mod server;
 pub mod sharing;
 mod socket;
 mod variables;
+mod word;
 mod wording;
 
 pub use diagnostic::Diagnostic;

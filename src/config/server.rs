@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::{
     Health, Lifecycle, Secret, Sharing, defaults, diagnostic::Problem, duration,
-    health::HealthTable, lifecycle, sharing, socket, variables,
+    health::HealthTable, lifecycle, sharing, socket, variables, word::Word,
 };
 
 /// A declared server: one `[servers.NAME]` table.
@@ -142,13 +142,13 @@ pub(super) struct Table {
     socket: Option<Spanned<PathBuf>>,
     unit: Option<Spanned<String>>,
     health: Option<HealthTable>,
-    start: Option<Spanned<Start>>,
-    sharing: Option<Spanned<sharing::Name>>,
+    start: Option<Spanned<Word<Start>>>,
+    sharing: Option<Word<sharing::Name>>,
     max_connections: Option<Spanned<usize>>,
     lifecycle: Option<Spanned<lifecycle::Value>>,
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     start_timeout: Option<Duration>,
-    retry: Option<Retry>,
+    retry: Option<Word<Retry>>,
 }
 
 impl Table {
@@ -159,7 +159,7 @@ impl Table {
         health: &HealthTable,
     ) -> Result<Arc<Server>, Problem> {
         let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
-        let start = self.start.as_ref().map(|start| *start.get_ref()).unwrap_or_default();
+        let start = self.start.as_ref().map(|start| start.get_ref().0).unwrap_or_default();
         if let Some(declared) = &self.start
             && start != Start::Lazy
             && sharing != Sharing::Shared
@@ -170,7 +170,7 @@ impl Table {
         }
         let lifecycle = lifecycle::of(self.lifecycle.take(), start)?;
         let start_timeout = self.start_timeout.unwrap_or(defaults::START_TIMEOUT);
-        let retry = self.retry.unwrap_or_default();
+        let retry = self.retry.map(|retry| retry.0).unwrap_or_default();
         let own = self.health.take().unwrap_or_default().checked()?;
         let transport = self.transport(place)?;
         let health = own.over(health.over(Health::of(&transport)));

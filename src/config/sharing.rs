@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{defaults, diagnostic::Problem};
+use super::{defaults, diagnostic::Problem, word::Word};
 
 /// Who shares a connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) enum Name {
 
 /// Returns the sharing of that name.
 pub(super) fn of(
-    name: Option<Spanned<Name>>,
+    name: Option<Word<Name>>,
     max_connections: Option<Spanned<usize>>,
 ) -> Result<Sharing, Problem> {
     let max = |default: usize| match &max_connections {
@@ -60,7 +60,7 @@ pub(super) fn of(
         Some(max) => Ok(*max.get_ref()),
         None => Ok(default),
     };
-    match name.map(Spanned::into_inner).unwrap_or(Name::Shared) {
+    match name.map(|name| name.0).unwrap_or(Name::Shared) {
         Name::Exclusive => {
             Ok(Sharing::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS)? })
         }

@@ -1,40 +1,43 @@
 //! What the TOML parser says, in our words and with a suggestion.
 
-use super::diagnostic::Problem;
+use super::{diagnostic::Problem, lifecycle, word};
 
-/// Turns the parser's message into ours, with a suggestion for a word it did not expect.
+/// What serde calls what it found, and what we call it.
+const FOUND: [(&str, &str); 5] = [
+    ("sequence", "a list"),
+    ("map", "a table"),
+    ("floating point", "fraction"),
+    ("unit value", "nothing"),
+    ("unit variant", "a word"),
+];
+
+/// How a duration is written.
+const DURATION: &str = "write a number and a unit, as in \"250ms\", \"30s\" or \"5m\"";
+
+/// How an address is written.
+const ADDRESS: &str = "write an address and a port, as in \"127.0.0.1:12011\"";
+
+/// How a table is written.
+const TABLE: &str = "write a table: its name in brackets on a line of its own, then its keys";
+
+/// Turns the parser's message into ours, with a suggestion for what it did not expect.
 pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> Problem {
     let span = error.span().unwrap_or(0..0);
     let message = error.message().trim_end().replace('\n', ", ");
-    // serde's wording: "unknown field `comand`, expected one of `command`, `url`".
-    let mut quoted = message.split('`').skip(1).step_by(2).map(str::to_owned);
-    let help = if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-        let found = quoted.next().unwrap_or_default();
-        let expected: Vec<String> = quoted.collect();
-        did_you_mean(&found, expected.iter().map(String::as_str))
-            .or_else(|| Some(format!("known here: {}", expected.join(", "))))
-    } else if message.contains("expected a duration") {
-        Some("write a number and a unit, as in \"250ms\", \"30s\" or \"5m\"".to_owned())
-    } else if let Some((_, expected)) = message.split_once(", expected ")
-        && message.starts_with("invalid type")
+    let (message, help) = if is_array_of_tables(text, span.start) {
+        let message = "a table in double brackets".to_owned();
+        (message, Some("put its name in single brackets: there is one of each name".to_owned()))
+    } else if message.starts_with("unknown ") {
+        unknown(&message)
+    } else if message.starts_with("invalid ")
+        && let Some((found, expected)) = message.split_once(", expected ")
     {
-        written_as(expected)
-    } else if message.contains("is out of range") {
-        Some("leave the key out for its default".to_owned())
-    } else if message.contains("is not a view") {
-        Some("write \"direct\" or, for one server as it is, \"passthrough:SERVER\"".to_owned())
-    } else if message.contains("duplicate key") {
-        Some("a name can be declared only once: rename or remove one".to_owned())
-    } else if message.contains("invalid socket address") {
-        Some("write an address and a port, as in \"127.0.0.1:12011\"".to_owned())
+        mistaken(found, expected)
+    } else if message == "missing field `mode`" {
+        ("`lifecycle` without `mode`".to_owned(), Some(lifecycle::EXAMPLES.to_owned()))
     } else {
-        None
-    };
-    let message = match message.split_once(", expected one of") {
-        Some((head, _)) if help.is_some() => {
-            head.replace("unknown field", "unknown key").replace("unknown variant", "unknown value")
-        }
-        _ => message.replace("unknown field", "unknown key"),
+        let help = remedy(&message).map(str::to_owned);
+        (message, help)
     };
     // The parser marks a whole table where a value in it is missing: its first line is enough.
     let end = text[span.start.min(text.len())..]
@@ -47,22 +50,82 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> Problem {
     }
 }
 
-/// Returns how a value of the expected type is written.
-fn written_as(expected: &str) -> Option<String> {
-    let example = match expected {
-        "a string" => "put it in quotes, as in \"text\"",
-        "a sequence" => "write a list, as in [\"one\", \"two\"]",
-        "a map" => "write a table, as in { NAME = \"value\" }",
-        "a boolean" => "write true or false",
-        _ if expected.starts_with("struct") => {
-            "write a table: its name in brackets on a line of its own"
+/// Tells whether the line at `start` begins an array of tables, of which there is none.
+fn is_array_of_tables(text: &str, start: usize) -> bool {
+    let line = text.get(..start).map_or(0, |before| before.rfind('\n').map_or(0, |end| end + 1));
+    text[line..].trim_start().starts_with("[[")
+}
+
+/// A key or word that there is not. serde's wording: "unknown field `comand`, expected one of
+/// `command`, `url`", and for two, "expected `command` or `url`".
+fn unknown(message: &str) -> (String, Option<String>) {
+    let mut quoted = message.split('`').skip(1).step_by(2).map(str::to_owned);
+    let found = quoted.next().unwrap_or_default();
+    let expected: Vec<String> = quoted.collect();
+    let help = did_you_mean(&found, expected.iter().map(String::as_str))
+        .unwrap_or_else(|| format!("known here: {}", expected.join(", ")));
+    let what = if message.starts_with("unknown field") { "key" } else { "value" };
+    (format!("unknown {what} `{found}`"), Some(help))
+}
+
+/// A value of a type, or beyond the range, that is not meant.
+fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
+    // A list is read as the values of a table, in their order, until there are too few.
+    let found = if found.starts_with("invalid length") { "invalid type: sequence" } else { found };
+    let found = match found.split_once(": ") {
+        Some((what, value)) => {
+            let ours = FOUND.into_iter().find_map(|(theirs, ours)| {
+                value.strip_prefix(theirs).map(|rest| format!("{what}: {ours}{rest}"))
+            });
+            ours.unwrap_or_else(|| found.to_owned())
         }
-        _ if expected.contains("socket address") => {
-            "write an address and a port, as in \"127.0.0.1:12011\""
-        }
-        _ => return None,
+        None => found.to_owned(),
     };
-    Some(example.to_owned())
+    let (expected, help) = match expected {
+        "u32" if found.starts_with("invalid value") && !found.contains("`-") => {
+            ("a smaller number", Some("write a whole number below 4294967296"))
+        }
+        "usize" | "u64" | "u32" | "u16" | "i64" => {
+            ("a whole number from 0", Some("write one without quotes, as in 3"))
+        }
+        "a string" => (expected, Some("put it in quotes, as in \"text\"")),
+        "path string" => ("a path", Some("put it in quotes, as in \"/path\"")),
+        "a sequence" => ("a list", Some("write a list, as in [\"one\", \"two\"]")),
+        "a map" => ("a table", Some("write a table, as in { NAME = \"value\" }")),
+        // What the parser takes a date for.
+        "a spanned value" => {
+            return ("a date".to_owned(), Some("no key has one: put it in quotes".to_owned()));
+        }
+        "a boolean" => (expected, Some("write true or false, without quotes")),
+        "socket address" => ("an address", Some(ADDRESS)),
+        lifecycle::EXPECTED => (expected, Some(lifecycle::EXAMPLES)),
+        _ if expected.starts_with("struct ") => ("a table", Some(TABLE)),
+        _ if expected.starts_with("a table such as ") => (expected, Some(TABLE)),
+        _ if expected.starts_with("a duration ") => (expected, Some(DURATION)),
+        _ if let Some(words) = expected.strip_prefix(word::EXPECTED) => {
+            let words: Vec<_> = words.split('`').skip(1).step_by(2).collect();
+            let help = format!("put one of them in quotes: \"{}\"", words.join("\", \""));
+            return (format!("{found}, expected a word"), Some(help));
+        }
+        _ => (expected, None),
+    };
+    (format!("{found}, expected {expected}"), help.map(str::to_owned))
+}
+
+/// Returns what helps where the message says all that is wrong.
+fn remedy(message: &str) -> Option<&'static str> {
+    Some(match message {
+        _ if message.contains("is not a duration") => DURATION,
+        _ if message.contains("is out of range") => "leave the key out for its default",
+        _ if message.contains("is not a view") => {
+            "write \"direct\" or, for one server as it is, \"passthrough:SERVER\""
+        }
+        _ if message.contains("duplicate key") => {
+            "a name can be declared only once: rename or remove one"
+        }
+        _ if message.contains("invalid socket address") => ADDRESS,
+        _ => return None,
+    })
 }
 
 /// Returns a question with the known word nearest to `found`, if one is near.

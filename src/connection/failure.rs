@@ -1,6 +1,6 @@
 //! Why a request got no answer from its server.
 
-use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 
@@ -24,6 +24,18 @@ pub enum Failure {
         /// How it ended.
         exit: Exit,
         /// The last lines that it wrote to standard error, or that its journal has.
+        last_words: Vec<String>,
+    },
+    /// The stdio server closed a pipe of its own and lived on: it was ended.
+    #[error("the server's {kind} closed its {pipe} {}{}", and_then(*.exit), quote(.kind, .last_words))]
+    HungUp {
+        /// What it was.
+        kind: Kind,
+        /// What it closed.
+        pipe: Pipe,
+        /// How it ended afterwards.
+        exit: Exit,
+        /// The last lines that it wrote to standard error.
         last_words: Vec<String>,
     },
     /// We closed the connection: stop, or a reload that changed the server.
@@ -81,6 +93,33 @@ pub enum Failure {
     Saturated,
 }
 
+/// What a server is spoken to over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipe {
+    /// Where it reads.
+    Input,
+    /// Where it writes.
+    Output,
+}
+
+impl fmt::Display for Pipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Input => "standard input",
+            Self::Output => "standard output",
+        })
+    }
+}
+
+/// Tells how a server ended that had hung up: by a signal of ours, mostly.
+fn and_then(exit: Exit) -> String {
+    match exit {
+        Exit::Status(status) if status.code().is_some() => format!("and then {exit}"),
+        Exit::Status(_) | Exit::Unknown => "and was ended".to_owned(),
+        Exit::Pending => "and has not ended yet".to_owned(),
+    }
+}
+
 fn quote(kind: &Kind, last_words: &[String]) -> String {
     match (kind, last_words) {
         (_, []) => String::new(),
@@ -118,7 +157,21 @@ fn about(body: &str) -> String {
 impl Failure {
     /// Returns the last lines of a server that has ended, oldest first.
     pub fn last_words(&self) -> &[String] {
-        if let Self::Exited { last_words, .. } = self { last_words } else { &[] }
+        match self {
+            Self::Exited { last_words, .. } | Self::HungUp { last_words, .. } => last_words,
+            Self::Closed
+            | Self::Gone
+            | Self::Connect(_)
+            | Self::SessionLost(_)
+            | Self::Unresponsive
+            | Self::Status { .. }
+            | Self::BrokenOff(_)
+            | Self::Oversized { .. }
+            | Self::Timeout { .. }
+            | Self::NotInTime { .. }
+            | Self::Overrun
+            | Self::Saturated => &[],
+        }
     }
 
     /// Tells whether the request provably was not executed, so that it may be sent again.
@@ -132,6 +185,7 @@ impl Failure {
             | Self::NotInTime { .. }
             | Self::Saturated => true,
             Self::Exited { .. }
+            | Self::HungUp { .. }
             | Self::Closed
             | Self::Unresponsive
             | Self::Status { .. }
@@ -150,13 +204,13 @@ impl Failure {
     /// Tells whether the server was lost in the middle of the request, so that it may have been
     /// executed or not.
     pub fn is_interruption(&self) -> bool {
-        matches!(self, Self::Exited { .. } | Self::BrokenOff(_))
+        matches!(self, Self::Exited { .. } | Self::HungUp { .. } | Self::BrokenOff(_))
     }
 
     /// Returns what kind of failure it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Exited { .. } => Fault::StdioExit,
+            Self::Exited { .. } | Self::HungUp { .. } => Fault::StdioExit,
             Self::Gone
             | Self::Connect(_)
             | Self::Unresponsive
@@ -174,6 +228,7 @@ impl Failure {
     pub fn is_shared(&self) -> bool {
         match self {
             Self::Exited { .. }
+            | Self::HungUp { .. }
             | Self::Closed
             | Self::Gone
             | Self::Connect(_)
@@ -193,6 +248,7 @@ impl Failure {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Exited { .. } => "SERVER_EXITED",
+            Self::HungUp { .. } => "SERVER_HUNG_UP",
             Self::Closed => "SERVER_CLOSED",
             Self::Gone => "SERVER_GONE",
             Self::Connect(_) => "SERVER_UNREACHABLE",
@@ -218,6 +274,9 @@ impl Failure {
                     "Call again: the server is started anew. Its own log: `journalctl -u '{name}@*'`."
                 )
                 .into();
+            }
+            Self::HungUp { .. } => {
+                "Call again: the server is started anew. It must keep its pipes open for as long as it serves: see its own log."
             }
             Self::Closed | Self::Gone => "Call again when the service has settled.",
             Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
@@ -300,6 +359,31 @@ mod tests {
             exited(&lines),
             "the server's process ended, its last words were `Error: no licence | at main | Node.js v20`"
         );
+    }
+
+    #[test]
+    fn a_server_that_hung_up_is_not_said_to_have_ended_by_our_signal() {
+        use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus};
+        let status = |raw| Exit::Status(ExitStatus::from_raw(raw));
+        for (exit, told) in [
+            (status(15), "closed its standard output and was ended"),
+            (status(3 << 8), "closed its standard output and then exited with code 3"),
+            (Exit::Unknown, "closed its standard output and was ended"),
+            (Exit::Pending, "closed its standard output and has not ended yet"),
+        ] {
+            let failure = Failure::HungUp {
+                kind: Kind::Process,
+                pipe: Pipe::Output,
+                exit,
+                last_words: vec!["bye".to_owned()],
+            };
+            assert_eq!(
+                failure.to_string(),
+                format!("the server's process {told}, its last words were `bye`")
+            );
+            assert_eq!((failure.fault(), failure.code()), (Fault::StdioExit, "SERVER_HUNG_UP"));
+            assert!(failure.is_shared() && failure.is_interruption() && !failure.is_replayable());
+        }
     }
 
     #[test]

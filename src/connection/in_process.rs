@@ -48,6 +48,8 @@ pub(crate) enum Manner {
     Crashes,
     /// It answers nothing.
     Hangs,
+    /// It closes its output before it answers anything, and lives on.
+    HangsUp,
     /// As it should, but it does not leave when its input ends: it must be killed.
     Clings,
 }
@@ -193,6 +195,11 @@ impl Server {
         if manner == Manner::Crashes {
             return;
         }
+        if manner == Manner::HangsUp {
+            drop(output);
+            std::future::pending::<()>().await;
+            return;
+        }
         let mut lines = BufReader::new(input).lines();
         let mut answers = FuturesUnordered::new();
         loop {
@@ -263,7 +270,7 @@ impl Launcher for Servers {
         server.n_launches.fetch_add(1, Relaxed);
         Box::pin(ready(match server.manner() {
             Manner::Missing => Err(SpawnError::NotFound { command: command.to_owned() }.into()),
-            Manner::Good | Manner::Crashes | Manner::Hangs | Manner::Clings => {
+            Manner::Good | Manner::Crashes | Manner::Hangs | Manner::HangsUp | Manner::Clings => {
                 Ok(server.start(&self.tasks))
             }
         }))
@@ -377,11 +384,12 @@ mod tests {
             (Manner::Missing, "SERVER_NOT_STARTED"),
             (Manner::Crashes, "SERVER_EXITED"),
             (Manner::Hangs, "TIMEOUT"),
+            (Manner::HangsUp, "SERVER_HUNG_UP"),
         ] {
             server.behave(manner);
             assert_eq!(dial(&servers).await.expect_err("fails").code(), code);
         }
-        assert_eq!((server.n_launches(), server.n_living()), (3, 0));
+        assert_eq!((server.n_launches(), server.n_living()), (4, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -61,7 +61,7 @@ mod warm_up;
 pub use announcement::{Announcement, Aside};
 pub use call::{Call, Event};
 pub use dial::{DialError, Dialer};
-pub use failure::Failure;
+pub use failure::{Failure, Pipe};
 use inbox::Inbox;
 use mux::Mux;
 pub use owner::{Owner, Party};

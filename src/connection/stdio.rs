@@ -14,9 +14,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Connection, Failure};
+use super::{Connection, Failure, Pipe};
 use crate::{
-    child::{Exit, Kind, Launched, launch::Pipes, stderr},
+    child::{Kind, Launched, launch::Pipes, stderr},
     config::defaults,
     protocol::{
         Message,
@@ -104,44 +104,61 @@ impl Started {
         };
         let connection = Arc::clone(connection);
         let kind = tenant.kind();
-        let exited = move |exit: Exit, last_words: Vec<String>| Failure::Exited {
-            kind: kind.clone(),
-            exit,
-            last_words,
-        };
         tasks.spawn(async move {
-            let was_asked = tokio::select! {
-                () = connection.closing.cancelled() => true,
-                _ = tenant.wait() => false,
-                // Its output or input ended: whatever it does now, we cannot hear or tell.
-                _ = &mut ends.reader => false,
-                _ = &mut ends.writer => false,
+            let mut cause = tokio::select! {
+                () = connection.closing.cancelled() => Cause::Asked,
+                _ = tenant.wait() => Cause::Ended,
+                // Whatever it does now, we cannot hear or tell.
+                _ = &mut ends.reader => Cause::HungUp(Pipe::Output),
+                _ = &mut ends.writer => Cause::HungUp(Pipe::Input),
             };
             connection.gone.cancel();
             hang_up.cancel();
             // When the server itself has ended, those who wait for it are told before whatever it
             // may have started is gone too.
-            if !was_asked && let Ok(exit) = time::timeout(defaults::LAST_WORDS, tenant.wait()).await
+            if cause != Cause::Asked
+                && let Ok(exit) = time::timeout(defaults::END_PATIENCE, tenant.wait()).await
             {
+                cause = Cause::Ended;
                 ends.settle().await;
                 let told = tenant.last_words().await;
                 let told = told.iter().map(|line| connection.quote(line));
-                connection.lose(exited(exit, tail.lines().into_iter().chain(told).collect()));
+                let last_words = tail.lines().into_iter().chain(told).collect();
+                connection.lose(Failure::Exited { kind: kind.clone(), exit, last_words });
             }
             let exit = tenant.see_off().await;
             ends.settle().await;
             ends.abort();
-            if was_asked {
-                tracing::info!(mcp_server = %connection.server, %exit, "server closed");
-                // Closed for a reason, perhaps.
-                connection.lose(connection.reason().cloned().unwrap_or(Failure::Closed));
-            } else {
-                tracing::warn!(mcp_server = %connection.server, %exit, "server ended by itself");
-                connection.lose(exited(exit, tail.lines()));
-            }
+            let (server, last_words) = (&connection.server, tail.lines());
+            connection.lose(match cause {
+                Cause::Asked => {
+                    tracing::info!(mcp_server = %server, %exit, "server closed");
+                    // Closed for a reason, perhaps.
+                    connection.reason().cloned().unwrap_or(Failure::Closed)
+                }
+                Cause::Ended => {
+                    tracing::warn!(mcp_server = %server, %exit, "server ended by itself");
+                    Failure::Exited { kind, exit, last_words }
+                }
+                Cause::HungUp(pipe) => {
+                    tracing::warn!(mcp_server = %server, closed = %pipe, %exit, "server hung up and was ended");
+                    Failure::HungUp { kind, pipe, exit, last_words }
+                }
+            });
             connection.down.cancel();
         });
     }
+}
+
+/// Why a link goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// We close it.
+    Asked,
+    /// The server has ended.
+    Ended,
+    /// The server has closed a pipe, and not ended.
+    HungUp(Pipe),
 }
 
 /// The tasks at the three pipes.

@@ -197,6 +197,25 @@ async fn a_server_that_exits_at_once_is_reported_with_its_last_words() {
 }
 
 #[tokio::test]
+async fn a_server_that_closes_its_output_and_lives_on_is_not_said_to_have_been_killed() {
+    let config = "[servers.odd]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"echo going to the background >&2; exec sleep 600 >&-\"]\n";
+    let daemon = Daemon::with(config).ready();
+
+    let answer = daemon.client("/servers/odd").tool("x", json!({})).await.answer();
+
+    let error = &answer["error"];
+    let message = error["message"].as_str().expect("a message");
+    let told = "the server's process closed its standard output and was ended, its last words were `going to the background`";
+    assert!(message.ends_with(told), "{message}");
+    assert_eq!(error["data"]["code"], "SERVER_HUNG_UP");
+    assert_eq!(error["data"]["context"]["stderr"], json!(["going to the background"]));
+    let log = daemon.log();
+    let line = log.lines().find(|line| line.contains("server hung up and was ended"));
+    assert!(line.is_some_and(|line| line.contains("standard output")), "{log}");
+    assert!(!log.contains("ended by itself"), "{log}");
+}
+
+#[tokio::test]
 async fn a_server_that_dies_in_a_call_is_reported_with_its_last_words_and_no_secret() {
     let fakes = Fakes::new();
     let config = fakes.server("fake", &[]) + "env = { TOKEN = \"env:FAKE_TOKEN\" }\n";

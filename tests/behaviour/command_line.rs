@@ -105,7 +105,7 @@ async fn status_shows_every_server() {
     };
     assert_eq!(row("idle"), format!("idle idle stdio {pid} 1 0"));
     assert_eq!(row("broken"), "broken failed stdio - 0 0");
-    assert!(table.contains("no such program"), "{table}");
+    assert!(table.contains("there is no directory `/no`"), "{table}");
 
     let held = running(daemon.client("/servers/idle").hold("k"));
     daemon.client("/servers/idle").call("held", json!({ "at_least": 1 })).await;

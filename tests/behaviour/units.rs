@@ -4,9 +4,11 @@ use std::fs;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::net::{UnixSocket, UnixStream};
 
 use crate::{
     harness::{
+        client::running,
         daemon::{self, Daemon},
         fake::{Fakes, is_alive},
         unit::{SocketUnit, journalctl},
@@ -168,4 +170,29 @@ async fn a_unit_of_which_no_more_may_run_is_told_from_one_that_fails() {
     let hint = refused["error"]["data"]["suggestion"].to_string();
     assert!(hint.contains("`MaxConnections=`"), "{hint}");
     assert_eq!(one.call("echo", json!({ "value": 2 })).await["value"], 2);
+}
+
+#[tokio::test]
+async fn a_unit_at_whose_socket_many_wait_is_waited_for() {
+    let fakes = Fakes::new();
+    let path = fakes.path("notes.sock");
+    let socket = UnixSocket::new_stream().expect("a socket");
+    socket.bind(&path).expect("bound");
+    let listener = socket.listen(0).expect("listens").into_std().expect("a listener");
+    let mut waiting = Vec::new();
+    while let Ok(stream) = UnixStream::connect(&path).await {
+        waiting.push(stream);
+    }
+    let config = format!("[service]\nlog_level = \"debug\"\n[servers.notes]\nsocket = {path:?}\n");
+    let daemon = service(&fakes, config);
+
+    let client = daemon.client("/servers/notes");
+    let call = running(async move { client.tool("echo", json!({ "value": 1 })).await });
+    until(async || daemon.log().contains("as many connections wait at this socket as may")).await;
+    drop(waiting);
+    listener.set_nonblocking(false).expect("set");
+    let _unit = SocketUnit::serve(&fakes, "notes", &[], 8, listener);
+
+    let answer = call.end().await.answer();
+    assert!(answer["result"].is_object(), "{answer}");
 }

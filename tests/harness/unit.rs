@@ -33,6 +33,18 @@ impl SocketUnit {
     pub(crate) fn start(fakes: &Fakes, name: &str, options: &[&str], max: usize) -> Self {
         let socket = fakes.path(&format!("{name}.sock"));
         let listener = UnixListener::bind(&socket).expect("a socket");
+        Self::serve(fakes, name, options, max, listener)
+    }
+
+    /// Serves at a listener on `NAME.sock` that may have been there before.
+    pub(crate) fn serve(
+        fakes: &Fakes,
+        name: &str,
+        options: &[&str],
+        max: usize,
+        listener: UnixListener,
+    ) -> Self {
+        let socket = fakes.path(&format!("{name}.sock"));
         let shared = Arc::<Mutex<Shared>>::default();
         let log = fakes.path(&format!("{name}.log"));
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();

@@ -140,3 +140,14 @@ async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
     }
     assert!(names.contains("DECLARED"));
 }
+
+#[tokio::test]
+async fn of_a_long_output_the_end_is_returned() {
+    let script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo end";
+    let output = Child::output(&shell(script), 1000).await.expect("it ends");
+    assert!(output.ends_with("line 19999\nend\n"), "{output}");
+    assert_eq!(output.len(), 1000);
+
+    assert_eq!(Child::output(&shell("echo short"), 1000).await.as_deref(), Some("short\n"));
+    assert_eq!(Child::output(&shell("echo lost; exit 1"), 1000).await, None);
+}

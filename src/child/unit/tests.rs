@@ -6,7 +6,7 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::UnixListener,
+    net::{UnixListener, UnixSocket},
 };
 
 use super::*;
@@ -62,6 +62,11 @@ async fn a_socket_that_cannot_be_used_is_named_with_the_remedy() {
     let deserted = directory.path().join("deserted.sock");
     drop(net::UnixListener::bind(&deserted).expect("listens"));
     let too_long = directory.path().join("x".repeat(120));
+    let file = directory.path().join("file");
+    fs::write(&file, "").expect("written");
+    let datagram = directory.path().join("datagram.sock");
+    let _bound = net::UnixDatagram::bind(&datagram).expect("bound");
+    let compare = "`ListenStream=` in `metamcp-server-test.socket`";
 
     for (socket, message, hint) in [
         (
@@ -74,6 +79,9 @@ async fn a_socket_that_cannot_be_used_is_named_with_the_remedy() {
             ": nobody listens on this socket",
             "systemctl restart metamcp-server-test.socket",
         ),
+        (&directory.path().into(), ": it is a directory and no socket for connections", compare),
+        (&file, ": it is a file and no socket for connections", compare),
+        (&datagram, ": it is a socket of another type and no socket for connections", compare),
         (&too_long, "", "systemctl status metamcp-server-test.socket"),
     ] {
         let error = launch(&unit(socket)).await.map(|_| ()).expect_err("cannot be used");
@@ -100,4 +108,42 @@ async fn a_socket_of_others_is_named_with_the_remedy() {
     let error = ConnectError::new(&unit(&socket), io::ErrorKind::PermissionDenied.into());
     assert!(error.to_string().ends_with(": the service may not use this socket"));
     assert!(error.hint().contains("`SupplementaryGroups=` in `metamcp.service`"));
+}
+
+#[tokio::test]
+async fn a_socket_at_which_many_wait_may_have_room_a_moment_later() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let unit = unit(&directory.path().join("test.sock"));
+    let socket = UnixSocket::new_stream().expect("a socket");
+    socket.bind(&unit.socket).expect("bound");
+    let listener = socket.listen(0).expect("listens");
+
+    let mut waiting = Vec::new();
+    let error = loop {
+        match launch(&unit).await {
+            Ok(launched) => waiting.push(launched),
+            Err(error) => break error,
+        }
+    };
+
+    assert!(error.to_string().ends_with(": as many connections wait at this socket as may"));
+    assert!(error.hint().contains("`Backlog=`"), "{}", error.hint());
+    assert!(error.may_pass() && error.is_outage());
+    listener.accept().await.expect("one of them");
+    launch(&unit).await.map(drop).expect("there is room");
+}
+
+#[test]
+fn what_somebody_has_to_change_first_does_not_pass() {
+    use io::ErrorKind::{ConnectionRefused, NotFound, OutOfMemory, PermissionDenied, WouldBlock};
+    let unit = unit(Path::new("/run/test.sock"));
+    for (kind, may_pass) in [
+        (NotFound, false),
+        (ConnectionRefused, false),
+        (PermissionDenied, false),
+        (WouldBlock, true),
+        (OutOfMemory, true),
+    ] {
+        assert_eq!(ConnectError::new(&unit, kind.into()).may_pass(), may_pass, "{kind:?}");
+    }
 }

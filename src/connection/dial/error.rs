@@ -110,6 +110,9 @@ impl DialError {
             Self::Handshake { source: Failure::Exited { kind: Kind::Process, .. }, .. } => {
                 "Run its command in a shell: it ended before it answered. Its own log is in the journal under MCP_SERVER."
             }
+            Self::Handshake { source: Failure::HungUp { .. }, .. } => {
+                "Run its command in a shell: it closed a pipe before it answered, as programs do that go to the background."
+            }
             Self::Handshake { source: Failure::Timeout { .. }, .. } => {
                 "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
             }
@@ -155,9 +158,17 @@ impl DialError {
     }
 
     /// Tells whether the server, or a proxy in front of it, is there and not ready, so that it may
-    /// be a moment later. Only an upstream is: a child is our own.
+    /// be a moment later. A child of our own never is.
     pub(super) fn is_outage(&self) -> bool {
-        let Self::Handshake { source, .. } = self else { return false };
+        let source = match self {
+            Self::Handshake { source, .. } => source,
+            Self::Launch { source, .. } => return source.is_outage(),
+            Self::Secret { .. }
+            | Self::Header { .. }
+            | Self::Endpoint { .. }
+            | Self::Refused { .. }
+            | Self::Profile { .. } => return false,
+        };
         match source {
             // A proxy that accepts before its server does hangs up.
             Failure::Connect(_) | Failure::BrokenOff(_) => true,
@@ -165,6 +176,7 @@ impl DialError {
                 matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
             }
             Failure::Exited { .. }
+            | Failure::HungUp { .. }
             | Failure::Closed
             | Failure::Gone
             | Failure::SessionLost(_)

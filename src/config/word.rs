@@ -1,0 +1,42 @@
+//! Keys whose value is one word of several, with an error that tells which.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Visitor, value::StrDeserializer},
+};
+
+/// What stands before the words in the message for a value that is none, so that it is known.
+pub(super) const EXPECTED: &str = "one of the words";
+
+/// A word that names one value of `T`.
+#[derive(Clone, Copy)]
+pub(super) struct Word<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Found(PhantomData))
+    }
+}
+
+struct Found<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Found<T> {
+    type Value = Word<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(EXPECTED)?;
+        // Only serde knows them all: it names them for a word that is none.
+        let none = T::deserialize(StrDeserializer::<de::value::Error>::new(""));
+        let message = none.err().map(|error| error.to_string()).unwrap_or_default();
+        let words = message.split('`').skip(3).step_by(2);
+        words.enumerate().try_for_each(|(place, word)| {
+            write!(f, "{} `{word}`", if place == 0 { "" } else { "," })
+        })
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
+        T::deserialize(StrDeserializer::new(name)).map(Word)
+    }
+}
