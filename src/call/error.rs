@@ -244,7 +244,8 @@ impl CallError {
                     .to_owned()
             }
             Self::NotConnected { source: SlotError::Closing(_), .. } => {
-                "Call again when the service has settled.".to_owned()
+                "The service stops, or no longer has this server: list the tools anew, then call again."
+                    .to_owned()
             }
             Self::NotConnected { source: SlotError::Busy { .. }, .. } => {
                 "Call again when others are done, or raise `max_connections` of this server."

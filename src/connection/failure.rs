@@ -278,7 +278,9 @@ impl Failure {
             Self::HungUp { .. } => {
                 "Call again: the server is started anew. It must keep its pipes open for as long as it serves: see its own log."
             }
-            Self::Closed | Self::Gone => "Call again when the service has settled.",
+            Self::Closed | Self::Gone => {
+                "The service stops, or no longer has this server: list the tools anew, then call again."
+            }
             Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
             Self::SessionLost(_) => "Call again: a new session is made.",
             Self::Unresponsive => "Call again: the server is connected anew. See its own log.",
