@@ -1,6 +1,9 @@
 //! One list of one server: read once for all who ask, and kept while it is current.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use super::{Listing, patience::Standing, records::Records};
 use crate::{
@@ -164,7 +167,7 @@ impl Entry {
         limits: Limits,
     ) -> Result<Vec<Item>, CallError> {
         let list = self.list;
-        let mut items = Vec::new();
+        let (mut items, mut seen) = (Vec::new(), HashSet::new());
         let mut cursor: Option<String> = None;
         for _ in 0..defaults::LIST_PAGES_MAX {
             let params =
@@ -190,7 +193,14 @@ impl Entry {
             for reason in &page.rejected {
                 tracing::warn!(mcp_server = %slot.name(), reason, "item left out of the merged list");
             }
-            items.extend(page.items);
+            for item in page.items {
+                if seen.insert(item.key.clone()) {
+                    items.push(item);
+                } else {
+                    let item = item.key;
+                    tracing::warn!(mcp_server = %slot.name(), item, "item left out: listed twice");
+                }
+            }
             match page.next {
                 // A server that echoes the cursor would never end.
                 Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),

@@ -188,8 +188,8 @@ impl Catalog {
         templated(&self.all(List::ResourceTemplates, owner, limits).await, uri)
     }
 
-    /// Returns the qualified names of the tools and prompts that were read so far.
-    pub fn known_names(&self) -> Vec<String> {
+    /// Returns the tools and prompts that were read so far, with their servers.
+    pub fn known(&self) -> Vec<(ServerName, String)> {
         let entries = self.entries();
         let named = entries.iter().filter(|(key, _)| {
             key.list.is_named() && self.pool.slot(key.server.as_str()).is_some()
@@ -197,7 +197,7 @@ impl Catalog {
         named
             .flat_map(|(Key { server, .. }, entry)| {
                 let items = entry.last().unwrap_or_default();
-                items.iter().map(|item| server.qualify(&item.key)).collect::<Vec<_>>()
+                items.iter().map(|item| (server.clone(), item.key.clone())).collect::<Vec<_>>()
             })
             .collect()
     }

@@ -281,6 +281,11 @@ pub const END_PATIENCE: Duration = Duration::from_millis(500);
 /// an answer wait for that too.
 pub const JOURNAL_PATIENCE: Duration = Duration::from_secs(1);
 
+/// The longest name of a tool or prompt in the merged view, in characters. Clients allow 64 with
+/// their own prefix, which for Claude Code is `mcp__metamcp__`.
+/// Source: the Claude API's `^[a-zA-Z0-9_-]{1,64}$`.
+pub const EXPOSED_NAME_MAX: usize = 64 - "mcp__metamcp__".len();
+
 /// How many lines of the journal are kept of a unit that has ended. Ours.
 pub const JOURNAL_LINES: usize = 10;
 

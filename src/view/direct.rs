@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Outcome, Views, answer, missing, nearest, own_profile, shown};
+use super::{Outcome, Views, alias, answer, missing, nearest, own_profile, shown};
 use crate::{
     call::CallError,
     name::{self, QUALIFIER},
@@ -40,7 +40,8 @@ impl Views {
                 });
                 Ok(answer(request, &own_profile(request, &capabilities, INSTRUCTIONS)))
             }
-            method::TOOLS_CALL | method::PROMPTS_GET => self.call(session, request),
+            method::TOOLS_CALL => self.call(session, request, List::Tools).await,
+            method::PROMPTS_GET => self.call(session, request, List::Prompts).await,
             method::RESOURCES_READ => {
                 let slot = self.slot_of_resource(session, request).await?;
                 Ok(self.exchange(slot, session, request.clone()))
@@ -68,7 +69,13 @@ impl Views {
         slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })
     }
 
-    fn call(&self, session: &Session, request: &Message) -> Result<Outcome, CallError> {
+    /// Hands a request for an item of `list` to its server.
+    async fn call(
+        &self,
+        session: &Session,
+        request: &Message,
+        list: List,
+    ) -> Result<Outcome, CallError> {
         let qualified = request.string(Part::Name).ok_or_else(|| missing(request, "name"))?;
         let Some((server, item)) = name::split_qualified(&qualified) else {
             return Err(self.unqualified(qualified));
@@ -76,13 +83,30 @@ impl Views {
         let Some(slot) = self.pool.slot(server.as_str()) else {
             return Err(self.unknown_server(server.as_str()));
         };
+        let item = match alias::may_be_alias(item) {
+            true => self.meant(session, &slot, list, item).await,
+            false => item.to_owned(),
+        };
         let item = serde_json::Value::from(item).to_string();
         let renamed = request.with(Part::Name, &item);
         Ok(self.exchange(slot, session, renamed))
     }
 
+    /// Returns the item of `slot` that is called `item`, or has it as its alias; else what was asked
+    /// for, of which the server knows best what to say.
+    async fn meant(&self, session: &Session, slot: &Arc<Slot>, list: List, item: &str) -> String {
+        let listing = self.catalog.listing(slot, list, session.owner(), self.limits()).await;
+        let items = listing.as_deref().map(Vec::as_slice).unwrap_or_default();
+        let name = slot.name().qualify(item);
+        let is_alias = |key: &str| alias::exposed(slot.name(), key) == name;
+        let plain = items.iter().find(|known| known.key == item);
+        let found = plain.or_else(|| items.iter().find(|known| is_alias(&known.key)));
+        found.map_or(item, |known| &known.key).to_owned()
+    }
+
     fn unqualified(&self, name: String) -> CallError {
-        let known = self.catalog.known_names();
+        let known = self.catalog.known().into_iter();
+        let known: Vec<_> = known.map(|(server, item)| alias::exposed(&server, &item)).collect();
         let suffix = format!("{QUALIFIER}{name}");
         let mut similar: Vec<String> =
             known.iter().filter(|known| known.ends_with(&suffix)).take(3).cloned().collect();
@@ -112,7 +136,7 @@ impl Views {
                     result.push(b',');
                 }
                 if list.is_named() {
-                    result.extend_from_slice(&item.renamed(&server.qualify(&item.key)));
+                    result.extend_from_slice(&item.renamed(&alias::exposed(server, &item.key)));
                 } else {
                     result.extend_from_slice(item.json().as_bytes());
                 }

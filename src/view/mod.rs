@@ -26,6 +26,7 @@ use crate::{
     session::{Refused, Scope, Session, Sessions},
 };
 
+mod alias;
 mod direct;
 mod passthrough;
 

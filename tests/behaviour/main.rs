@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod aliases;
 mod bad_upstreams;
 mod breaker;
 mod children;

@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// List one more tool, without an input schema.
     #[arg(long)]
     pub(crate) bad_tool: bool,
+    /// List one more tool of this name, which answers with its name. May be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) named: Vec<String>,
     /// Answer `initialize` with this protocol version.
     #[arg(long, value_name = "VERSION", default_value = "2025-06-18")]
     pub(crate) protocol: String,

@@ -155,14 +155,20 @@ pub(crate) fn list(fake: &Fake) -> Vec<Value> {
     for number in 1..=fake.state().n_extra_tools {
         tools.push(describe(&format!("extra_{number}"), "Added by `flip_tools`.", "{}", &[]));
     }
+    for name in &fake.options.named {
+        tools.push(describe(name, "Added by `--named`.", "{}", &[]));
+    }
     if fake.options.bad_tool {
         tools.push(json!({ "name": "bad", "description": "Has no input schema." }));
     }
     tools
 }
 
-/// Tells whether `flip_tools` has added a tool of this name.
+/// Tells whether `flip_tools` or `--named` has added a tool of this name.
 pub(super) fn is_extra(fake: &Fake, name: &str) -> bool {
+    if fake.options.named.iter().any(|named| named == name) {
+        return true;
+    }
     let number = name.strip_prefix("extra_").and_then(|number| number.parse().ok());
     number.is_some_and(|number: usize| (1..=fake.state().n_extra_tools).contains(&number))
 }
