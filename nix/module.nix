@@ -216,17 +216,19 @@ let
     ]
   );
   document = settings // {
+    listen = withoutEmpty settings.listen;
     servers = lib.mapAttrs (_: withoutEmpty) settings.servers;
   };
 
   # The program itself checks the file while the system is built: a mistake
-  # fails the build and not the service.  A foreign program cannot be run.
+  # fails the build and not the service.  A foreign program cannot be run, and
+  # the files of a certificate are not there yet.
   unchecked = format.generate "metamcp.toml" document;
   configFile =
     if pkgs.stdenv.buildPlatform.canExecute pkgs.stdenv.hostPlatform then
       pkgs.runCommand "metamcp.toml" { } ''
         cp ${unchecked} $out
-        ${lib.getExe cfg.package} check $out
+        ${lib.getExe cfg.package} check --no-files $out
       ''
     else
       unchecked;
@@ -237,7 +239,14 @@ let
   startsAtBoot = lib.any (name: settings.servers.${name}.start != "lazy") serverNames;
 
   # Every value that may be a reference, with the option it stands in.
-  values = lib.concatMap (
+  values = tlsValues ++ serverValues;
+  tlsValues = lib.optionals (settings.listen.tls != null) (
+    lib.mapAttrsToList (key: value: {
+      inherit key value;
+      option = "services.metamcp.settings.listen.tls.${key}";
+    }) settings.listen.tls
+  );
+  serverValues = lib.concatMap (
     name:
     lib.concatMap
       (
@@ -323,6 +332,40 @@ in
               description = ''
                 Address of the HTTP endpoint, on the loopback interface;
                 {file}`metamcp.socket` listens on it.
+              '';
+            };
+            tls = mkOption {
+              type = types.nullOr (
+                types.submodule {
+                  options = {
+                    certificate = mkOption {
+                      type = types.strMatching "/.+|credential:.+";
+                      example = "credential:tls-certificate";
+                      description = ''
+                        PEM file with the certificate of the service and, after
+                        it, those of its issuers: an absolute path that the
+                        service may read, or `credential:NAME` for an entry of
+                        {option}`services.metamcp.credentials`.
+                      '';
+                    };
+                    key = mkOption {
+                      type = types.strMatching "/.+|credential:.+";
+                      example = "credential:tls-key";
+                      description = "PEM file with its private key, likewise.";
+                    };
+                  };
+                }
+              );
+              default = null;
+              example = {
+                certificate = "credential:tls-certificate";
+                key = "credential:tls-key";
+              };
+              description = ''
+                Certificate and key, for clients that connect with `https://`;
+                plain HTTP if `null`. A reload reads paths again. systemd reads
+                credentials only when the service starts, so that a renewed one
+                takes a restart.
               '';
             };
             control = mkOption {
@@ -531,6 +574,10 @@ in
         message = "${option} refers to the credential ${name}, which does not exist: set services.metamcp.credentials.${name} to the path of a file that holds the secret.";
       }
     ) values
+    ++ lib.optional (settings.listen.tls != null) {
+      assertion = !lib.hasPrefix builtins.storeDir settings.listen.tls.key;
+      message = "services.metamcp.settings.listen.tls.key is in the Nix store, where every user can read it: give the path of a file outside of the store, or name it in services.metamcp.credentials and refer to it with \"credential:NAME\".";
+    }
     ++ lib.mapAttrsToList (name: file: {
       assertion = !builtins.isPath file && !lib.hasPrefix builtins.storeDir (toString file);
       message = "services.metamcp.credentials.${name} would put the secret into the Nix store, where every user can read it: give the path as a string (\"/run/secrets/${name}\") to a file outside of the store.";
@@ -539,7 +586,7 @@ in
     warnings = map (
       { option, ... }:
       "${option} looks like a secret, and every user can read it in the Nix store: put it into a file, name that in services.metamcp.credentials, and refer to it with \"credential:NAME\"."
-    ) (lib.filter looksSecret values);
+    ) (lib.filter looksSecret serverValues);
 
     environment.etc."metamcp/metamcp.toml".source = configFile;
     environment.systemPackages = [ cfg.package ];

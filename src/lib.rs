@@ -86,6 +86,7 @@
 //! | [`systemd`] | inherited sockets, notices, capabilities |
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
+//! | [`tls`] | the certificate that clients are shown |
 //! | [`child`] | stdio servers: launch, drain, see off |
 //! | [`fault`] | kinds of failures, and which of them count |
 //! | [`breaker`] | when a server that fails is left alone |
@@ -120,6 +121,8 @@
 //!   also if it says that something has failed.
 //! - What a server sends for one client waits in a queue with a bound; a client that does not take it
 //!   loses its request or its stream, and holds up nobody.
+//! - A TLS handshake is made in the task of its connection, within a bound. A private key is never
+//!   printed.
 //! - Only `ingress` chooses an HTTP status.
 //! - Every queue, body, wait and retry has a bound with a name, in [`config::defaults`] unless it
 //!   is a detail of one file.
@@ -153,4 +156,5 @@ pub mod single_flight;
 pub mod status;
 pub mod systemd;
 pub mod telemetry;
+pub mod tls;
 pub mod view;

@@ -4,13 +4,14 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{CONFIG, FAILED, Failed, check, output};
 use crate::{
-    config::{Config, Lifecycle, Server, Start, Transport},
+    config::{Config, Lifecycle, Server, Start, Transport, secret::credentials_directory},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
     report::chain,
     systemd::{capabilities, listen::Inherited},
     telemetry::log,
+    tls::Identity,
 };
 
 /// Run the service until it is told to stop
@@ -38,6 +39,9 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         Some(path) => check::read(path)?,
         None => demonstration()?,
     };
+    let credentials = credentials_directory();
+    let identity = Identity::wanted(config.listen.tls.as_ref(), credentials.as_deref())
+        .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let log = log::start(config.service.log_level);
     if n_dropped > 0 {
         tracing::debug!(n_dropped, "capabilities dropped");
@@ -54,7 +58,8 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         if !listeners.was_inherited() {
             output::print(&welcome(&listeners, &config, args.config.is_none()));
         }
-        Daemon::build(config, args.config, listeners, log).map_err(failed)?.run().await;
+        let daemon = Daemon::build(config, args.config, identity, listeners, log);
+        daemon.map_err(failed)?.run().await;
         Ok(())
     });
     // A name that is being looked up cannot be called off; the exit does not wait for it.
@@ -86,20 +91,21 @@ fn demonstration() -> Result<Config, Failed> {
 /// What somebody who starts the service in a shell wants to know.
 fn welcome(listeners: &Listeners, config: &Config, is_demonstration: bool) -> String {
     let mut text = String::new();
+    let scheme = if config.listen.tls.is_some() { "https" } else { "http" };
     if is_demonstration {
         text.push_str("No --config FILE: serving the demonstration servers.\n\n");
     }
     let names: Vec<&str> = config.servers.keys().map(ServerName::as_str).collect();
     text.push_str(&format!("Servers:  {}\n", names.join(", ")));
     for address in listeners.addresses() {
-        text.push_str(&format!("Clients:  http://{address}/\n"));
+        text.push_str(&format!("Clients:  {scheme}://{address}/\n"));
     }
     if let Some(socket) = listeners.own_socket() {
         text.push_str(&format!("Control:  {}\n", socket.display()));
     }
     if let Some(address) = listeners.addresses().first() {
         text.push_str(&format!(
-            "\nPaste into .mcp.json:\n\n{{\n  \"mcpServers\": {{\n    \"metamcp\": {{ \"type\": \"http\", \"url\": \"http://{address}/\" }}\n  }}\n}}\n\n"
+            "\nPaste into .mcp.json:\n\n{{\n  \"mcpServers\": {{\n    \"metamcp\": {{ \"type\": \"http\", \"url\": \"{scheme}://{address}/\" }}\n  }}\n}}\n\n"
         ));
     }
     text.push_str("Stop with ctrl-c.\n");

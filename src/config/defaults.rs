@@ -132,6 +132,13 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// which Claude Code gives a silent call up, and the 60 s of the SDKs.
 pub const PROGRESS_BEAT: Duration = Duration::from_secs(30);
 
+/// How long a client may take for the TLS handshake, and so how long one that says nothing holds a
+/// seat. Ours: it is two round trips and some arithmetic.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The largest file of a certificate or a key, in bytes. Source: systemd's bound for a credential.
+pub const PEM_BYTES_MAX: u64 = 1 << 20;
+
 /// How long a client may take to send the head of a request, and so how long its connection may
 /// be idle. Longer than clients keep idle connections: one that we closed at the moment of a call
 /// would cost that call. Source: nginx's 75 s, where seed 002 has 10 s.

@@ -1,6 +1,6 @@
 //! One mistake in a configuration file, shown where it is.
 //!
-//! Pure: text in, text out. Values of `env` and `headers` are never shown.
+//! Pure: text in, text out. Values of `env` and `headers` are never shown, nor a key's own text.
 
 use std::{
     fmt,
@@ -81,7 +81,7 @@ impl Problem {
         // A tab would move the underline.
         let mut shown = line_text.replace('\t', " ");
         let mut message = self.message;
-        if holds_values(text, line_start, line_text) {
+        if holds_values(text, line_start, line_text) || line_text.contains("-----BEGIN") {
             shown = masked(&shown);
             message = masked(&message);
         }

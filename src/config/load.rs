@@ -17,7 +17,7 @@ use super::{
     diagnostic::Problem,
     duration,
     health::HealthTable,
-    pool, server, socket,
+    pool, server, socket, tls,
     word::Word,
     wording::{did_you_mean, from_toml},
 };
@@ -100,6 +100,7 @@ impl<'de> Deserialize<'de> for Span {
 #[serde(deny_unknown_fields, default)]
 struct ListenTable {
     http: Option<Spanned<SocketAddr>>,
+    tls: Option<Spanned<tls::Table>>,
     control: Option<Spanned<PathBuf>>,
     root: Option<Spanned<RootView>>,
     allowed_hosts: Vec<Spanned<String>>,
@@ -143,6 +144,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
     }
     let pool = file.pool.into_pool(&servers)?;
     let root = root(file.listen.root, &servers)?;
+    let tls = tls::Table::checked(file.listen.tls)?;
     let control_path = |path| socket::path(path, "control", "/run/metamcp/control.sock");
     let control = file.listen.control.map(control_path).transpose()?;
     let allowed_hosts = words(file.listen.allowed_hosts, is_host, "a host name without port")?;
@@ -150,8 +152,16 @@ fn parse(text: &str) -> Result<Config, Problem> {
         words(file.listen.allowed_origins, is_origin, "an origin such as `https://name`")?;
     let keep_alive = file.listen.keep_alive.map_or(defaults::KEEP_ALIVE, |found| found.0);
     let write_timeout = file.listen.write_timeout.map_or(defaults::WRITE_TIMEOUT, |found| found.0);
-    let listen =
-        Listen { http, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout };
+    let listen = Listen {
+        http,
+        tls,
+        control,
+        root,
+        allowed_hosts,
+        allowed_origins,
+        keep_alive,
+        write_timeout,
+    };
     Ok(Config { service, listen, pool, breaker, servers })
 }
 

@@ -20,6 +20,7 @@ pub mod secret;
 pub mod server;
 pub mod sharing;
 mod socket;
+pub mod tls;
 mod variables;
 mod word;
 mod wording;
@@ -31,6 +32,7 @@ pub use pool::Pool;
 pub use secret::Secret;
 pub use server::{Retry, Server, Start, Transport};
 pub use sharing::Sharing;
+pub use tls::Tls;
 
 use crate::name::ServerName;
 
@@ -85,6 +87,8 @@ pub enum LogLevel {
 pub struct Listen {
     /// The TCP address of the HTTP edge; port 0 lets the system choose.
     pub http: SocketAddr,
+    /// Where certificate and key are; `None` serves plain HTTP.
+    pub tls: Option<Tls>,
     /// The path of the control socket; `None` chooses the runtime directory.
     pub control: Option<PathBuf>,
     /// The view at `/` and `/mcp`.
@@ -148,6 +152,7 @@ impl Default for Listen {
     fn default() -> Self {
         Self {
             http: defaults::HTTP_ADDRESS,
+            tls: None,
             control: None,
             root: RootView::Direct,
             allowed_hosts: Vec::new(),

@@ -1,8 +1,16 @@
 //! A value that may stand elsewhere: in a credential or in our environment.
 
-use std::{fmt, io, path::Path};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
+
+/// Returns the directory that systemd's `LoadCredential=` fills, if there is one.
+pub fn credentials_directory() -> Option<PathBuf> {
+    std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
+}
 
 /// A literal, or a reference to where the value is.
 ///

@@ -18,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     catalog::Catalog,
     child,
-    config::{Config, defaults},
+    config::{Config, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control,
     ingress::{self, Edge},
@@ -27,6 +27,7 @@ use crate::{
     status::Board,
     systemd::notify,
     telemetry::{liveness::Liveness, log::LogControl},
+    tls::{self, Identity},
     view::Views,
 };
 
@@ -47,6 +48,8 @@ pub struct Daemon {
     /// What servers say to nobody in particular, until the sessions take it.
     announced: Option<mpsc::Receiver<Announcement>>,
     board: Arc<Board>,
+    /// What new connections are served with.
+    tls: Arc<tls::Current>,
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: Signals,
@@ -57,7 +60,8 @@ pub struct Daemon {
 impl Daemon {
     /// Puts the service together. Clients that connect from now on wait in the backlog.
     ///
-    /// `source` is the file that a reload reads again.
+    /// `source` is the file that a reload reads again; `identity` is what `config` asks to serve
+    /// with.
     ///
     /// # Errors
     ///
@@ -65,16 +69,16 @@ impl Daemon {
     pub fn build(
         config: Config,
         source: Option<PathBuf>,
+        identity: Option<Identity>,
         listeners: Listeners,
         log: LogControl,
     ) -> Result<Self, StartError> {
         // Caught before READY=1: systemd looks for a handler of SIGHUP then.
         let signals = Signals::catch().map_err(StartError::Signals)?;
         let config = Arc::new(config);
-        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         let tasks = TaskTracker::new();
         let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
-        let dialer = Dialer::new(credentials, tasks.clone(), announcements);
+        let dialer = Dialer::new(credentials_directory(), tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = Sessions::new(Arc::clone(&pool));
         let catalog = Catalog::new(Arc::clone(&pool), tasks);
@@ -88,6 +92,7 @@ impl Daemon {
             views,
             announced: Some(announced),
             board,
+            tls: Arc::new(tls::Current::new(identity)),
             liveness,
             listeners,
             signals,
@@ -136,8 +141,8 @@ impl Daemon {
         }
         for listener in std::mem::take(&mut self.listeners.http) {
             let pulse = self.liveness.pulse("http accept loop");
-            let (edge, stop) = (Arc::clone(&edge), stop.clone());
-            clients.spawn(ingress::serve(listener, edge, pulse, stop, clients.clone()));
+            let (edge, tls, stop) = (Arc::clone(&edge), Arc::clone(&self.tls), stop.clone());
+            clients.spawn(ingress::serve(listener, edge, tls, pulse, stop, clients.clone()));
         }
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");

@@ -7,9 +7,11 @@ use crate::{
     config::{
         diff::ServerDiff,
         load::{self, LoadError},
+        secret::credentials_directory,
     },
     report::chain,
     systemd::notify,
+    tls::Identity,
 };
 
 impl Daemon {
@@ -39,6 +41,14 @@ impl Daemon {
                 LoadError::Read { .. } => format!("configuration refused: {text}"),
             }
         })?;
+        // Read again also when only the files have changed: a certificate is renewed in place.
+        let credentials = credentials_directory();
+        let identity = Identity::wanted(new.listen.tls.as_ref(), credentials.as_deref());
+        let identity = identity.map_err(|error| {
+            let (text, hint) = (chain(&error), error.hint());
+            tracing::error!(error = text, hint, "certificate refused, all stays as it was");
+            format!("configuration refused: {text}")
+        })?;
         let old = self.views.config();
         if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
             tracing::warn!("new addresses take effect with the next restart");
@@ -49,6 +59,10 @@ impl Daemon {
             "configuration reloaded"
         );
         self.log.set(new.service.log_level);
+        if self.tls.replace(identity) {
+            let tls = new.listen.tls.is_some();
+            tracing::info!(tls, "another certificate for new connections");
+        }
         self.pool.apply(&diff, &new, old.service.max_total_timeout);
         self.views.sessions().tell_again();
         self.views.apply(Arc::new(new));

@@ -7,11 +7,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Edge, quiet::Quiet, route, stall::Stall};
-use crate::{acceptor, config::defaults, telemetry::liveness::Pulse};
+use super::{Edge, handshake::shake_hands, quiet::Quiet, route, stall::Stall, wire::Wire};
+use crate::{acceptor, config::defaults, report::chain, telemetry::liveness::Pulse, tls};
 
-/// Serves clients on `listener` until `stop`; connections that are open then finish their current
-/// answer, in tasks that `tasks` owns.
+/// Serves clients on `listener` until `stop`, through TLS where `tls` has a certificate; connections
+/// that are open then finish their current answer, in tasks that `tasks` owns.
 ///
 /// # Cancel safety
 ///
@@ -19,23 +19,50 @@ use crate::{acceptor, config::defaults, telemetry::liveness::Pulse};
 pub async fn serve(
     listener: TcpListener,
     edge: Arc<Edge>,
+    tls: Arc<tls::Current>,
     pulse: Pulse,
     stop: CancellationToken,
     tasks: TaskTracker,
 ) {
     let stopped = stop.clone();
-    let serve = |stream| Quiet::new(connection(stream, Arc::clone(&edge), stopped.clone()));
+    let serve = |stream| {
+        let (edge, tls) = (Arc::clone(&edge), Arc::clone(&tls));
+        Quiet::new(connection(stream, edge, tls, stopped.clone()))
+    };
     acceptor::accept(listener, defaults::CLIENT_CONNECTIONS_MAX, pulse, stop, tasks, serve).await;
 }
 
-async fn connection(stream: TcpStream, edge: Arc<Edge>, stop: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    edge: Arc<Edge>,
+    tls: Arc<tls::Current>,
+    stop: CancellationToken,
+) {
     let _counted = edge.board.client();
     // Answers are small and written at once: waiting for more would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "client went away");
     }
     let write_timeout = edge.views.config().listen.write_timeout;
-    let stream = Stall::new(stream, write_timeout);
+    let stream = match tls.get() {
+        None => Wire::Plain(Stall::new(stream, write_timeout)),
+        Some(identity) => {
+            // Boxed: connections without it need not have the room.
+            let shaking = Box::pin(shake_hands(stream, &identity, write_timeout));
+            let shaken = tokio::select! {
+                shaken = shaking => shaken,
+                // Nothing was asked yet.
+                () = stop.cancelled() => return,
+            };
+            match shaken {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::debug!(error = chain(&error), "client not let in");
+                    return;
+                }
+            }
+        }
+    };
     let service = service_fn(move |request| {
         let edge = Arc::clone(&edge);
         async move { Ok::<_, std::convert::Infallible>(route::respond(edge, request).await) }
@@ -53,6 +80,6 @@ async fn connection(stream: TcpStream, edge: Arc<Edge>, stop: CancellationToken)
         }
     };
     if let Err(error) = served {
-        tracing::debug!(%error, "client connection ended early");
+        tracing::debug!(error = chain(&error), "client connection ended early");
     }
 }

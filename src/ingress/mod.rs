@@ -12,6 +12,7 @@ use crate::{status::Board, view::Views};
 
 mod accept;
 mod beat;
+mod handshake;
 mod mcp;
 mod origin;
 mod quiet;
@@ -20,6 +21,7 @@ mod respond;
 mod route;
 mod stall;
 mod stream;
+mod wire;
 
 pub use accept::serve;
 

@@ -31,6 +31,7 @@ mod slow_clients;
 mod stops;
 mod streams;
 mod subscriptions;
+mod tls;
 mod units;
 mod upstream;
 mod waves;

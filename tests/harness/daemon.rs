@@ -155,6 +155,11 @@ impl Daemon {
         format!("http://{}{path}", self.address)
     }
 
+    /// Returns the address for clients.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Returns the process id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()

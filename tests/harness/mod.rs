@@ -14,6 +14,7 @@ pub(crate) mod load;
 pub(crate) mod scripted;
 pub(crate) mod slow;
 pub(crate) mod stream;
+pub(crate) mod tls;
 pub(crate) mod unit;
 
 use std::time::Duration;

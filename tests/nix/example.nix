@@ -13,6 +13,10 @@
       service.log_level = "debug";
       service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
+      listen.tls = {
+        certificate = "credential:tls-certificate";
+        key = "credential:tls-key";
+      };
       pool.size = 30;
       pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;
@@ -71,7 +75,11 @@
       };
     };
 
-    credentials.token = "/etc/metamcp-token";
+    credentials = {
+      token = "/etc/metamcp-token";
+      tls-certificate = "/etc/metamcp-tls/certificate.pem";
+      tls-key = "/etc/metamcp-tls/key.pem";
+    };
     extraPackages = [ config.services.metamcp.package ];
   };
 }

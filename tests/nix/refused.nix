@@ -30,6 +30,31 @@
     module.services.metamcp.settings.servers.shell.env.KEY = "credential:forgotten";
     message = "refers to the credential forgotten, which does not exist: set services.metamcp.credentials.forgotten";
   };
+  "a certificate in a credential that is not declared" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.tls.certificate = lib.mkForce "credential:forgotten";
+      };
+    message = "services.metamcp.settings.listen.tls.certificate refers to the credential forgotten, which does not exist";
+  };
+  "a key of the service in the Nix store" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.tls.key =
+          lib.mkForce "${builtins.storeDir}/00000000000000000000000000000000-key.pem";
+      };
+    message = "listen.tls.key is in the Nix store, where every user can read it";
+  };
+  "a relative path of a certificate" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.tls.certificate = lib.mkForce "chain.pem";
+      };
+    message = "certificate' is not of type";
+  };
   "a secret given as a Nix path" = {
     module.services.metamcp.credentials.leaked = ./example.nix;
     message = "credentials.leaked would put the secret into the Nix store";

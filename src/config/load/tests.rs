@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::{Health, LogLevel, Retry, Sharing, Start};
+use crate::config::{Health, LogLevel, Retry, Sharing, Start, Tls, tls::PemSource};
 
 #[track_caller]
 fn good(text: &str) -> Config {
@@ -48,6 +48,7 @@ fn every_key_is_read() {
         log_level = "debug"
         [listen]
         http = "127.0.0.1:0"
+        tls = { certificate = "/etc/chain.pem", key = "credential:tls" }
         control = "/tmp/c.sock"
         root = "passthrough:up"
         allowed_hosts = ["mcp.example"]
@@ -96,6 +97,9 @@ fn every_key_is_read() {
     assert_eq!(config.service.shutdown_timeout, Duration::from_millis(250));
     assert_eq!(config.service.log_level, LogLevel::Debug);
     assert_eq!(config.listen.http.port(), 0);
+    let certificate = PemSource::File("/etc/chain.pem".into());
+    let key = PemSource::Credential("tls".into());
+    assert_eq!(config.listen.tls, Some(Tls { certificate, key }));
     assert_eq!(config.listen.control.as_deref(), Some(Path::new("/tmp/c.sock")));
     assert_eq!(config.listen.allowed_hosts, ["mcp.example"]);
     assert_eq!(config.listen.allowed_origins, ["https://mcp.example"]);
@@ -328,7 +332,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
       |
     2 | zzz = 1
       | ^^^
-      = help: known here: http, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout
+      = help: known here: http, tls, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout
     ");
 }
 
@@ -461,6 +465,38 @@ fn a_name_is_checked_and_can_be_declared_once() {
     3 | env = { "A=B" = "*" }
       |         ^^^^^
     "#);
+}
+
+#[test]
+fn a_certificate_has_a_key_and_both_are_files_or_credentials() {
+    insta::assert_snapshot!(bad("[listen]\ntls = { certificate = \"/etc/chain.pem\" }\n"), @r#"
+    `tls` without `key`
+     --> c.toml:2:7
+      |
+    2 | tls = { certificate = "/etc/chain.pem" }
+      |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      = help: add `key`: write the absolute path of a PEM file, or the name of a credential as in "credential:tls"
+    "#);
+    for (certificate, wrong) in [
+        ("chain.pem", "`certificate` is not an absolute path"),
+        ("", "`certificate` is not an absolute path"),
+        ("env:CHAIN", "`certificate` cannot be in a variable"),
+        ("credential:../chain", "`credential:../chain` is not a credential name"),
+    ] {
+        let text = format!("[listen.tls]\ncertificate = {certificate:?}\nkey = \"/etc/key.pem\"\n");
+        let said = bad(&text);
+        assert!(said.starts_with(wrong) && said.contains("c.toml:2:15"), "{said}");
+    }
+    assert!(bad("[listen]\ntls = true\n").contains("expected a table"));
+    assert!(bad("[listen.tls]\ncert = \"/x\"\n").contains("unknown key `cert`"));
+}
+
+#[test]
+fn a_key_that_stands_in_the_file_itself_is_refused_and_not_shown() {
+    let text = "[listen.tls]\ncertificate = \"/c\"\nkey = \"-----BEGIN PRIVATE KEY-----\\nMC4C\"\n";
+    let said = bad(text);
+    assert!(said.starts_with("`key` is a PEM text itself"), "{said}");
+    assert!(!said.contains("MC4C"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,117 @@
+//! TLS of the HTTP edge: where its certificate and key are.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Secret, diagnostic::Problem, secret::SecretError};
+
+/// Where certificate and key are: `listen.tls`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The server's certificate, and after it those that lead to one that clients know.
+    pub certificate: PemSource,
+    /// The private key of the first certificate.
+    pub key: PemSource,
+}
+
+/// Where a PEM text is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PemSource {
+    /// An absolute path.
+    File(PathBuf),
+    /// The name of a systemd credential.
+    Credential(String),
+}
+
+impl PemSource {
+    /// Returns the path of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] when there is no directory of credentials.
+    pub fn path(&self, credentials: Option<&Path>) -> Result<PathBuf, SecretError> {
+        match (self, credentials) {
+            (Self::File(path), _) => Ok(path.clone()),
+            (Self::Credential(name), Some(directory)) => Ok(directory.join(name)),
+            (Self::Credential(name), None) => Err(SecretError::NoDirectory { name: name.clone() }),
+        }
+    }
+}
+
+impl fmt::Display for PemSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Credential(name) => write!(f, "credential:{name}"),
+        }
+    }
+}
+
+/// [`Tls`] as it stands in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    certificate: Option<Spanned<String>>,
+    key: Option<Spanned<String>>,
+}
+
+/// How a place is written.
+const EXAMPLES: &str =
+    "write the absolute path of a PEM file, or the name of a credential as in \"credential:tls\"";
+
+impl Table {
+    pub(super) fn checked(table: Option<Spanned<Self>>) -> Result<Option<Tls>, Problem> {
+        let Some(table) = table else { return Ok(None) };
+        let place = table.span();
+        let Self { certificate, key } = table.into_inner();
+        let source = |value: Option<Spanned<String>>, name: &str| match value {
+            Some(value) => source(value, name),
+            None => Err(Problem::at(place.clone(), format!("`tls` without `{name}`"))
+                .help(format!("add `{name}`: {EXAMPLES}"))),
+        };
+        let certificate = source(certificate, "certificate")?;
+        Ok(Some(Tls { certificate, key: source(key, "key")? }))
+    }
+}
+
+fn source(value: Spanned<String>, name: &str) -> Result<PemSource, Problem> {
+    let span = value.span();
+    let problem = |message: String| Err(Problem::at(span.clone(), message).help(EXAMPLES));
+    let text = value.into_inner();
+    if text.contains("-----BEGIN") {
+        return problem(format!("`{name}` is a PEM text itself"));
+    }
+    match Secret::from(text) {
+        Secret::Credential(credential) if Secret::is_credential_name(&credential) => {
+            Ok(PemSource::Credential(credential))
+        }
+        Secret::Credential(credential) => {
+            problem(format!("`credential:{credential}` is not a credential name"))
+        }
+        Secret::Env(_) => problem(format!("`{name}` cannot be in a variable")),
+        Secret::Literal(path) if Path::new(&path).is_absolute() && !path.contains('\0') => {
+            Ok(PemSource::File(path.into()))
+        }
+        Secret::Literal(_) => problem(format!("`{name}` is not an absolute path")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_a_file_in_its_directory_and_a_path_is_itself() {
+        let credential = PemSource::Credential("tls".into());
+        let directory = Path::new("/run/credentials/metamcp.service");
+        assert_eq!(credential.path(Some(directory)).expect("a path"), directory.join("tls"));
+        assert!(matches!(credential.path(None), Err(SecretError::NoDirectory { .. })));
+        let file = PemSource::File("/etc/chain.pem".into());
+        assert_eq!(file.path(None).expect("a path"), Path::new("/etc/chain.pem"));
+    }
+}

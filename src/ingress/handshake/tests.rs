@@ -1,0 +1,62 @@
+//! Clients that never become any.
+
+use tokio::{net::TcpListener, time::Instant};
+
+use super::*;
+use crate::config::{Tls, tls::PemSource};
+
+fn identity() -> Identity {
+    let fixture = |name: &str| {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tls/fixtures");
+        PemSource::File(format!("{directory}/{name}").into())
+    };
+    let tls = Tls { certificate: fixture("ec-certificate.pem"), key: fixture("ec-pkcs8.pem") };
+    Identity::load(&tls, None).expect("both are good")
+}
+
+/// A connection, from both ends.
+async fn connection() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (client.expect("connected"), server.expect("accepted").0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_shake_hands_in_time_is_let_go() {
+    let identity = identity();
+    for said in [&b""[..], b"\x16\x03\x01", b"POST"] {
+        let (mut client, server) = connection().await;
+        client.write_all(said).await.expect("written");
+        let began = Instant::now();
+
+        let shaken = shake_hands(server, &identity, Duration::from_secs(30)).await;
+
+        assert!(matches!(shaken, Err(HandshakeError::Late)), "{said:?}: {shaken:?}");
+        assert!(began.elapsed() >= defaults::HANDSHAKE_TIMEOUT);
+    }
+}
+
+#[tokio::test]
+async fn what_is_neither_tls_nor_http_is_refused() {
+    let (mut client, server) = connection().await;
+    client.write_all(b"\x00\x01\x02\x03\x04\x05").await.expect("written");
+    let shaken = shake_hands(server, &identity(), Duration::from_secs(30)).await;
+    assert!(matches!(shaken, Err(HandshakeError::Failed(_))), "{shaken:?}");
+}
+
+#[tokio::test]
+async fn plain_http_gets_its_answer_before_all_of_it_has_come() {
+    let (mut client, server) = connection().await;
+    client.write_all(b"POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n").await.expect("written");
+    let identity = identity();
+    let asking = async move {
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.expect("an end");
+        answer
+    };
+    let (shaken, answer) =
+        tokio::join!(shake_hands(server, &identity, Duration::from_secs(30)), asking);
+    assert!(matches!(shaken, Err(HandshakeError::PlainHttp)), "{shaken:?}");
+    assert_eq!(answer, PLAIN_HTTP);
+}

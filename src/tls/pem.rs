@@ -1,0 +1,111 @@
+//! PEM files: what is in them, and what is wrong with them.
+
+use std::{fmt, fs::File, io::Read as _, path::Path, sync::Arc};
+
+use tokio_rustls::rustls::{
+    crypto::CryptoProvider,
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{self, PemObject as _},
+    },
+    server::ParsedCertificate,
+    sign::SigningKey,
+};
+
+use super::error::{IdentityError, PemError};
+use crate::config::{defaults, tls::PemSource};
+
+/// One of the two files, named as the key of the configuration that says where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Certificate,
+    Key,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Certificate => "listen.tls.certificate",
+            Self::Key => "listen.tls.key",
+        })
+    }
+}
+
+impl Part {
+    /// Finds, reads and parses it.
+    pub(super) fn read<T>(
+        self,
+        source: &PemSource,
+        credentials: Option<&Path>,
+        parse: impl FnOnce(&str) -> Result<T, PemError>,
+    ) -> Result<T, IdentityError> {
+        let path = source
+            .path(credentials)
+            .map_err(|source| IdentityError::Reference { option: self.to_string(), source })?;
+        text(&path).and_then(|text| parse(&text)).map_err(|error| self.error(source, error))
+    }
+
+    pub(super) fn error(self, place: &PemSource, error: PemError) -> IdentityError {
+        IdentityError::File { option: self.to_string(), place: place.clone(), source: error }
+    }
+}
+
+fn text(path: &Path) -> Result<String, PemError> {
+    // Looked at first: to open a pipe would wait for somebody to write into it.
+    if !path.metadata().map_err(PemError::Read)?.is_file() {
+        return Err(PemError::NotAFile);
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(PemError::Read)?;
+    file.take(defaults::PEM_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(PemError::Read)?;
+    if bytes.len() as u64 > defaults::PEM_BYTES_MAX {
+        return Err(PemError::TooLarge);
+    }
+    // What is PEM is ASCII; comments around it may be anything.
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    if text.contains("-----BEGIN ") { Ok(text) } else { Err(PemError::NotPem) }
+}
+
+/// Returns the certificates of a PEM text, of which there is at least one.
+pub(super) fn chain(text: &str) -> Result<Vec<CertificateDer<'static>>, PemError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    let chain = chain.map_err(|error| damage(&error))?;
+    let Some(first) = chain.first() else { return Err(PemError::NoCertificate(sections(text))) };
+    ParsedCertificate::try_from(first).map_err(|_| PemError::Certificate)?;
+    Ok(chain)
+}
+
+/// Returns the first private key of a PEM text, ready to sign.
+pub(super) fn key(text: &str, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, PemError> {
+    let mut keys = PrivateKeyDer::pem_slice_iter(text.as_bytes());
+    match keys.next() {
+        // Of both kinds of encryption one is a section of its own, the other a line in a section.
+        None | Some(Err(_)) if text.contains("ENCRYPTED") => Err(PemError::Encrypted),
+        None => Err(PemError::NoKey(sections(text))),
+        Some(Err(error)) => Err(damage(&error)),
+        Some(Ok(key)) => provider.key_provider.load_private_key(key).map_err(|_| PemError::Key),
+    }
+}
+
+/// Says what is wrong in words of ours: the library's show what stands in the file.
+fn damage(error: &pem::Error) -> PemError {
+    PemError::Damaged(match error {
+        pem::Error::MissingSectionEnd { .. } => "a section has no end",
+        pem::Error::IllegalSectionStart { .. } => "a section has no proper beginning",
+        pem::Error::Base64Decode(_) => "a section is not base64",
+        _ => "a section cannot be read",
+    })
+}
+
+/// Names what a text holds. Only well-known labels: whatever else there is might be secret.
+fn sections(text: &str) -> &'static str {
+    const LABELS: [(&str, &str); 5] = [
+        ("PRIVATE KEY-----", "a private key"),
+        ("CERTIFICATE REQUEST-----", "a request for a certificate"),
+        ("CERTIFICATE-----", "a certificate"),
+        ("PUBLIC KEY-----", "a public key"),
+        ("PARAMETERS-----", "parameters"),
+    ];
+    let found = LABELS.into_iter().find(|(label, _)| text.contains(label));
+    found.map_or("something else", |(_, name)| name)
+}

@@ -1,0 +1,188 @@
+//! Files that operators have, good and bad.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::report::chain;
+
+const EC_CERTIFICATE: &str = include_str!("fixtures/ec-certificate.pem");
+const EC_SEC1: &str = include_str!("fixtures/ec-sec1.pem");
+const EC_PKCS8: &str = include_str!("fixtures/ec-pkcs8.pem");
+const EC_ENCRYPTED: &str = include_str!("fixtures/ec-encrypted.pem");
+const EC_SEC1_ENCRYPTED: &str = include_str!("fixtures/ec-sec1-encrypted.pem");
+const RSA_CERTIFICATE: &str = include_str!("fixtures/rsa-certificate.pem");
+const RSA_PKCS1: &str = include_str!("fixtures/rsa-pkcs1.pem");
+const ED25519_CERTIFICATE: &str = include_str!("fixtures/ed25519-certificate.pem");
+const ED25519_PKCS8: &str = include_str!("fixtures/ed25519-pkcs8.pem");
+const P521_SEC1: &str = include_str!("fixtures/p521-sec1.pem");
+
+/// A directory with `chain.pem` and `key.pem`.
+struct Files(TempDir);
+
+impl Files {
+    fn new(certificate: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
+        let files = Self(tempfile::tempdir().expect("a directory"));
+        fs::write(files.path("chain.pem"), certificate).expect("written");
+        fs::write(files.path("key.pem"), key).expect("written");
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn tls(&self) -> Tls {
+        let file = |name| PemSource::File(self.path(name));
+        Tls { certificate: file("chain.pem"), key: file("key.pem") }
+    }
+
+    /// Returns what is wrong with them, and the remedy.
+    #[track_caller]
+    fn wrong(&self) -> String {
+        let error = Identity::load(&self.tls(), None).expect_err("a mistake");
+        let text = format!("{}\n{}", chain(&error), error.hint());
+        let checked = Identity::check(&self.tls()).expect_err("the same mistake");
+        assert_eq!(chain(&checked), chain(&error));
+        text.replace(&self.0.path().display().to_string(), "DIR")
+    }
+}
+
+#[test]
+fn every_encoding_of_a_key_is_read() {
+    for (certificate, key) in [
+        (EC_CERTIFICATE, EC_SEC1),
+        (EC_CERTIFICATE, EC_PKCS8),
+        (RSA_CERTIFICATE, RSA_PKCS1),
+        (ED25519_CERTIFICATE, ED25519_PKCS8),
+    ] {
+        let files = Files::new(certificate, key);
+        Identity::load(&files.tls(), None).expect(key);
+        Identity::check(&files.tls()).expect(key);
+    }
+}
+
+#[test]
+fn both_may_be_in_one_file_and_the_issuers_follow_the_certificate() {
+    let all = format!("{EC_PKCS8}{EC_CERTIFICATE}{RSA_CERTIFICATE}");
+    let files = Files::new(&all, &all);
+    assert_eq!(Identity::load(&files.tls(), None).expect("both are there").chain.len(), 2);
+}
+
+#[test]
+fn every_mistake_is_told_with_the_file_and_the_remedy() {
+    let wrong = |certificate: &str, key: &str| Files::new(certificate, key).wrong();
+    let damaged = EC_CERTIFICATE.replace("MII", "?!?");
+    let cut_off = EC_CERTIFICATE.replace("-----END", "");
+    let empty = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n";
+    let told = [
+        wrong(EC_CERTIFICATE, RSA_PKCS1),
+        wrong(EC_PKCS8, EC_CERTIFICATE),
+        wrong(EC_CERTIFICATE, EC_CERTIFICATE),
+        wrong(EC_CERTIFICATE, EC_ENCRYPTED),
+        wrong(EC_CERTIFICATE, EC_SEC1_ENCRYPTED),
+        wrong(EC_CERTIFICATE, P521_SEC1),
+        wrong("", EC_PKCS8),
+        wrong("\u{30}\u{82}", EC_PKCS8),
+        wrong(&damaged, EC_PKCS8),
+        wrong(&cut_off, EC_PKCS8),
+        wrong(empty, EC_PKCS8),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @"
+    the key `DIR/key.pem` is not that of the first certificate in `DIR/chain.pem`
+    Renew both together, and let the server's own certificate stand before those of its issuers.
+    use `DIR/chain.pem` as `listen.tls.certificate`: it has no certificate, but a private key
+    `certificate` is the server's certificate, and after it those of its issuers.
+    use `DIR/key.pem` as `listen.tls.key`: it has no private key, but a certificate
+    `key` is the private key: PKCS#8, PKCS#1 or SEC1.
+    use `DIR/key.pem` as `listen.tls.key`: its key is encrypted
+    Nobody could type the passphrase: write the key without one, with `openssl pkey -in OLD -out NEW`.
+    use `DIR/key.pem` as `listen.tls.key`: its key is encrypted
+    Nobody could type the passphrase: write the key without one, with `openssl pkey -in OLD -out NEW`.
+    use `DIR/key.pem` as `listen.tls.key`: its key is of a kind that is not known here
+    Use a key for ECDSA with P-256 or P-384, for Ed25519, or for RSA with 2048 bits or more.
+    use `DIR/chain.pem` as `listen.tls.certificate`: it is not PEM: no line begins with `-----BEGIN`
+    Convert it with `openssl x509 -inform DER` or `openssl pkey -inform DER`.
+    use `DIR/chain.pem` as `listen.tls.certificate`: it is not PEM: no line begins with `-----BEGIN`
+    Convert it with `openssl x509 -inform DER` or `openssl pkey -inform DER`.
+    use `DIR/chain.pem` as `listen.tls.certificate`: it is damaged: a section is not base64
+    Make or fetch it again.
+    use `DIR/chain.pem` as `listen.tls.certificate`: it is damaged: a section has no end
+    Make or fetch it again.
+    use `DIR/chain.pem` as `listen.tls.certificate`: its first certificate cannot be read
+    Make or fetch it again.
+    ");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_the_remedy() {
+    let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
+    fs::remove_file(files.path("key.pem")).expect("removed");
+    insta::assert_snapshot!(files.wrong(), @"
+    use `DIR/key.pem` as `listen.tls.key`: No such file or directory (os error 2)
+    Write the path of a PEM file, or `credential:NAME`.
+    ");
+    fs::create_dir(files.path("key.pem")).expect("made");
+    insta::assert_snapshot!(files.wrong(), @"
+    use `DIR/key.pem` as `listen.tls.key`: it is not a regular file
+    Write the path of a PEM file, or `credential:NAME`.
+    ");
+    fs::write(files.path("chain.pem"), vec![b'-'; 2 << 20]).expect("written");
+    insta::assert_snapshot!(files.wrong(), @"
+    use `DIR/chain.pem` as `listen.tls.certificate`: it is larger than 1048576 bytes
+    Write the path of a PEM file, or `credential:NAME`.
+    ");
+
+    let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
+    let closed = fs::Permissions::from_mode(0o000);
+    fs::set_permissions(files.path("key.pem"), closed).expect("closed");
+    // Nothing is closed to root.
+    if !rustix::process::geteuid().is_root() {
+        assert!(files.wrong().contains("Let the user of the service read it"));
+    }
+}
+
+#[test]
+fn a_credential_is_read_by_the_service_and_left_alone_by_a_check() {
+    let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
+    let credential = |name: &str| PemSource::Credential(name.to_owned());
+    let mut tls = Tls { certificate: credential("chain.pem"), key: credential("key.pem") };
+    Identity::load(&tls, Some(files.0.path())).expect("they are there");
+    Identity::check(&tls).expect("nothing to be seen");
+    let error = Identity::load(&tls, None).expect_err("no directory");
+    insta::assert_snapshot!(chain(&error), @"find `listen.tls.certificate`: read `credential:chain.pem`: $CREDENTIALS_DIRECTORY is not set");
+
+    tls.key = credential("other");
+    let error = Identity::load(&tls, Some(files.0.path())).expect_err("no such credential");
+    insta::assert_snapshot!(format!("{}\n{}", chain(&error), error.hint()), @"
+    use `credential:other` as `listen.tls.key`: No such file or directory (os error 2)
+    Add `LoadCredential=NAME:/path` to the unit, or the name to `services.metamcp.credentials`.
+    ");
+    tls.certificate = PemSource::File(files.path("key.pem"));
+    let error = Identity::check(&tls).expect_err("the file is looked at");
+    assert!(chain(&error).contains("it has no certificate, but a private key"));
+}
+
+#[test]
+fn a_key_is_never_printed() {
+    let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
+    let identity = Identity::load(&files.tls(), None).expect("both are good");
+    assert_eq!(format!("{identity:?}"), "Identity { n_certificates: 1, .. }");
+}
+
+#[test]
+fn only_another_certificate_is_a_change() {
+    let load = |certificate, key| {
+        let files = Files::new(certificate, key);
+        Some(Identity::load(&files.tls(), None).expect("both are good"))
+    };
+    let current = Current::new(None);
+    assert!(!current.replace(None));
+    assert!(current.replace(load(EC_CERTIFICATE, EC_PKCS8)));
+    let before = current.get().expect("one");
+    assert!(!current.replace(load(EC_CERTIFICATE, EC_SEC1)));
+    assert!(Arc::ptr_eq(&before, &current.get().expect("one")));
+    assert!(current.replace(load(RSA_CERTIFICATE, RSA_PKCS1)));
+    assert!(current.replace(None) && current.get().is_none());
+}
