@@ -23,7 +23,7 @@ use crate::{
     control,
     ingress::{self, Edge},
     pool::Pool,
-    session::Sessions,
+    session::{Seal, Sessions},
     status::Board,
     systemd::notify,
     telemetry::{liveness::Liveness, log::LogControl},
@@ -61,7 +61,7 @@ impl Daemon {
     ///
     /// # Errors
     ///
-    /// [`StartError`] when signals cannot be caught.
+    /// [`StartError`] when signals cannot be caught, or the key for session ids is of no use.
     pub fn build(
         config: Config,
         source: Option<PathBuf>,
@@ -72,11 +72,12 @@ impl Daemon {
         let signals = Signals::catch().map_err(StartError::Signals)?;
         let config = Arc::new(config);
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        let seal = Seal::of_service(&config.listen.session, credentials.as_deref())?;
         let tasks = TaskTracker::new();
         let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
-        let sessions = Sessions::new(Arc::clone(&pool));
+        let sessions = Sessions::new(Arc::clone(&pool), seal, &config.listen.session);
         let catalog = Catalog::new(Arc::clone(&pool), tasks);
         let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
         let liveness = Liveness::new();
