@@ -13,6 +13,9 @@
       service.log_level = "debug";
       service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
+      listen.session = "lenient";
+      listen.session_key = "credential:session-key";
+      listen.session_timeout = "1h";
       pool.size = 30;
       pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;
@@ -72,6 +75,7 @@
     };
 
     credentials.token = "/etc/metamcp-token";
+    credentials.session-key = "/etc/metamcp-session-key";
     extraPackages = [ config.services.metamcp.package ];
   };
 }

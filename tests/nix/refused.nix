@@ -30,6 +30,22 @@
     module.services.metamcp.settings.servers.shell.env.KEY = "credential:forgotten";
     message = "refers to the credential forgotten, which does not exist: set services.metamcp.credentials.forgotten";
   };
+  "a session key that is not declared" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.session_key = lib.mkForce "credential:lost";
+      };
+    message = "listen.session_key refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
+  };
+  "a session key in the configuration itself" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.session_key = lib.mkForce "0123456789abcdef0123456789abcdef";
+      };
+    message = "session_key' is not of type";
+  };
   "a secret given as a Nix path" = {
     module.services.metamcp.credentials.leaked = ./example.nix;
     message = "credentials.leaked would put the secret into the Nix store";
