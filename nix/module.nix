@@ -239,13 +239,18 @@ let
   startsAtBoot = lib.any (name: settings.servers.${name}.start != "lazy") serverNames;
 
   # Every value that may be a reference, with the option it stands in.
-  values = tlsValues ++ serverValues;
+  values = tlsValues ++ sessionValues ++ serverValues;
   tlsValues = lib.optionals (settings.listen.tls != null) (
     lib.mapAttrsToList (key: value: {
       inherit key value;
       option = "services.metamcp.settings.listen.tls.${key}";
     }) settings.listen.tls
   );
+  sessionValues = lib.optional (settings.listen.session_key != null) {
+    key = "session_key";
+    value = settings.listen.session_key;
+    option = "services.metamcp.settings.listen.session_key";
+  };
   serverValues = lib.concatMap (
     name:
     lib.concatMap
@@ -410,6 +415,35 @@ in
                 How long a client may take nothing of what is written to it
                 before its connection is cut.
               '';
+            };
+            session = mkOption {
+              type = types.enum [
+                "lenient"
+                "strict"
+                "off"
+              ];
+              default = "lenient";
+              description = ''
+                Which session ids clients must send: any or none (`lenient`),
+                one that the service has issued, as the specification has it
+                (`strict`), or there are no sessions (`off`).
+              '';
+            };
+            session_key = mkOption {
+              type = types.nullOr (types.strMatching "credential:.+");
+              default = null;
+              example = "credential:session-key";
+              description = ''
+                Entry of {option}`services.metamcp.credentials` with at least 32
+                bytes to sign session ids with, the same on every host that is
+                to know them. If `null`, a key that is made at the first start
+                and kept in {file}`/var/lib/metamcp`.
+              '';
+            };
+            session_timeout = mkOption {
+              type = duration;
+              default = "30m";
+              description = "After how long a session is forgotten that has no stream and no request.";
             };
           };
 

@@ -54,7 +54,9 @@
 //! in line with all of that together ([`pool::Wants`]), each new one again.
 //!
 //! A server may ask its client something only on a connection that is not shared. Such a
-//! [`connection::Question`] goes to the client whose request caused it, and its answer back.
+//! [`connection::Question`] goes to the client whose request caused it, and its answer back. What a
+//! client can be asked is in its session id, which is signed ([`session::Ticket`]): a process that
+//! never saw it knows the client all the same.
 //!
 //! # The life of a connection
 //!

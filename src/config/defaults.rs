@@ -237,15 +237,35 @@ pub const NOTIFICATION_BYTES_MAX: usize = 1 << 20;
 /// ended. Ours: some clients open a session per call and never end it.
 pub const SESSIONS_MAX: usize = 4096;
 
-/// How long a session is known that has no stream and no request. Ours: a client that comes back
-/// later is served all the same, and loses its own connections, log level and subscriptions.
-pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+/// How long a session is known that has no stream and no request. Source: seed 002, session
+/// timeout. A client that comes back later loses its own connections, log level and subscriptions,
+/// and is served all the same unless sessions are strict.
+pub const SESSION_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// How often sessions that nobody uses are looked for. Ours.
-pub const SESSION_SWEEP: Duration = Duration::from_secs(60);
+/// How long after it was issued a session id is taken by a process that does not know it, from
+/// before a restart or from a replica. Ours: longer than clients run; one that got into the wrong
+/// hands is of no use for ever.
+pub const SESSION_ID_AGE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// How long a session id of a client may be, in bytes. Ours: those of SDKs have 36.
-pub const SESSION_ID_BYTES_MAX: usize = 256;
+/// How many sessions that have ended are remembered, so that their ids, which are still signed, are
+/// refused where sessions are strict. Ours: four times as many as there may be at a time.
+pub const SESSIONS_ENDED_MAX: usize = 4 * SESSIONS_MAX;
+
+/// How often sessions that nobody uses are looked for, four times per `session_timeout` and within
+/// these bounds. Ours.
+pub const SESSION_SWEEP: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// How long a session id of a client may be, in bytes. Ours: those of SDKs have 36, and those of a
+/// replica with another key up to 605.
+pub const SESSION_ID_BYTES_MAX: usize = 1024;
+
+/// How many bytes of capabilities a session id of ours carries as the client wrote them. Ours: the
+/// longest id has 605 bytes then, and proxies take 4 KiB of headers and more.
+pub const SESSION_CAPABILITIES_BYTES_MAX: usize = 384;
+
+/// How long the key is that we sign session ids with, and the shortest of an operator, in bytes.
+/// Source: RFC 2104, section 3, at least the length of the hash.
+pub const SESSION_KEY_BYTES: usize = 32;
 
 /// How many events are kept for a client whose GET stream broke. Ours.
 pub const OUTBOX_EVENTS: usize = 256;

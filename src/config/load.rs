@@ -13,11 +13,12 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::{
-    Breaker, Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, Transport, defaults,
+    Breaker, Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, SessionMode,
+    Transport, defaults,
     diagnostic::Problem,
     duration,
     health::HealthTable,
-    pool, server, socket, tls,
+    pool, server, session, socket, tls,
     word::Word,
     wording::{did_you_mean, from_toml},
 };
@@ -107,6 +108,9 @@ struct ListenTable {
     allowed_origins: Vec<Spanned<String>>,
     keep_alive: Option<Span>,
     write_timeout: Option<Span>,
+    session: Option<Spanned<Word<SessionMode>>>,
+    session_key: Option<Spanned<String>>,
+    session_timeout: Option<Span>,
 }
 
 /// [`Breaker`] with the place of the key that has a bound.
@@ -152,6 +156,12 @@ fn parse(text: &str) -> Result<Config, Problem> {
         words(file.listen.allowed_origins, is_origin, "an origin such as `https://name`")?;
     let keep_alive = file.listen.keep_alive.map_or(defaults::KEEP_ALIVE, |found| found.0);
     let write_timeout = file.listen.write_timeout.map_or(defaults::WRITE_TIMEOUT, |found| found.0);
+    let session = session::checked(
+        file.listen.session,
+        file.listen.session_key,
+        file.listen.session_timeout.map(|found| found.0),
+        &servers,
+    )?;
     let listen = Listen {
         http,
         tls,
@@ -161,6 +171,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         allowed_origins,
         keep_alive,
         write_timeout,
+        session,
     };
     Ok(Config { service, listen, pool, breaker, servers })
 }
@@ -270,4 +281,4 @@ fn root(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

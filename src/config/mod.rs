@@ -18,6 +18,7 @@ pub mod load;
 pub mod pool;
 pub mod secret;
 pub mod server;
+pub mod session;
 pub mod sharing;
 mod socket;
 pub mod tls;
@@ -31,6 +32,7 @@ pub use lifecycle::Lifecycle;
 pub use pool::Pool;
 pub use secret::Secret;
 pub use server::{Retry, Server, Start, Transport};
+pub use session::{SessionMode, SessionRules};
 pub use sharing::Sharing;
 pub use tls::Tls;
 
@@ -101,6 +103,8 @@ pub struct Listen {
     pub keep_alive: Duration,
     /// How long a client may take nothing of what is written to it.
     pub write_timeout: Duration,
+    /// What session ids mean, and for how long.
+    pub session: SessionRules,
 }
 
 /// When a server that fails is left alone, and for how long. Each server has a breaker of its own.
@@ -159,6 +163,7 @@ impl Default for Listen {
             allowed_origins: Vec::new(),
             keep_alive: defaults::KEEP_ALIVE,
             write_timeout: defaults::WRITE_TIMEOUT,
+            session: SessionRules::default(),
         }
     }
 }

@@ -97,16 +97,29 @@ impl Secret {
                 std::env::var(name).map_err(|_| SecretError::Env { name: name.clone() })
             }
             Self::Credential(name) => {
-                if !Self::is_credential_name(name) {
-                    return Err(SecretError::Name { name: name.clone() });
-                }
-                let directory =
-                    credentials.ok_or_else(|| SecretError::NoDirectory { name: name.clone() })?;
-                let value = std::fs::read_to_string(directory.join(name))
-                    .map_err(|source| SecretError::Credential { name: name.clone(), source })?;
+                let value = String::from_utf8(Self::read_credential(name, credentials)?);
+                let value = value.map_err(|error| SecretError::Credential {
+                    name: name.clone(),
+                    source: io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()),
+                })?;
                 Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
             }
         }
+    }
+
+    /// Reads the credential `name`, whatever bytes it has.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] when there is none.
+    pub fn read_credential(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, SecretError> {
+        let name = name.to_owned();
+        if !Self::is_credential_name(&name) {
+            return Err(SecretError::Name { name });
+        }
+        let Some(directory) = credentials else { return Err(SecretError::NoDirectory { name }) };
+        std::fs::read(directory.join(&name))
+            .map_err(|source| SecretError::Credential { name, source })
     }
 
     /// Tells whether `name` is a plain file name.

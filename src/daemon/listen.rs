@@ -12,7 +12,7 @@ use std::{
 
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::{config::Listen, systemd::listen::Inherited};
+use crate::{config::Listen, session::key::KeyError, systemd::listen::Inherited};
 
 /// Where the control socket is for a service of the system. Source: design ruling 1.
 pub const SYSTEM_SOCKET: &str = "/run/metamcp/control.sock";
@@ -71,6 +71,9 @@ pub enum StartError {
     /// Signals cannot be caught.
     #[error("catch signals")]
     Signals(#[source] io::Error),
+    /// The key for session ids cannot be used.
+    #[error(transparent)]
+    SessionKey(#[from] KeyError),
 }
 
 impl StartError {
@@ -87,6 +90,7 @@ impl StartError {
             Self::Control { .. } | Self::NotASocket { .. } | Self::Foreign { .. } => {
                 "Set `listen.control` to a path in a directory of your own."
             }
+            Self::SessionKey(error) => error.hint(),
             Self::Inherited(_) | Self::Signals(_) => "Check the limits of the service.",
         }
     }

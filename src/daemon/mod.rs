@@ -23,7 +23,7 @@ use crate::{
     control,
     ingress::{self, Edge},
     pool::Pool,
-    session::Sessions,
+    session::{Seal, Sessions},
     status::Board,
     systemd::notify,
     telemetry::{liveness::Liveness, log::LogControl},
@@ -65,7 +65,7 @@ impl Daemon {
     ///
     /// # Errors
     ///
-    /// [`StartError`] when signals cannot be caught.
+    /// [`StartError`] when signals cannot be caught, or the key for session ids is of no use.
     pub fn build(
         config: Config,
         source: Option<PathBuf>,
@@ -76,11 +76,13 @@ impl Daemon {
         // Caught before READY=1: systemd looks for a handler of SIGHUP then.
         let signals = Signals::catch().map_err(StartError::Signals)?;
         let config = Arc::new(config);
+        let credentials = credentials_directory();
+        let seal = Seal::of_service(&config.listen.session, credentials.as_deref())?;
         let tasks = TaskTracker::new();
         let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
-        let dialer = Dialer::new(credentials_directory(), tasks.clone(), announcements);
+        let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
-        let sessions = Sessions::new(Arc::clone(&pool));
+        let sessions = Sessions::new(Arc::clone(&pool), seal, &config.listen.session);
         let catalog = Catalog::new(Arc::clone(&pool), tasks);
         let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
         let liveness = Liveness::new();

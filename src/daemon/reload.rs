@@ -53,6 +53,9 @@ impl Daemon {
         if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
             tracing::warn!("new addresses take effect with the next restart");
         }
+        if new.listen.session.key != old.listen.session.key {
+            tracing::warn!("another key for session ids takes effect with the next restart");
+        }
         let diff = ServerDiff::between(&old, &new);
         tracing::info!(
             added = ?diff.added, removed = ?diff.removed, changed = ?diff.changed,
@@ -64,6 +67,7 @@ impl Daemon {
             tracing::info!(tls, "another certificate for new connections");
         }
         self.pool.apply(&diff, &new, old.service.max_total_timeout);
+        self.views.sessions().apply(&new.listen.session);
         self.views.sessions().tell_again();
         self.views.apply(Arc::new(new));
         Ok(())

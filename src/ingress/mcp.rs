@@ -1,8 +1,8 @@
 //! MCP over streamable HTTP, legacy era: POST carries one message, GET opens the stream of the
 //! session, DELETE ends it.
 //!
-//! Sessions are lenient (ruling 6): a client may bring our id, none, or one from before a
-//! restart; all of them are served from the same pool.
+//! Sessions are lenient unless the operator wants them otherwise (ruling 6): a client may bring our
+//! id, none, or one from before a restart; all of them are served from the same pool.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     body::{self, ReadError},
-    config::defaults,
+    config::{SessionMode, defaults},
     protocol::{
         Message, Shape,
         jsonrpc::Part,
@@ -44,13 +44,15 @@ pub(super) async fn respond(
     view: &View,
     request: Request<Incoming>,
 ) -> Result<Response, EdgeError> {
+    let sessions = edge.views.sessions();
     match *request.method() {
         Method::POST => post(edge, view, request).await,
+        _ if sessions.mode() == SessionMode::Off => Err(EdgeError::Method("POST")),
         Method::GET => listen(edge, view, request.headers()),
         // The connections that clients share are everybody's and stay.
         Method::DELETE => {
-            let ended = text(request.headers(), &SESSION).map(|id| edge.views.sessions().end(id));
-            tracing::debug!(is_known = ended, "session ended by its client");
+            sessions.delete(text(request.headers(), &SESSION))?;
+            tracing::debug!("session ended by its client");
             Ok(respond::empty(StatusCode::NO_CONTENT))
         }
         _ => Err(EdgeError::Method("GET, POST, DELETE")),
@@ -68,15 +70,17 @@ fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response,
         return Err(EdgeError::NoStream(accepted.to_owned()));
     }
     let version = version(headers)?;
-    let session = match text(headers, &SESSION) {
-        Some(id) => edge.views.sessions().resume(id, || view.scope()),
+    let (sessions, id) = (edge.views.sessions(), text(headers, &SESSION));
+    let is_passing = id.is_none() && sessions.mode() == SessionMode::Lenient;
+    let session = match is_passing {
         // Nobody can tell whose stream it is: it carries what everybody is told.
-        None => edge.views.sessions().open(view.scope(), "{}"),
+        true => sessions.open(view.scope(), version, "{}"),
+        false => sessions.find(id, || view.scope())?,
     };
-    let is_passing = text(headers, &SESSION).is_none();
     let last = text(headers, &LAST_EVENT).and_then(|id| id.parse().ok());
     // Older clients take an event without data for a broken message.
-    let takes_priming = version.is_some_and(version::has_priming);
+    let negotiated = if is_passing { None } else { session.version() };
+    let takes_priming = version.or(negotiated).is_some_and(version::has_priming);
     Ok(stream::open(edge, &session, last, takes_priming, is_passing))
 }
 
@@ -93,10 +97,11 @@ async fn post(
     let sessions = edge.views.sessions();
     let session = match text(&head.headers, &SESSION) {
         _ if message.method() == Some(method::INITIALIZE) => {
-            sessions.open(view.scope(), message.part(Part::Capabilities).unwrap_or("{}"))
+            let asked = message.string(Part::ProtocolVersion);
+            let capabilities = message.part(Part::Capabilities).unwrap_or("{}");
+            sessions.open(view.scope(), asked.as_deref(), capabilities)
         }
-        Some(id) => sessions.resume(id, || view.scope()),
-        None => Session::anonymous(view.scope()),
+        id => sessions.find(id, || view.scope())?,
     };
     match message.shape() {
         Shape::Request => Ok(answer(edge, view, message, &session, accepts).await),
@@ -129,7 +134,7 @@ async fn answer(
     let reply = Reply::new(edge, outcome, (id, token.as_deref()), accepts, running);
     let mut response = reply.into_response().await;
     if is_initialize && let Some(id) = session.id() {
-        let id = HeaderValue::try_from(id).expect("hexadecimal digits are visible ASCII");
+        let id = HeaderValue::try_from(id).expect("our ids are visible ASCII");
         response.headers_mut().insert(SESSION, id);
     }
     response

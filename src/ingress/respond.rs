@@ -15,9 +15,12 @@ use crate::{
     config::defaults,
     protocol::{
         ParseError, RpcError,
-        error::{INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION},
+        error::{
+            INVALID_REQUEST, PARSE_ERROR, SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION,
+        },
         version,
     },
+    session::NoSession,
 };
 
 use super::origin::Refusal;
@@ -61,19 +64,27 @@ pub(super) enum EdgeError {
     /// The protocol version is not served.
     #[error("protocol version `{0}` is not served")]
     Version(String),
+    /// The request must belong to a session.
+    #[error(transparent)]
+    Session(#[from] NoSession),
 }
 
 impl EdgeError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::NotFound(_) | Self::NoServer(_) => StatusCode::NOT_FOUND,
+            Self::NotFound(_) | Self::NoServer(_) | Self::Session(NoSession::Unknown) => {
+                StatusCode::NOT_FOUND
+            }
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Accept(_) | Self::NoStream(_) => StatusCode::NOT_ACCEPTABLE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::BrokenOff | Self::Message(_) | Self::Version(_) => StatusCode::BAD_REQUEST,
+            Self::BrokenOff
+            | Self::Message(_)
+            | Self::Version(_)
+            | Self::Session(NoSession::Missing) => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -114,6 +125,14 @@ impl EdgeError {
             }
             Self::Message(_) => {
                 (INVALID_REQUEST, "INVALID_REQUEST", "Send one JSON-RPC 2.0 message as UTF-8.")
+            }
+            Self::Session(NoSession::Missing) => (
+                SESSION_REQUIRED,
+                "SESSION_REQUIRED",
+                "Send the `Mcp-Session-Id` that `initialize` was answered with.",
+            ),
+            Self::Session(NoSession::Unknown) => {
+                (SESSION_NOT_FOUND, "SESSION_NOT_FOUND", "Send `initialize` without a session id.")
             }
             Self::Version(asked) => {
                 let context =

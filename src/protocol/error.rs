@@ -16,6 +16,11 @@ pub const INVALID_PARAMS: i64 = -32602;
 pub const INTERNAL_ERROR: i64 = -32603;
 /// A request ran out of time. Source: seed 001, and the MCP SDKs.
 pub const REQUEST_TIMEOUT: i64 = -32001;
+/// A request that must belong to a session names none. Source: the MCP SDKs.
+pub const SESSION_REQUIRED: i64 = -32000;
+/// A session that is not known, or not any more; its HTTP status tells it from a request that ran
+/// out of time. Source: the MCP SDKs.
+pub const SESSION_NOT_FOUND: i64 = -32001;
 /// No such resource, up to protocol version 2025-11-25. Source: MCP, "Resources".
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
 /// A protocol version that is not served. Source: MCP 2026-07-28, "Versioning".

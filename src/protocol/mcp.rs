@@ -172,14 +172,21 @@ impl Profile {
     pub fn for_client(&self, asked: Option<&str>, is_standing: bool) -> Value {
         let mut result = self.result.clone();
         result.insert("protocolVersion".into(), version::negotiate(asked).into());
-        if !is_standing && let Some(Value::Object(capabilities)) = result.get_mut("capabilities") {
-            capabilities.remove("logging");
-            for capability in capabilities.values_mut().filter_map(Value::as_object_mut) {
-                capability.remove("listChanged");
-                capability.remove("subscribe");
-            }
+        if !is_standing && let Some(capabilities) = result.get_mut("capabilities") {
+            leave_out_notices(capabilities);
         }
         Value::Object(result)
+    }
+}
+
+/// Takes everything out of a server's capabilities that takes a stream to the client, or a memory of
+/// what it wants.
+pub fn leave_out_notices(capabilities: &mut Value) {
+    let Value::Object(capabilities) = capabilities else { return };
+    capabilities.remove("logging");
+    for capability in capabilities.values_mut().filter_map(Value::as_object_mut) {
+        capability.remove("listChanged");
+        capability.remove("subscribe");
     }
 }
 

@@ -7,8 +7,10 @@
 //!                    └────── outbox ────────────────────▶ its GET stream
 //! ```
 //!
-//! Sessions are lenient (ruling 6): an id that we do not know, from before a restart perhaps, is
-//! taken as it is, and a client without one is served all the same.
+//! An id of ours is a [`Ticket`]: it is signed, and says what a restart loses and a session begins
+//! with. Unless sessions are strict (ruling 6), any other is taken, too, and a client without one is
+//! served all the same. What is not in the ticket, the level, the watched resources, the events for a
+//! stream, ends with the process.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -33,14 +35,20 @@ use crate::{
     },
 };
 
+mod ended;
+mod find;
+pub mod key;
 mod outbox;
 mod registry;
 mod running;
+mod ticket;
 
+pub use find::NoSession;
 use outbox::Outbox;
 pub use outbox::{EventId, Next, Reader};
 pub use registry::{Refused, Sessions};
 pub use running::Running;
+pub use ticket::{Seal, Ticket};
 
 /// Which servers a session is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +63,9 @@ pub enum Scope {
 #[derive(Debug)]
 pub struct Session {
     /// Absent for a client that cannot be told from others.
-    id: Option<Box<str>>,
+    id: Option<Arc<str>>,
+    /// The protocol version that was negotiated; absent where the id is none of ours.
+    version: Option<&'static str>,
     owner: Option<Owner>,
     scope: Scope,
     memory: Mutex<Memory>,
@@ -91,25 +101,31 @@ impl Scope {
 }
 
 impl Session {
-    fn new(id: Option<Box<str>>, owner: Option<Owner>, scope: Scope) -> Arc<Self> {
-        Arc::new(Self {
+    fn new(id: Option<Arc<str>>, owner: Option<Owner>, scope: Scope) -> Self {
+        Self {
             id,
+            version: None,
             owner,
             scope,
             memory: Mutex::default(),
             outbox: Outbox::default(),
             used_ms: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Returns the session of a client that cannot be told from others: nothing is remembered.
     pub fn anonymous(scope: Scope) -> Arc<Self> {
-        Self::new(None, None, scope)
+        Arc::new(Self::new(None, None, scope))
     }
 
     /// Returns the id that the client sends.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
+    }
+
+    /// Returns the protocol version that was negotiated with the client, if its id says so.
+    pub fn version(&self) -> Option<&'static str> {
+        self.version
     }
 
     /// Returns the client as the owner of connections, if it can be told from others.

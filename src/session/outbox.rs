@@ -218,7 +218,7 @@ mod tests {
     use crate::session::Scope;
 
     fn session() -> Arc<Session> {
-        Session::new(Some("a".into()), None, Scope::Every)
+        Arc::new(Session::new(Some("a".into()), None, Scope::Every))
     }
 
     fn push(session: &Session, text: &'static str) {

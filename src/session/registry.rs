@@ -3,22 +3,23 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use tokio::{
     sync::mpsc,
     time::{self, Instant, MissedTickBehavior},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Scope, Session};
+use super::{Seal, Session, Ticket, ended::Ended};
 use crate::{
-    config::defaults,
-    connection::{Announcement, Aside, Owner},
+    config::{SessionMode, SessionRules, defaults},
+    connection::{Announcement, Aside},
     pool::{Pool, Slot, Wants},
     protocol::Level,
 };
@@ -27,69 +28,60 @@ use crate::{
 #[derive(Debug)]
 pub struct Sessions {
     pool: Arc<Pool>,
-    since: Instant,
-    by_id: RwLock<HashMap<Box<str>, Arc<Session>>>,
-    n_keys: AtomicU64,
+    pub(super) seal: Seal,
+    rules: ArcSwap<SessionRules>,
+    pub(super) since: Instant,
+    by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
+    endings: Mutex<Ended>,
+    pub(super) n_keys: AtomicU64,
     /// How many sessions have set a log level.
     n_levels: AtomicUsize,
 }
 
 impl Sessions {
-    /// Returns none yet; their connections are those of `pool`.
-    pub fn new(pool: Arc<Pool>) -> Arc<Self> {
+    /// Returns none yet; their connections are those of `pool`, their ids are signed with `seal`.
+    pub fn new(pool: Arc<Pool>, seal: Seal, rules: &SessionRules) -> Arc<Self> {
         Arc::new(Self {
             pool,
+            seal,
+            rules: ArcSwap::from_pointee(rules.clone()),
             since: Instant::now(),
+            endings: Mutex::default(),
             by_id: RwLock::default(),
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
         })
     }
 
-    /// Opens a session for a client with these capabilities, JSON text.
-    pub fn open(&self, scope: Scope, capabilities: &str) -> Arc<Session> {
-        self.insert(uuid::Uuid::new_v4().simple().to_string().into(), scope, capabilities)
+    /// Applies other rules, to sessions that are known as well. The key stays as it is.
+    pub fn apply(&self, rules: &SessionRules) {
+        self.rules.store(Arc::new(rules.clone()));
     }
 
-    /// Returns the session `id`, or takes it as a new one: it may be from before a restart.
-    pub fn resume(&self, id: &str, scope: impl FnOnce() -> Scope) -> Arc<Session> {
-        let known = self.read().get(id).cloned();
-        let session = match known {
-            Some(session) => session,
-            None if is_session_id(id) => self.insert(id.into(), scope(), "{}"),
-            None => return Session::anonymous(scope()),
-        };
-        session.touch(Instant::now(), self.since);
-        session
+    /// Returns which session ids are asked for, and which are taken.
+    pub fn mode(&self) -> SessionMode {
+        self.rules.load().mode
     }
 
-    fn insert(&self, id: Box<str>, scope: Scope, capabilities: &str) -> Arc<Session> {
-        let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
-        let owner = Owner::new(key, capabilities);
-        let session = Session::new(Some(id.clone()), Some(owner), scope);
-        session.touch(Instant::now(), self.since);
-        let ended = {
-            let mut by_id = self.write();
-            // Another request may have brought the same id meanwhile.
-            let session = Arc::clone(by_id.entry(id).or_insert(session));
-            let surplus = by_id.len() > defaults::SESSIONS_MAX;
-            let oldest = if surplus { oldest(&by_id, &session) } else { None };
-            (session, oldest.and_then(|id| by_id.remove(&id)))
-        };
-        if let (_, Some(evicted)) = &ended {
-            tracing::debug!("the session that was used longest ago makes room");
-            self.ended(evicted);
-        }
-        ended.0
+    /// Tells whether nobody has used a session for as long as one is known.
+    pub(super) fn is_over(&self, session: &Session, now: Instant) -> bool {
+        let used = Duration::from_millis(session.used_ms.load(Ordering::Relaxed));
+        let age = now.duration_since(self.since).saturating_sub(used);
+        age >= self.rules.load().timeout && !session.is_in_use()
     }
 
-    /// Ends the session `id`; `false` when there is none.
-    pub fn end(&self, id: &str) -> bool {
-        let ended = self.write().remove(id);
-        if let Some(session) = &ended {
-            self.ended(session);
-        }
-        ended.is_some()
+    pub(super) fn has_ended(&self, ticket: &Ticket) -> bool {
+        self.endings().has(ticket.number)
+    }
+
+    /// Remembers that a session has ended; `false` when that is known.
+    pub(super) fn remember_ended(&self, ticket: &Ticket) -> bool {
+        self.endings().add(ticket.number)
+    }
+
+    fn endings(&self) -> MutexGuard<'_, Ended> {
+        // Held for statements on plain data.
+        self.endings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells whether any client has set a log level, so that servers may send more than by themselves.
@@ -193,7 +185,7 @@ impl Sessions {
     }
 
     /// Closes what belonged to a session that is no longer known.
-    fn ended(&self, session: &Arc<Session>) {
+    pub(super) fn ended(&self, session: &Arc<Session>) {
         session.outbox.close();
         if let Some(owner) = session.owner() {
             // First, so that no request which still runs makes a connection after that.
@@ -229,7 +221,9 @@ impl Sessions {
         mut announcements: mpsc::Receiver<Announcement>,
         stop: CancellationToken,
     ) {
-        let mut sweep = time::interval(defaults::SESSION_SWEEP);
+        // Often enough for a session not to be over that was in use until now.
+        let (least, most) = defaults::SESSION_SWEEP;
+        let mut sweep = time::interval((self.rules.load().timeout / 4).clamp(least, most));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -259,35 +253,36 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that nobody has used for [`defaults::SESSION_IDLE`].
+    /// Ends the sessions that nobody has used for their time.
     fn sweep(&self, now: Instant) {
-        let age = |session: &Session| {
-            let used = Duration::from_millis(session.used_ms.load(Ordering::Relaxed));
-            now.duration_since(self.since).saturating_sub(used)
-        };
         let mut ended = Vec::new();
-        self.write().retain(|_, session| {
+        self.write().retain(|id, session| {
             if session.is_in_use() {
                 session.touch(now, self.since);
             }
-            let is_kept = age(session) < defaults::SESSION_IDLE;
-            if !is_kept {
-                ended.push(Arc::clone(session));
+            let is_over = self.is_over(session, now);
+            if is_over {
+                ended.push((Arc::clone(id), Arc::clone(session)));
             }
-            is_kept
+            !is_over
         });
         if !ended.is_empty() {
             tracing::debug!(n_sessions = ended.len(), "sessions that nobody uses are ended");
         }
-        ended.iter().for_each(|session| self.ended(session));
+        for (id, session) in ended {
+            if let Some(ticket) = self.ticket(&id) {
+                self.remember_ended(&ticket);
+            }
+            self.ended(&session);
+        }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         // Held for statements on plain data, as is `write`.
         self.by_id.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -302,15 +297,12 @@ pub enum Refused {
 }
 
 /// Returns the session that was used longest ago, apart from `except` and those in use.
-fn oldest(by_id: &HashMap<Box<str>, Arc<Session>>, except: &Arc<Session>) -> Option<Box<str>> {
+pub(super) fn oldest(
+    by_id: &HashMap<Arc<str>, Arc<Session>>,
+    except: &Arc<Session>,
+) -> Option<Arc<str>> {
     let idle =
         by_id.iter().filter(|(_, session)| !Arc::ptr_eq(session, except) && !session.is_in_use());
     idle.min_by_key(|(_, session)| session.used_ms.load(Ordering::Relaxed))
         .map(|(id, _)| id.clone())
-}
-
-/// Tells whether a client's id can be one. Source: MCP, "visible ASCII"; the length is ours.
-fn is_session_id(id: &str) -> bool {
-    (1..=defaults::SESSION_ID_BYTES_MAX).contains(&id.len())
-        && id.bytes().all(|byte| byte.is_ascii_graphic())
 }

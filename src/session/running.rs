@@ -107,7 +107,7 @@ mod tests {
     use crate::session::{Scope, Session};
 
     fn session() -> Arc<Session> {
-        Session::new(Some("a".into()), None, Scope::Every)
+        Arc::new(Session::new(Some("a".into()), None, Scope::Every))
     }
 
     #[test]

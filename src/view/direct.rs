@@ -38,7 +38,7 @@ impl Views {
                     "prompts": { "listChanged": true },
                     "resources": { "listChanged": true, "subscribe": true },
                 });
-                Ok(answer(request, &own_profile(request, &capabilities, INSTRUCTIONS)))
+                Ok(answer(request, &own_profile(session, request, capabilities, INSTRUCTIONS)))
             }
             method::TOOLS_CALL => self.call(session, request, List::Tools).await,
             method::PROMPTS_GET => self.call(session, request, List::Prompts).await,

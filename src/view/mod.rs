@@ -232,7 +232,16 @@ fn answer(request: &Message, result: &Value) -> Outcome {
 }
 
 /// Returns the `initialize` result of the gateway itself.
-fn own_profile(request: &Message, capabilities: &Value, instructions: &str) -> Value {
+fn own_profile(
+    session: &Session,
+    request: &Message,
+    mut capabilities: Value,
+    instructions: &str,
+) -> Value {
+    // A client without a session has no stream, and nothing is remembered of it.
+    if session.id().is_none() {
+        mcp::leave_out_notices(&mut capabilities);
+    }
     let asked = request.string(Part::ProtocolVersion);
     json!({
         "protocolVersion": version::negotiate(asked.as_deref()),

@@ -35,14 +35,16 @@ impl Views {
                 let asked = request.string(Part::ProtocolVersion);
                 Ok(match profile {
                     Some(profile) => {
-                        let result = profile.for_client(asked.as_deref(), slot.is_standing());
+                        // Without a session, there is no stream for notices.
+                        let is_standing = slot.is_standing() && session.id().is_some();
+                        let result = profile.for_client(asked.as_deref(), is_standing);
                         answer(request, &result)
                     }
                     // A client that fails to connect may never try again, and a server that is
                     // late or down now may be there for its first call.
                     None => {
                         slot.missed();
-                        answer(request, &stand_in(request, server))
+                        answer(request, &stand_in(session, request, server))
                     }
                 })
             }
@@ -76,12 +78,12 @@ impl Views {
 }
 
 /// What a server that cannot be asked most likely offers.
-fn stand_in(request: &Message, server: &ServerName) -> serde_json::Value {
+fn stand_in(session: &Session, request: &Message, server: &ServerName) -> serde_json::Value {
     let capabilities = json!({
         "tools": { "listChanged": true },
         "prompts": { "listChanged": true },
         "resources": { "listChanged": true },
     });
     let instructions = format!("The server `{server}` is not connected yet.");
-    own_profile(request, &capabilities, &instructions)
+    own_profile(session, request, capabilities, &instructions)
 }

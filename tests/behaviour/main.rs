@@ -26,6 +26,7 @@ mod pinned;
 mod restarts;
 mod retry;
 mod service;
+mod sessions;
 mod sharing;
 mod slow_clients;
 mod stops;

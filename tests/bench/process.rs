@@ -27,11 +27,17 @@ impl Process {
 
     /// Starts the service; what it logs goes to `log`.
     pub(crate) fn gateway(config: &Path, log: &Path) -> Self {
+        let state = log.parent().expect("it is in a directory");
         let log = File::create(log).expect("the log can be written");
         let program = Path::new(env!("CARGO_BIN_EXE_metamcp"));
         Self::start(
             "metamcp",
-            command(program).arg("serve").arg("--config").arg(config).stderr(log),
+            command(program)
+                .arg("serve")
+                .arg("--config")
+                .arg(config)
+                .env("STATE_DIRECTORY", state)
+                .stderr(log),
         )
     }
 

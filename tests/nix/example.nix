@@ -17,6 +17,9 @@
         certificate = "credential:tls-certificate";
         key = "credential:tls-key";
       };
+      listen.session = "lenient";
+      listen.session_key = "credential:session-key";
+      listen.session_timeout = "1h";
       pool.size = 30;
       pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;
@@ -76,6 +79,7 @@
     };
 
     credentials = {
+      session-key = "/etc/metamcp-session-key";
       token = "/etc/metamcp-token";
       tls-certificate = "/etc/metamcp-tls/certificate.pem";
       tls-key = "/etc/metamcp-tls/key.pem";

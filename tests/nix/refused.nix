@@ -54,6 +54,21 @@
         services.metamcp.settings.listen.tls.certificate = lib.mkForce "chain.pem";
       };
     message = "certificate' is not of type";
+  "a session key that is not declared" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.session_key = lib.mkForce "credential:lost";
+      };
+    message = "listen.session_key refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
+  };
+  "a session key in the configuration itself" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.session_key = lib.mkForce "0123456789abcdef0123456789abcdef";
+      };
+    message = "session_key' is not of type";
   };
   "a secret given as a Nix path" = {
     module.services.metamcp.credentials.leaked = ./example.nix;

@@ -1,15 +1,17 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::{Health, LogLevel, Retry, Sharing, Start, Tls, tls::PemSource};
+use crate::config::{
+    Health, LogLevel, Retry, SessionMode, SessionRules, Sharing, Start, Tls, tls::PemSource,
+};
 
 #[track_caller]
-fn good(text: &str) -> Config {
+pub(in crate::config) fn good(text: &str) -> Config {
     parse(text).unwrap_or_else(|problem| panic!("{}", problem.locate(Path::new("c.toml"), text)))
 }
 
 #[track_caller]
-fn bad(text: &str) -> String {
+pub(in crate::config) fn bad(text: &str) -> String {
     parse(text).expect_err("a mistake").locate(Path::new("c.toml"), text).to_string()
 }
 
@@ -55,6 +57,9 @@ fn every_key_is_read() {
         allowed_origins = ["https://mcp.example"]
         keep_alive = "5s"
         write_timeout = "20s"
+        session = "strict"
+        session_key = "credential:session-key"
+        session_timeout = "1h"
         [health]
         interval = "40s"
         timeout = "2s"
@@ -153,6 +158,12 @@ fn every_key_is_read() {
     assert_eq!(config.service.progress_beat, None);
     assert_eq!(config.listen.keep_alive, Duration::from_secs(5));
     assert_eq!(config.listen.write_timeout, Duration::from_secs(20));
+    let session = SessionRules {
+        mode: SessionMode::Strict,
+        key: Some("session-key".into()),
+        timeout: Duration::from_secs(3600),
+    };
+    assert_eq!(config.listen.session, session);
     assert_eq!(config.listen.root, RootView::Passthrough(ServerName::new("up").expect("a name")));
 }
 
@@ -332,7 +343,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
       |
     2 | zzz = 1
       | ^^^
-      = help: known here: http, tls, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout
+      = help: known here: http, tls, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout, session, session_key, session_timeout
     ");
 }
 

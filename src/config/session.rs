@@ -1,0 +1,160 @@
+//! What the session ids of clients mean, and for how long: `listen.session` and the keys beside it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Secret, Server, Sharing, defaults, diagnostic::Problem, word::Word};
+use crate::name::ServerName;
+
+/// What the session ids of clients mean, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRules {
+    /// Which ids are asked for, and which are taken.
+    pub mode: SessionMode,
+    /// The name of the credential that ids are signed with; `None` is a key of our own in the state
+    /// directory.
+    pub key: Option<String>,
+    /// How long a session is known that has no stream and no request.
+    pub timeout: Duration,
+}
+
+/// Which session ids are asked for, and which are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionMode {
+    /// None is asked for, and any is taken.
+    Lenient,
+    /// One of ours is asked for, as the specification has it.
+    Strict,
+    /// There are no sessions.
+    Off,
+}
+
+impl Default for SessionRules {
+    fn default() -> Self {
+        Self { mode: SessionMode::Lenient, key: None, timeout: defaults::SESSION_TIMEOUT }
+    }
+}
+
+/// Checks the three keys, and that there are sessions for the servers that need them.
+pub(super) fn checked(
+    mode: Option<Spanned<Word<SessionMode>>>,
+    key: Option<Spanned<String>>,
+    timeout: Option<Duration>,
+    servers: &BTreeMap<ServerName, Arc<Server>>,
+) -> Result<SessionRules, Problem> {
+    let defaults = SessionRules::default();
+    let place = mode.as_ref().map(Spanned::span).unwrap_or_default();
+    let mode = mode.map_or(defaults.mode, |found| found.into_inner().0);
+    if mode == SessionMode::Off {
+        let mut all = servers.iter();
+        if let Some((name, _)) =
+            all.find(|(_, server)| matches!(server.sharing, Sharing::Session { .. }))
+        {
+            let message = format!("server `{name}` has a connection for each session");
+            return Err(Problem::at(place, message).help(
+                "nobody could use it without sessions: give it `sharing = \"exclusive\"`, or leave them on",
+            ));
+        }
+        if let Some(key) = key {
+            return Err(Problem::at(key.span(), "`session_key` where there are no sessions")
+                .help("nothing is signed with it: remove it, or leave sessions on"));
+        }
+    }
+    let key = key.map(credential).transpose()?;
+    Ok(SessionRules { mode, key, timeout: timeout.unwrap_or(defaults.timeout) })
+}
+
+fn credential(key: Spanned<String>) -> Result<String, Problem> {
+    let place = key.span();
+    match Secret::from(key.into_inner()) {
+        Secret::Credential(name) if Secret::is_credential_name(&name) => Ok(name),
+        Secret::Credential(name) => {
+            Err(Problem::at(place, format!("`credential:{name}` is not a credential name"))
+                .help("write the plain name of a file, as in \"credential:session-key\""))
+        }
+        // Not shown: it may be the key.
+        Secret::Literal(_) | Secret::Env(_) => {
+            let message = "`session_key` is not a credential";
+            Err(Problem::at(place, message).help(
+                "others could read it here: write \"credential:NAME\", or remove it for a key of our own",
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::tests::{bad, good};
+
+    #[test]
+    fn sessions_are_lenient_unless_something_else_is_said() {
+        let rules = |text: &str| good(&format!("[listen]\n{text}\n")).listen.session;
+        assert_eq!(rules(""), SessionRules::default());
+        assert_eq!(rules("").timeout, Duration::from_secs(30 * 60));
+        for (word, mode) in [
+            ("lenient", SessionMode::Lenient),
+            ("strict", SessionMode::Strict),
+            ("off", SessionMode::Off),
+        ] {
+            assert_eq!(rules(&format!("session = {word:?}")).mode, mode);
+        }
+        let keyed = rules("session_key = \"credential:k\"\nsession_timeout = \"2h\"");
+        assert_eq!(keyed.key, Some("k".into()));
+        assert_eq!(keyed.timeout, Duration::from_secs(7200));
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_with_the_remedy() {
+        insta::assert_snapshot!(bad("[listen]\nsession = \"of\"\n"), @r#"
+        unknown value `of`
+         --> c.toml:2:11
+          |
+        2 | session = "of"
+          |           ^^^^
+          = help: did you mean `off`?
+        "#);
+        insta::assert_snapshot!(bad("[listen]\nsession = \"off\"\n[servers.a]\ncommand = \"x\"\nsharing = \"session\"\n"), @r#"
+        server `a` has a connection for each session
+         --> c.toml:2:11
+          |
+        2 | session = "off"
+          |           ^^^^^
+          = help: nobody could use it without sessions: give it `sharing = "exclusive"`, or leave them on
+        "#);
+        insta::assert_snapshot!(bad("[listen]\nsession = \"off\"\nsession_key = \"credential:k\"\n"), @r#"
+        `session_key` where there are no sessions
+         --> c.toml:3:15
+          |
+        3 | session_key = "************"
+          |               ^^^^^^^^^^^^^^
+          = help: nothing is signed with it: remove it, or leave sessions on
+        "#);
+        insta::assert_snapshot!(bad("[listen]\nsession_key = \"credential:../k\"\n"), @r#"
+        `credential:../k` is not a credential name
+         --> c.toml:2:15
+          |
+        2 | session_key = "***************"
+          |               ^^^^^^^^^^^^^^^^^
+          = help: write the plain name of a file, as in "credential:session-key"
+        "#);
+        insta::assert_snapshot!(bad("[listen]\nsession_timeout = \"0s\"\n"), @r#"
+        `0s` is out of range, expected `1ms` to `24h`
+         --> c.toml:2:19
+          |
+        2 | session_timeout = "0s"
+          |                   ^^^^
+          = help: leave the key out for its default
+        "#);
+    }
+
+    #[test]
+    fn a_key_in_the_file_is_refused_and_not_shown() {
+        let shown = bad("[listen]\nsession_key = \"0123456789abcdef0123456789abcdef\"\n");
+        assert!(shown.contains("`session_key` is not a credential"), "{shown}");
+        assert!(!shown.contains("0123456789"), "{shown}");
+    }
+}

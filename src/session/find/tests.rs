@@ -1,0 +1,193 @@
+use tokio::{sync::mpsc, time};
+use tokio_util::task::TaskTracker;
+
+use super::*;
+use crate::{
+    config::{Config, SessionRules},
+    connection::Dialer,
+    pool::Pool,
+    protocol::Level,
+    session::Seal,
+};
+
+const SAMPLING: &str = r#"{"sampling":{}}"#;
+const MS: Duration = Duration::from_millis(1);
+
+/// A process with this key.
+fn sessions(mode: SessionMode, key: u8) -> Arc<Sessions> {
+    let (announcements, _) = mpsc::channel(1);
+    let dialer = Dialer::new(None, TaskTracker::new(), announcements);
+    let pool = Arc::new(Pool::new(dialer, &Config::default()));
+    let rules = SessionRules { mode, ..SessionRules::default() };
+    Sessions::new(pool, Seal::new(&[key; defaults::SESSION_KEY_BYTES]), &rules)
+}
+
+fn open(sessions: &Sessions) -> Arc<Session> {
+    sessions.open(Scope::Every, Some("2025-06-18"), SAMPLING)
+}
+
+fn find(sessions: &Sessions, id: &str) -> Result<Arc<Session>, NoSession> {
+    sessions.find(Some(id), || Scope::Every)
+}
+
+fn id(session: &Session) -> &str {
+    session.id().expect("it has one")
+}
+
+fn capabilities(session: &Session) -> &str {
+    session.owner().map_or("", |owner| &owner.capabilities)
+}
+
+#[tokio::test]
+async fn a_process_that_never_saw_a_session_of_the_same_key_knows_its_client() {
+    for mode in [SessionMode::Lenient, SessionMode::Strict] {
+        let (before, after) = (sessions(mode, 1), sessions(mode, 1));
+        let opened = open(&before);
+        let found = find(&after, id(&opened)).expect("it is signed");
+        assert_eq!((found.id(), found.version()), (opened.id(), Some("2025-06-18")));
+        assert_eq!(capabilities(&found), SAMPLING);
+        let again = find(&after, id(&opened)).expect("known by now");
+        assert!(Arc::ptr_eq(&found, &again));
+    }
+}
+
+#[tokio::test]
+async fn an_id_of_another_key_gives_nothing_and_where_it_is_strict_it_is_none() {
+    for foreign in [id(&open(&sessions(SessionMode::Lenient, 2))), "x", "from-before"] {
+        let found = find(&sessions(SessionMode::Lenient, 1), foreign).expect("any will do");
+        assert_eq!((found.id(), found.version()), (Some(foreign), None));
+        assert_eq!(capabilities(&found), "{}");
+        let refused = find(&sessions(SessionMode::Strict, 1), foreign).map(drop);
+        assert_eq!(refused, Err(NoSession::Unknown));
+    }
+    let long = "x".repeat(defaults::SESSION_ID_BYTES_MAX + 1);
+    for unusable in ["two words", "", &long] {
+        let found = find(&sessions(SessionMode::Lenient, 1), unusable).expect("served");
+        assert_eq!(found.id(), None, "{unusable}");
+    }
+}
+
+#[tokio::test]
+async fn without_an_id_a_client_is_nobody_or_is_asked_for_one() {
+    let none =
+        |mode| sessions(mode, 1).find(None, || Scope::Every).map(|found| found.id().is_some());
+    assert_eq!(none(SessionMode::Lenient), Ok(false));
+    assert_eq!(none(SessionMode::Off), Ok(false));
+    assert_eq!(none(SessionMode::Strict), Err(NoSession::Missing));
+}
+
+#[tokio::test]
+async fn where_there_are_no_sessions_every_client_is_nobody() {
+    let sessions = sessions(SessionMode::Off, 1);
+    assert_eq!(open(&sessions).id(), None);
+    assert_eq!(find(&sessions, "x").expect("served").id(), None);
+    assert!(sessions.read().is_empty());
+}
+
+#[tokio::test]
+async fn what_has_ended_stays_ended_where_it_is_strict() {
+    let strict = sessions(SessionMode::Strict, 1);
+    let opened = open(&strict);
+    let unseen = open(&sessions(SessionMode::Strict, 1));
+    for session in [&opened, &unseen] {
+        assert_eq!(strict.delete(session.id()), Ok(()));
+        assert_eq!(find(&strict, id(session)).map(drop), Err(NoSession::Unknown));
+        assert_eq!(strict.delete(session.id()), Err(NoSession::Unknown));
+    }
+    assert_eq!(strict.delete(Some("x")), Err(NoSession::Unknown));
+    assert_eq!(strict.delete(None), Err(NoSession::Missing));
+
+    let lenient = sessions(SessionMode::Lenient, 1);
+    for id in [None, Some("x"), opened.id()] {
+        assert_eq!(lenient.delete(id), Ok(()));
+    }
+    assert_eq!(capabilities(&find(&lenient, id(&opened)).expect("any will do")), SAMPLING);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_over_when_nobody_has_used_it_for_its_time_and_not_before() {
+    for mode in [SessionMode::Lenient, SessionMode::Strict] {
+        let sessions = sessions(mode, 1);
+        let opened = open(&sessions);
+        sessions.set_level(&opened, Level::Debug).await;
+        for _ in 0..3 {
+            time::advance(defaults::SESSION_TIMEOUT - MS).await;
+            let found = find(&sessions, id(&opened)).expect("not over yet");
+            assert!(Arc::ptr_eq(&found, &opened));
+        }
+        let running = opened.begin("1");
+        time::advance(2 * defaults::SESSION_TIMEOUT).await;
+        assert!(find(&sessions, id(&opened)).is_ok_and(|found| Arc::ptr_eq(&found, &opened)));
+        drop(running);
+        time::advance(defaults::SESSION_TIMEOUT).await;
+        for _ in 0..2 {
+            match find(&sessions, id(&opened)) {
+                Ok(found) => {
+                    assert_eq!(mode, SessionMode::Lenient);
+                    assert!(!Arc::ptr_eq(&found, &opened) && !sessions.has_levels());
+                    assert_eq!(capabilities(&found), SAMPLING, "what the id says is as it was");
+                }
+                Err(error) => {
+                    assert_eq!((mode, error), (SessionMode::Strict, NoSession::Unknown));
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_swept_is_over_too() {
+    let sessions = sessions(SessionMode::Strict, 1);
+    sessions.apply(&SessionRules {
+        mode: SessionMode::Strict,
+        key: None,
+        timeout: Duration::from_secs(20),
+    });
+    let (idle, used) = (open(&sessions), open(&sessions));
+    let _stream = used.read(None);
+    let (_announcements, announced) = mpsc::channel(1);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let sweeping = Arc::clone(&sessions).run(announced, stop);
+    assert!(time::timeout(Duration::from_secs(26), sweeping).await.is_err(), "it goes on");
+    assert_eq!(sessions.read().len(), 1);
+    assert_eq!(find(&sessions, id(&idle)).map(drop), Err(NoSession::Unknown));
+    assert!(find(&sessions, id(&used)).is_ok());
+}
+
+#[tokio::test]
+async fn an_id_is_of_no_use_for_ever() {
+    let strict = sessions(SessionMode::Strict, 1);
+    let aged = |age: Duration| {
+        let issued = unix_now() - age.as_secs();
+        strict.seal.issue(&Ticket::new(issued, version::LEGACY_LATEST, "{}"))
+    };
+    let day = Duration::from_secs(24 * 60 * 60);
+    assert!(find(&strict, &aged(defaults::SESSION_ID_AGE_MAX - day)).is_ok());
+    let old = find(&strict, &aged(defaults::SESSION_ID_AGE_MAX + day)).map(drop);
+    assert_eq!(old, Err(NoSession::Unknown));
+    // The clock of a replica may be ahead of ours.
+    let ticket = Ticket::new(unix_now() + 60, version::LEGACY_LATEST, "{}");
+    assert!(find(&strict, &strict.seal.issue(&ticket)).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_made_room_has_not_ended() {
+    let strict = sessions(SessionMode::Strict, 1);
+    let first = open(&strict);
+    time::advance(MS).await;
+    for _ in 0..defaults::SESSIONS_MAX {
+        open(&strict);
+    }
+    assert_eq!(strict.read().len(), defaults::SESSIONS_MAX);
+    assert!(!strict.read().contains_key(id(&first)));
+    assert_eq!(capabilities(&find(&strict, id(&first)).expect("signed")), SAMPLING);
+}
+
+#[tokio::test]
+async fn capabilities_that_are_none_are_not_handed_on() {
+    let lenient = sessions(SessionMode::Lenient, 1);
+    for odd in ["5", "null", "[1]", "\"x\""] {
+        let opened = lenient.open(Scope::Every, None, odd);
+        assert_eq!((capabilities(&opened), opened.version()), ("{}", Some(version::LEGACY_LATEST)));
+    }
+}
