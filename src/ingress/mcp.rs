@@ -1,5 +1,5 @@
-//! MCP over streamable HTTP, legacy era: POST carries one message, GET opens the stream of the
-//! session, DELETE ends it.
+//! MCP over streamable HTTP, legacy era: POST carries one message or a batch of them, GET opens the
+//! stream of the session, DELETE ends it.
 //!
 //! Sessions are lenient (ruling 6): a client may bring our id, none, or one from before a
 //! restart; all of them are served from the same pool.
@@ -16,6 +16,7 @@ use tokio::time;
 
 use super::{
     Edge, Response,
+    batch::Replies,
     reply::{Accepts, Reply},
     respond::{self, EdgeError},
     stream,
@@ -24,7 +25,7 @@ use crate::{
     body::{self, ReadError},
     config::defaults,
     protocol::{
-        Message, Shape,
+        Batch, Message, Shape,
         jsonrpc::Part,
         mcp::{SESSION_HEADER, VERSION_HEADER, method},
         version,
@@ -49,6 +50,7 @@ pub(super) async fn respond(
         Method::GET => listen(edge, view, request.headers()),
         // The connections that clients share are everybody's and stay.
         Method::DELETE => {
+            version(request.headers())?;
             let ended = text(request.headers(), &SESSION).map(|id| edge.views.sessions().end(id));
             tracing::debug!(is_known = ended, "session ended by its client");
             Ok(respond::empty(StatusCode::NO_CONTENT))
@@ -59,14 +61,7 @@ pub(super) async fn respond(
 
 /// Opens the stream for what servers say of their own accord.
 fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response, EdgeError> {
-    // Named, not just allowed: who follows a link would wait for ever.
-    let is_named = |value: &HeaderValue| {
-        value.as_bytes().windows(EVENTS.len()).any(|part| part.eq_ignore_ascii_case(EVENTS))
-    };
-    if !headers.get_all(ACCEPT).iter().any(is_named) {
-        let accepted = text(headers, &ACCEPT).unwrap_or_default();
-        return Err(EdgeError::NoStream(accepted.to_owned()));
-    }
+    check_takes_events(headers)?;
     let version = version(headers)?;
     let session = match text(headers, &SESSION) {
         Some(id) => edge.views.sessions().resume(id, || view.scope()),
@@ -80,6 +75,50 @@ fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response,
     Ok(stream::open(edge, &session, last, takes_priming, is_passing))
 }
 
+/// What a body holds.
+enum Posted {
+    One(Message),
+    Several(Batch),
+}
+
+impl Posted {
+    fn parse(body: Bytes) -> Result<Self, EdgeError> {
+        Ok(match Batch::is_one(&body) {
+            true => Self::Several(Batch::parse(&body, defaults::BATCH_MESSAGES_MAX)?),
+            false => Self::One(Message::parse(body)?),
+        })
+    }
+
+    fn wants_answer(&self) -> bool {
+        match self {
+            Self::One(message) => message.shape() == Shape::Request,
+            Self::Several(batch) => batch.wants_answer(),
+        }
+    }
+
+    /// Returns the handshake, if it is one. There is none in a batch.
+    fn initialize(&self) -> Option<&Message> {
+        match self {
+            Self::One(message) => {
+                Some(message).filter(|message| message.method() == Some(method::INITIALIZE))
+            }
+            Self::Several(_) => None,
+        }
+    }
+}
+
+/// Events must be named and not just allowed: who follows a link would wait for ever.
+fn check_takes_events(headers: &HeaderMap) -> Result<(), EdgeError> {
+    let is_named = |value: &HeaderValue| {
+        value.as_bytes().windows(EVENTS.len()).any(|part| part.eq_ignore_ascii_case(EVENTS))
+    };
+    if headers.get_all(ACCEPT).iter().any(is_named) {
+        return Ok(());
+    }
+    let accepted = text(headers, &ACCEPT).unwrap_or_default();
+    Err(EdgeError::NoStream(accepted.to_owned()))
+}
+
 async fn post(
     edge: Arc<Edge>,
     view: &View,
@@ -87,27 +126,40 @@ async fn post(
 ) -> Result<Response, EdgeError> {
     let (head, body) = request.into_parts();
     check_content_type(&head.headers)?;
-    let accepts = accepts(&head.headers)?;
-    version(&head.headers)?;
-    let message = Message::parse(read(body).await?)?;
+    let version = version(&head.headers)?;
+    let posted = Posted::parse(read(body).await?)?;
+    // What is not answered is taken from any client.
+    let accepts = match posted.wants_answer() {
+        true => accepts(&head.headers)?,
+        false => Accepts::default(),
+    };
     let sessions = edge.views.sessions();
-    let session = match text(&head.headers, &SESSION) {
-        _ if message.method() == Some(method::INITIALIZE) => {
+    let session = match (posted.initialize(), text(&head.headers, &SESSION)) {
+        (Some(message), _) => {
             sessions.open(view.scope(), message.part(Part::Capabilities).unwrap_or("{}"))
         }
-        Some(id) => sessions.resume(id, || view.scope()),
-        None => Session::anonymous(view.scope()),
+        (None, Some(id)) => sessions.resume(id, || view.scope()),
+        (None, None) => Session::anonymous(view.scope()),
     };
-    match message.shape() {
-        Shape::Request => Ok(answer(edge, view, message, &session, accepts).await),
-        Shape::Notification => {
-            notified(&edge, view, &message, &session).await;
+    let version = version.unwrap_or(version::ASSUMED);
+    if matches!(posted, Posted::Several(_)) && !version::has_batches(version) {
+        return Err(EdgeError::NoBatches(version.to_owned()));
+    }
+    match posted {
+        Posted::One(message) if message.shape() == Shape::Request => {
+            Ok(answer(edge, view, message, &session, accepts).await)
+        }
+        Posted::One(message) => {
+            deliver(&edge, view, &message, &session).await;
             Ok(respond::empty(StatusCode::ACCEPTED))
         }
-        Shape::Response => {
-            if !session.answer(&message).await {
-                tracing::debug!("answer to a question that nobody has asked, or not any more");
+        Posted::Several(batch) => {
+            let wants_answer = batch.wants_answer();
+            let replies = several(edge, view, batch, &session, accepts);
+            if wants_answer {
+                return Ok(replies.into_response().await);
             }
+            replies.finish().await;
             Ok(respond::empty(StatusCode::ACCEPTED))
         }
     }
@@ -121,18 +173,61 @@ async fn answer(
     accepts: Accepts,
 ) -> Response {
     let is_initialize = message.method() == Some(method::INITIALIZE);
-    let id = message.part(Part::Id).unwrap_or("null").to_owned();
-    let token = message.part(Part::ProgressToken).map(str::to_owned);
-    let running = session.begin(&id);
-    let (views, view, asking) = (Arc::clone(&edge.views), view.clone(), Arc::clone(session));
-    let outcome = Box::pin(async move { views.handle(&view, &asking, message).await });
-    let reply = Reply::new(edge, outcome, (id, token.as_deref()), accepts, running);
-    let mut response = reply.into_response().await;
+    let mut response = reply(edge, view, message, session, accepts).into_response().await;
     if is_initialize && let Some(id) = session.id() {
         let id = HeaderValue::try_from(id).expect("hexadecimal digits are visible ASCII");
         response.headers_mut().insert(SESSION, id);
     }
     response
+}
+
+/// Starts a request.
+fn reply(
+    edge: Arc<Edge>,
+    view: &View,
+    message: Message,
+    session: &Arc<Session>,
+    accepts: Accepts,
+) -> Reply {
+    let id = message.part(Part::Id).unwrap_or("null").to_owned();
+    let token = message.part(Part::ProgressToken).map(str::to_owned);
+    let running = session.begin(&id);
+    let (views, view, asking) = (Arc::clone(&edge.views), view.clone(), Arc::clone(session));
+    let outcome = Box::pin(async move { views.handle(&view, &asking, message).await });
+    Reply::new(edge, outcome, (id, token.as_deref()), accepts, running)
+}
+
+/// Starts all that is in a batch. A member that is no message has its error at once.
+fn several(
+    edge: Arc<Edge>,
+    view: &View,
+    batch: Batch,
+    session: &Arc<Session>,
+    accepts: Accepts,
+) -> Replies {
+    let mut replies = Replies::new(Arc::clone(&edge), accepts);
+    for member in batch.into_members() {
+        match member {
+            Ok(message) if message.shape() == Shape::Request => {
+                replies.push(reply(Arc::clone(&edge), view, message, session, accepts));
+            }
+            Ok(message) => {
+                let (edge, view, session) = (Arc::clone(&edge), view.clone(), Arc::clone(session));
+                replies.push_work(async move { deliver(&edge, &view, &message, &session).await });
+            }
+            Err(error) => replies.push_answer(EdgeError::from(error).to_rpc().render(None)),
+        }
+    }
+    replies
+}
+
+/// Takes a message that is not answered: a notification or a response.
+async fn deliver(edge: &Edge, view: &View, message: &Message, session: &Session) {
+    if message.shape() != Shape::Response {
+        notified(edge, view, message, session).await;
+    } else if !session.answer(message).await {
+        tracing::debug!("answer to a question that nobody has asked, or not any more");
+    }
 }
 
 async fn notified(edge: &Edge, view: &View, message: &Message, session: &Session) {
@@ -147,9 +242,10 @@ async fn notified(edge: &Edge, view: &View, message: &Message, session: &Session
 
 /// Returns the protocol version that a client names, which must be one that we serve.
 fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
-    match text(headers, &VERSION) {
-        Some(asked) if !version::is_legacy(asked) => Err(EdgeError::Version(asked.to_owned())),
-        asked => Ok(asked),
+    let Some(asked) = headers.get(&VERSION) else { return Ok(None) };
+    match asked.to_str() {
+        Ok(asked) if version::is_legacy(asked) => Ok(Some(asked)),
+        _ => Err(EdgeError::Version(String::from_utf8_lossy(asked.as_bytes()).into_owned())),
     }
 }
 
@@ -191,7 +287,8 @@ fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
     for value in values() {
         is_empty &= value.is_empty();
         for range in value.split(',') {
-            match range.split(';').next().unwrap_or_default().trim() {
+            let kind = range.split(';').next().unwrap_or_default().trim();
+            match kind.to_ascii_lowercase().as_str() {
                 "*/*" => accepts = Accepts { json: true, events: true },
                 "application/*" | "application/json" => accepts.json = true,
                 "text/*" | "text/event-stream" => accepts.events = true,
@@ -232,6 +329,16 @@ mod tests {
     }
 
     #[test]
+    fn a_version_is_one_that_is_served_or_absent() {
+        assert_eq!(version(&HeaderMap::new()).ok(), Some(None));
+        assert_eq!(version(&headers(VERSION, "2025-06-18")).ok(), Some(Some("2025-06-18")));
+        for value in [&b"2027-01-01"[..], b"", b"2025-06-18 ", b"\xff"] {
+            let value = HeaderValue::from_bytes(value).expect("a header");
+            assert!(version(&HeaderMap::from_iter([(VERSION, value)])).is_err());
+        }
+    }
+
+    #[test]
     fn an_answer_is_given_in_a_form_that_the_client_takes() {
         let accept =
             |value| accepts(&headers(ACCEPT, value)).map(|found| (found.json, found.events)).ok();
@@ -239,6 +346,7 @@ mod tests {
         assert_eq!(accept("*/*"), Some((true, true)));
         assert_eq!(accept("application/json;q=0.9"), Some((true, false)));
         assert_eq!(accept("text/event-stream"), Some((false, true)));
+        assert_eq!(accept("Application/JSON, TEXT/event-stream"), Some((true, true)));
         assert_eq!(accept("text/html"), None);
         assert!(accepts(&HeaderMap::new()).is_ok());
     }

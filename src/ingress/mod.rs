@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{status::Board, view::Views};
 
 mod accept;
+mod batch;
 mod beat;
 mod mcp;
 mod origin;
@@ -18,6 +19,7 @@ mod quiet;
 mod reply;
 mod respond;
 mod route;
+mod several;
 mod stall;
 mod stream;
 

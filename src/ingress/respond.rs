@@ -14,7 +14,7 @@ use crate::{
     call::CallError,
     config::defaults,
     protocol::{
-        ParseError, RpcError,
+        BatchError, ParseError, RpcError,
         error::{INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION},
         version,
     },
@@ -58,6 +58,12 @@ pub(super) enum EdgeError {
     /// The body is no message.
     #[error(transparent)]
     Message(#[from] ParseError),
+    /// The body is an array of which nothing can be done.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// The body is a batch, and the client's version has none.
+    #[error("a batch, which protocol version {0} does not have")]
+    NoBatches(String),
     /// The protocol version is not served.
     #[error("protocol version `{0}` is not served")]
     Version(String),
@@ -73,11 +79,15 @@ impl EdgeError {
             Self::Accept(_) | Self::NoStream(_) => StatusCode::NOT_ACCEPTABLE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::BrokenOff | Self::Message(_) | Self::Version(_) => StatusCode::BAD_REQUEST,
+            Self::BrokenOff
+            | Self::Message(_)
+            | Self::Batch(_)
+            | Self::NoBatches(_)
+            | Self::Version(_) => StatusCode::BAD_REQUEST,
         }
     }
 
-    fn to_rpc(&self) -> RpcError {
+    pub(super) fn to_rpc(&self) -> RpcError {
         let (code, name, hint) = match self {
             Self::NoServer(error) => return error.to_rpc(),
             Self::Forbidden(Refusal::Host(_)) => (
@@ -109,8 +119,23 @@ impl EdgeError {
             Self::TooSlow | Self::BrokenOff => {
                 (INVALID_REQUEST, "BODY_INCOMPLETE", "Send the whole body at once.")
             }
-            Self::Message(ParseError::Json(_)) => {
+            Self::Message(ParseError::Json(_)) | Self::Batch(BatchError::Json(_)) => {
                 (PARSE_ERROR, "PARSE_ERROR", "Send one JSON-RPC 2.0 message as UTF-8.")
+            }
+            Self::Batch(BatchError::TooLong { .. }) => {
+                (INVALID_REQUEST, "BATCH_TOO_LONG", "Send the messages in several batches.")
+            }
+            Self::Batch(BatchError::SameId(_)) => {
+                (INVALID_REQUEST, "BATCH_SAME_ID", "Give each request an id of its own.")
+            }
+            Self::Batch(BatchError::Initialize) => {
+                (INVALID_REQUEST, "BATCH_INITIALIZE", "Send `initialize` alone, before the others.")
+            }
+            Self::Batch(BatchError::Empty | BatchError::Nothing(_)) => {
+                (INVALID_REQUEST, "INVALID_REQUEST", "Send JSON-RPC 2.0 messages in the array.")
+            }
+            Self::NoBatches(_) => {
+                (INVALID_REQUEST, "BATCH_UNSUPPORTED", "Send one message per request.")
             }
             Self::Message(_) => {
                 (INVALID_REQUEST, "INVALID_REQUEST", "Send one JSON-RPC 2.0 message as UTF-8.")

@@ -233,10 +233,17 @@ fn answer(request: &Message, result: &Value) -> Outcome {
 /// Returns the `initialize` result of the gateway itself.
 fn own_profile(request: &Message, capabilities: &Value, instructions: &str) -> Value {
     let asked = request.string(Part::ProtocolVersion);
+    let version = version::negotiate(asked.as_deref());
+    let mut server = mcp::implementation();
+    if !version::has_titles(version)
+        && let Some(server) = server.as_object_mut()
+    {
+        server.remove("title");
+    }
     json!({
-        "protocolVersion": version::negotiate(asked.as_deref()),
+        "protocolVersion": version,
         "capabilities": capabilities,
-        "serverInfo": mcp::implementation(),
+        "serverInfo": server,
         "instructions": instructions,
     })
 }

@@ -7,6 +7,7 @@
 mod harness;
 
 mod bad_upstreams;
+mod batches;
 mod breaker;
 mod children;
 mod command_line;
@@ -32,6 +33,7 @@ mod streams;
 mod subscriptions;
 mod units;
 mod upstream;
+mod versions;
 mod waves;
 
 /// Returns what each of `futures` came to, all of them running at once.
