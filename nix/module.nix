@@ -368,6 +368,11 @@ in
                 before its connection is cut.
               '';
             };
+            json_response = mkOption {
+              type = types.bool;
+              default = false;
+              description = "Whether a POST is always answered with one JSON body and never with a stream of events.";
+            };
           };
 
           breaker = {

@@ -106,6 +106,7 @@ struct ListenTable {
     allowed_origins: Vec<Spanned<String>>,
     keep_alive: Option<Span>,
     write_timeout: Option<Span>,
+    json_response: bool,
 }
 
 /// [`Breaker`] with the place of the key that has a bound.
@@ -150,8 +151,17 @@ fn parse(text: &str) -> Result<Config, Problem> {
         words(file.listen.allowed_origins, is_origin, "an origin such as `https://name`")?;
     let keep_alive = file.listen.keep_alive.map_or(defaults::KEEP_ALIVE, |found| found.0);
     let write_timeout = file.listen.write_timeout.map_or(defaults::WRITE_TIMEOUT, |found| found.0);
-    let listen =
-        Listen { http, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout };
+    let ListenTable { json_response, .. } = file.listen;
+    let listen = Listen {
+        http,
+        control,
+        root,
+        allowed_hosts,
+        allowed_origins,
+        keep_alive,
+        write_timeout,
+        json_response,
+    };
     Ok(Config { service, listen, pool, breaker, servers })
 }
 

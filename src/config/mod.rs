@@ -97,6 +97,8 @@ pub struct Listen {
     pub keep_alive: Duration,
     /// How long a client may take nothing of what is written to it.
     pub write_timeout: Duration,
+    /// Every POST is answered with one JSON body, where the client takes one.
+    pub json_response: bool,
 }
 
 /// When a server that fails is left alone, and for how long. Each server has a breaker of its own.
@@ -154,6 +156,7 @@ impl Default for Listen {
             allowed_origins: Vec::new(),
             keep_alive: defaults::KEEP_ALIVE,
             write_timeout: defaults::WRITE_TIMEOUT,
+            json_response: false,
         }
     }
 }

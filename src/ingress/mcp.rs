@@ -130,7 +130,7 @@ async fn post(
     let posted = Posted::parse(read(body).await?)?;
     // What is not answered is taken from any client.
     let accepts = match posted.wants_answer() {
-        true => accepts(&head.headers)?,
+        true => accepts(&head.headers)?.preferring(&edge),
         false => Accepts::default(),
     };
     let sessions = edge.views.sessions();

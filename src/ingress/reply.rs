@@ -29,6 +29,15 @@ pub(super) struct Accepts {
     pub(super) events: bool,
 }
 
+impl Accepts {
+    /// Leaves out what the operator does not want clients to be sent. One that takes nothing else
+    /// gets it all the same.
+    pub(super) fn preferring(self, edge: &Edge) -> Self {
+        let is_plain = self.json && edge.views.config().listen.json_response;
+        Self { events: self.events && !is_plain, ..self }
+    }
+}
+
 /// The answer to one request.
 pub(super) struct Reply {
     edge: Arc<Edge>,

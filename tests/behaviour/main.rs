@@ -23,6 +23,7 @@ mod levels;
 mod neighbours;
 mod owned;
 mod pinned;
+mod plain_answers;
 mod restarts;
 mod retry;
 mod service;

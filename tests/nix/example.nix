@@ -13,6 +13,7 @@
       service.log_level = "debug";
       service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
+      listen.json_response = true;
       pool.size = 30;
       pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;
