@@ -233,6 +233,10 @@ pub const OVERRUN_PATIENCE: Duration = Duration::from_secs(1);
 /// How much they may take together, in bytes; one alone may take more. Ours.
 pub const NOTIFICATION_BYTES_MAX: usize = 1 << 20;
 
+/// How many requests of one client of HTTP with SSE may run, and how many more may wait for its
+/// stream to take them on. Ours: what waits is memory, and a client waits for what it has asked.
+pub const PAIR_REQUESTS_MAX: usize = 256;
+
 /// How many sessions of clients are known; with one more, the one that was used longest ago is
 /// ended. Ours: some clients open a session per call and never end it.
 pub const SESSIONS_MAX: usize = 4096;

@@ -107,6 +107,7 @@ struct ListenTable {
     keep_alive: Option<Span>,
     write_timeout: Option<Span>,
     json_response: bool,
+    legacy_sse: bool,
 }
 
 /// [`Breaker`] with the place of the key that has a bound.
@@ -151,7 +152,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         words(file.listen.allowed_origins, is_origin, "an origin such as `https://name`")?;
     let keep_alive = file.listen.keep_alive.map_or(defaults::KEEP_ALIVE, |found| found.0);
     let write_timeout = file.listen.write_timeout.map_or(defaults::WRITE_TIMEOUT, |found| found.0);
-    let ListenTable { json_response, .. } = file.listen;
+    let ListenTable { json_response, legacy_sse, .. } = file.listen;
     let listen = Listen {
         http,
         control,
@@ -161,6 +162,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         keep_alive,
         write_timeout,
         json_response,
+        legacy_sse,
     };
     Ok(Config { service, listen, pool, breaker, servers })
 }

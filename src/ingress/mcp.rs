@@ -108,7 +108,7 @@ impl Posted {
 }
 
 /// Events must be named and not just allowed: who follows a link would wait for ever.
-fn check_takes_events(headers: &HeaderMap) -> Result<(), EdgeError> {
+pub(super) fn check_takes_events(headers: &HeaderMap) -> Result<(), EdgeError> {
     let is_named = |value: &HeaderValue| {
         value.as_bytes().windows(EVENTS.len()).any(|part| part.eq_ignore_ascii_case(EVENTS))
     };
@@ -182,7 +182,7 @@ async fn answer(
 }
 
 /// Starts a request.
-fn reply(
+pub(super) fn reply(
     edge: Arc<Edge>,
     view: &View,
     message: Message,
@@ -222,7 +222,7 @@ fn several(
 }
 
 /// Takes a message that is not answered: a notification or a response.
-async fn deliver(edge: &Edge, view: &View, message: &Message, session: &Session) {
+pub(super) async fn deliver(edge: &Edge, view: &View, message: &Message, session: &Session) {
     if message.shape() != Shape::Response {
         notified(edge, view, message, session).await;
     } else if !session.answer(message).await {
@@ -241,7 +241,7 @@ async fn notified(edge: &Edge, view: &View, message: &Message, session: &Session
 }
 
 /// Returns the protocol version that a client names, which must be one that we serve.
-fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
+pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
     let Some(asked) = headers.get(&VERSION) else { return Ok(None) };
     match asked.to_str() {
         Ok(asked) if version::is_legacy(asked) => Ok(Some(asked)),
@@ -249,7 +249,7 @@ fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
     }
 }
 
-async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
+pub(super) async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
     let whole = body::whole(&mut body, defaults::BODY_BYTES_MAX);
     match time::timeout(defaults::BODY_TIMEOUT, whole).await {
         Ok(Ok(body)) => Ok(body),
@@ -270,7 +270,7 @@ async fn skip(body: Incoming) {
 }
 
 /// A page of another site can send plain text without asking first, but not JSON.
-fn check_content_type(headers: &HeaderMap) -> Result<(), EdgeError> {
+pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), EdgeError> {
     let declared = text(headers, &CONTENT_TYPE).unwrap_or_default();
     let kind = declared.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {

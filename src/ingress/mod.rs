@@ -15,6 +15,7 @@ mod batch;
 mod beat;
 mod mcp;
 mod origin;
+mod pair;
 mod quiet;
 mod reply;
 mod respond;
@@ -37,6 +38,8 @@ pub struct Edge {
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
     hurry: CancellationToken,
+    /// The streams of clients that speak HTTP with SSE.
+    pairs: pair::Pairs,
 }
 
 impl Edge {
@@ -48,6 +51,6 @@ impl Edge {
         stop: CancellationToken,
         hurry: CancellationToken,
     ) -> Arc<Self> {
-        Arc::new(Self { views, board, stop, hurry })
+        Arc::new(Self { views, board, stop, hurry, pairs: pair::Pairs::default() })
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     config::defaults,
     protocol::{
         BatchError, ParseError, RpcError,
-        error::{INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION},
+        error::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION},
         version,
     },
 };
@@ -31,6 +31,15 @@ pub(super) enum EdgeError {
     /// No such path.
     #[error("there is nothing at `{0}`")]
     NotFound(String),
+    /// A path that is served only if the operator wants it.
+    #[error("HTTP with SSE, the transport of protocol version 2024-11-05, is switched off")]
+    PairsOff,
+    /// Messages for a stream that is not open.
+    #[error("the stream for these messages is not open, or not any more")]
+    NoPair,
+    /// The client has so much running that its stream takes on no more.
+    #[error("{} requests of the client wait for its stream", defaults::PAIR_REQUESTS_MAX)]
+    PairFull,
     /// A path of a server that is not declared.
     #[error(transparent)]
     NoServer(CallError),
@@ -73,7 +82,10 @@ impl EdgeError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::NotFound(_) | Self::NoServer(_) => StatusCode::NOT_FOUND,
+            Self::NotFound(_) | Self::PairsOff | Self::NoPair | Self::NoServer(_) => {
+                StatusCode::NOT_FOUND
+            }
+            Self::PairFull => StatusCode::SERVICE_UNAVAILABLE,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Accept(_) | Self::NoStream(_) => StatusCode::NOT_ACCEPTABLE,
@@ -103,6 +115,15 @@ impl EdgeError {
                 "PATH_NOT_FOUND",
                 "MCP is at `/`, `/mcp`, `/direct` and `/servers/NAME`.",
             ),
+            Self::PairsOff => (
+                INVALID_REQUEST,
+                "PATH_NOT_FOUND",
+                "Use streamable HTTP at the path without `/sse`, or set `listen.legacy_sse`.",
+            ),
+            Self::NoPair => (INVALID_REQUEST, "STREAM_NOT_FOUND", "Open the stream again."),
+            Self::PairFull => {
+                (INTERNAL_ERROR, "CLIENT_TOO_SLOW", "Read the stream, and send less at a time.")
+            }
             Self::Method(_) => (INVALID_REQUEST, "HTTP_METHOD", "Send messages with POST."),
             Self::ContentType(_) => {
                 (INVALID_REQUEST, "CONTENT_TYPE", "Send `Content-Type: application/json`.")

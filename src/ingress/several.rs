@@ -49,6 +49,11 @@ impl Several {
         }));
     }
 
+    /// Returns how many run.
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
     /// Returns what comes next of any of them, with the id of its request where it is the answer;
     /// nothing when none runs.
     ///

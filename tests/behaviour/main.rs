@@ -22,6 +22,7 @@ mod kills;
 mod levels;
 mod neighbours;
 mod owned;
+mod pairs;
 mod pinned;
 mod plain_answers;
 mod restarts;

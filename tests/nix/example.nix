@@ -14,6 +14,7 @@
       service.progress_beat = "0s";
       listen.http = "127.0.0.1:12111";
       listen.json_response = true;
+      listen.legacy_sse = true;
       pool.size = 30;
       pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;

@@ -55,6 +55,7 @@ fn every_key_is_read() {
         keep_alive = "5s"
         write_timeout = "20s"
         json_response = true
+        legacy_sse = true
         [health]
         interval = "40s"
         timeout = "2s"
@@ -150,7 +151,7 @@ fn every_key_is_read() {
     assert_eq!(config.service.progress_beat, None);
     assert_eq!(config.listen.keep_alive, Duration::from_secs(5));
     assert_eq!(config.listen.write_timeout, Duration::from_secs(20));
-    assert!(config.listen.json_response);
+    assert!(config.listen.json_response && config.listen.legacy_sse);
     assert_eq!(config.listen.root, RootView::Passthrough(ServerName::new("up").expect("a name")));
 }
 
@@ -330,7 +331,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
       |
     2 | zzz = 1
       | ^^^
-      = help: known here: http, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout, json_response
+      = help: known here: http, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout, json_response, legacy_sse
     ");
 }
 
