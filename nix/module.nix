@@ -445,6 +445,19 @@ in
               default = "30m";
               description = "After how long a session is forgotten that has no stream and no request.";
             };
+            json_response = mkOption {
+              type = types.bool;
+              default = false;
+              description = "Whether a POST is always answered with one JSON body and never with a stream of events.";
+            };
+            legacy_sse = mkOption {
+              type = types.bool;
+              default = false;
+              description = ''
+                Whether HTTP with SSE is served too, at `/sse`, for clients that
+                speak only protocol version 2024-11-05.
+              '';
+            };
           };
 
           breaker = {

@@ -153,6 +153,13 @@ pub const BODY_BYTES_MAX: usize = 4 << 20;
 /// How much more of a body that is too large is read before it is refused, in bytes. Ours.
 pub const BODY_BYTES_SKIPPED: usize = 64 << 20;
 
+/// How many messages a batch may have. Ours: as many requests of one client run at a time.
+pub const BATCH_MESSAGES_MAX: usize = 128;
+
+/// How large the answers of a batch may be that wait for the last of them, in bytes; beyond it they
+/// are sent as a stream, one by one. Ours: as large as one answer may be.
+pub const BATCH_ANSWER_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+
 /// The longest line or event from a server, in bytes. Source: 16 MiB, what clients accept.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -232,6 +239,10 @@ pub const OVERRUN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How much they may take together, in bytes; one alone may take more. Ours.
 pub const NOTIFICATION_BYTES_MAX: usize = 1 << 20;
+
+/// How many requests of one client of HTTP with SSE may run, and how many more may wait for its
+/// stream to take them on. Ours: what waits is memory, and a client waits for what it has asked.
+pub const PAIR_REQUESTS_MAX: usize = 256;
 
 /// How many sessions of clients are known; with one more, the one that was used longest ago is
 /// ended. Ours: some clients open a session per call and never end it.

@@ -111,6 +111,8 @@ struct ListenTable {
     session: Option<Spanned<Word<SessionMode>>>,
     session_key: Option<Spanned<String>>,
     session_timeout: Option<Span>,
+    json_response: bool,
+    legacy_sse: bool,
 }
 
 /// [`Breaker`] with the place of the key that has a bound.
@@ -162,6 +164,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         file.listen.session_timeout.map(|found| found.0),
         &servers,
     )?;
+    let ListenTable { json_response, legacy_sse, .. } = file.listen;
     let listen = Listen {
         http,
         tls,
@@ -172,6 +175,8 @@ fn parse(text: &str) -> Result<Config, Problem> {
         keep_alive,
         write_timeout,
         session,
+        json_response,
+        legacy_sse,
     };
     Ok(Config { service, listen, pool, breaker, servers })
 }

@@ -105,6 +105,10 @@ pub struct Listen {
     pub write_timeout: Duration,
     /// What session ids mean, and for how long.
     pub session: SessionRules,
+    /// Every POST is answered with one JSON body, where the client takes one.
+    pub json_response: bool,
+    /// HTTP with SSE, the transport of protocol version 2024-11-05, is served too.
+    pub legacy_sse: bool,
 }
 
 /// When a server that fails is left alone, and for how long. Each server has a breaker of its own.
@@ -164,6 +168,8 @@ impl Default for Listen {
             keep_alive: defaults::KEEP_ALIVE,
             write_timeout: defaults::WRITE_TIMEOUT,
             session: SessionRules::default(),
+            json_response: false,
+            legacy_sse: false,
         }
     }
 }

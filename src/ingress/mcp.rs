@@ -1,5 +1,5 @@
-//! MCP over streamable HTTP, legacy era: POST carries one message, GET opens the stream of the
-//! session, DELETE ends it.
+//! MCP over streamable HTTP, legacy era: POST carries one message or a batch of them, GET opens the
+//! stream of the session, DELETE ends it.
 //!
 //! Sessions are lenient unless the operator wants them otherwise (ruling 6): a client may bring our
 //! id, none, or one from before a restart; all of them are served from the same pool.
@@ -16,6 +16,7 @@ use tokio::time;
 
 use super::{
     Edge, Response,
+    batch::Replies,
     reply::{Accepts, Reply},
     respond::{self, EdgeError},
     stream,
@@ -24,7 +25,7 @@ use crate::{
     body::{self, ReadError},
     config::{SessionMode, defaults},
     protocol::{
-        Message, Shape,
+        Batch, Message, Shape,
         jsonrpc::Part,
         mcp::{SESSION_HEADER, VERSION_HEADER, method},
         version,
@@ -51,6 +52,7 @@ pub(super) async fn respond(
         Method::GET => listen(edge, view, request.headers()),
         // The connections that clients share are everybody's and stay.
         Method::DELETE => {
+            version(request.headers())?;
             sessions.delete(text(request.headers(), &SESSION))?;
             tracing::debug!("session ended by its client");
             Ok(respond::empty(StatusCode::NO_CONTENT))
@@ -61,14 +63,7 @@ pub(super) async fn respond(
 
 /// Opens the stream for what servers say of their own accord.
 fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response, EdgeError> {
-    // Named, not just allowed: who follows a link would wait for ever.
-    let is_named = |value: &HeaderValue| {
-        value.as_bytes().windows(EVENTS.len()).any(|part| part.eq_ignore_ascii_case(EVENTS))
-    };
-    if !headers.get_all(ACCEPT).iter().any(is_named) {
-        let accepted = text(headers, &ACCEPT).unwrap_or_default();
-        return Err(EdgeError::NoStream(accepted.to_owned()));
-    }
+    check_takes_events(headers)?;
     let version = version(headers)?;
     let (sessions, id) = (edge.views.sessions(), text(headers, &SESSION));
     let is_passing = id.is_none() && sessions.mode() == SessionMode::Lenient;
@@ -84,6 +79,57 @@ fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response,
     Ok(stream::open(edge, &session, last, takes_priming, is_passing))
 }
 
+/// What a body holds.
+enum Posted {
+    One(Message),
+    Several(Batch),
+}
+
+impl Posted {
+    fn parse(body: Bytes) -> Result<Self, EdgeError> {
+        Ok(match Batch::is_one(&body) {
+            true => Self::Several(Batch::parse(&body, defaults::BATCH_MESSAGES_MAX)?),
+            false => Self::One(Message::parse(body)?),
+        })
+    }
+
+    fn wants_answer(&self) -> bool {
+        match self {
+            Self::One(message) => message.shape() == Shape::Request,
+            Self::Several(batch) => batch.wants_answer(),
+        }
+    }
+
+    /// Returns the handshake, if it is one. There is none in a batch.
+    fn initialize(&self) -> Option<&Message> {
+        match self {
+            Self::One(message) => {
+                Some(message).filter(|message| message.method() == Some(method::INITIALIZE))
+            }
+            Self::Several(_) => None,
+        }
+    }
+}
+
+/// Events must be named and not just allowed: who follows a link would wait for ever.
+pub(super) fn check_takes_events(headers: &HeaderMap) -> Result<(), EdgeError> {
+    let is_named = |value: &HeaderValue| {
+        value.as_bytes().windows(EVENTS.len()).any(|part| part.eq_ignore_ascii_case(EVENTS))
+    };
+    if headers.get_all(ACCEPT).iter().any(is_named) {
+        return Ok(());
+    }
+    let accepted = text(headers, &ACCEPT).unwrap_or_default();
+    Err(EdgeError::NoStream(accepted.to_owned()))
+}
+
+/// Opens the session of a client that shakes hands.
+pub(super) fn open(edge: &Edge, view: &View, handshake: &Message) -> Arc<Session> {
+    let asked = handshake.string(Part::ProtocolVersion);
+    let capabilities = handshake.part(Part::Capabilities).unwrap_or("{}");
+    edge.views.sessions().open(view.scope(), asked.as_deref(), capabilities)
+}
+
 async fn post(
     edge: Arc<Edge>,
     view: &View,
@@ -91,28 +137,38 @@ async fn post(
 ) -> Result<Response, EdgeError> {
     let (head, body) = request.into_parts();
     check_content_type(&head.headers)?;
-    let accepts = accepts(&head.headers)?;
-    version(&head.headers)?;
-    let message = Message::parse(read(body).await?)?;
-    let sessions = edge.views.sessions();
-    let session = match text(&head.headers, &SESSION) {
-        _ if message.method() == Some(method::INITIALIZE) => {
-            let asked = message.string(Part::ProtocolVersion);
-            let capabilities = message.part(Part::Capabilities).unwrap_or("{}");
-            sessions.open(view.scope(), asked.as_deref(), capabilities)
-        }
-        id => sessions.find(id, || view.scope())?,
+    let version = version(&head.headers)?;
+    let posted = Posted::parse(read(body).await?)?;
+    // What is not answered is taken from any client.
+    let accepts = match posted.wants_answer() {
+        true => accepts(&head.headers)?.preferring(&edge),
+        false => Accepts::default(),
     };
-    match message.shape() {
-        Shape::Request => Ok(answer(edge, view, message, &session, accepts).await),
-        Shape::Notification => {
-            notified(&edge, view, &message, &session).await;
+    let sessions = edge.views.sessions();
+    let id = text(&head.headers, &SESSION);
+    let session = match posted.initialize() {
+        Some(message) => open(&edge, view, message),
+        None => sessions.find(id, || view.scope())?,
+    };
+    let version = version.or(session.version()).unwrap_or(version::ASSUMED);
+    if matches!(posted, Posted::Several(_)) && !version::has_batches(version) {
+        return Err(EdgeError::NoBatches(version.to_owned()));
+    }
+    match posted {
+        Posted::One(message) if message.shape() == Shape::Request => {
+            Ok(answer(edge, view, message, &session, accepts).await)
+        }
+        Posted::One(message) => {
+            deliver(&edge, view, &message, &session).await;
             Ok(respond::empty(StatusCode::ACCEPTED))
         }
-        Shape::Response => {
-            if !session.answer(&message).await {
-                tracing::debug!("answer to a question that nobody has asked, or not any more");
+        Posted::Several(batch) => {
+            let wants_answer = batch.wants_answer();
+            let replies = several(edge, view, batch, &session, accepts);
+            if wants_answer {
+                return Ok(replies.into_response().await);
             }
+            replies.finish().await;
             Ok(respond::empty(StatusCode::ACCEPTED))
         }
     }
@@ -126,18 +182,61 @@ async fn answer(
     accepts: Accepts,
 ) -> Response {
     let is_initialize = message.method() == Some(method::INITIALIZE);
-    let id = message.part(Part::Id).unwrap_or("null").to_owned();
-    let token = message.part(Part::ProgressToken).map(str::to_owned);
-    let running = session.begin(&id);
-    let (views, view, asking) = (Arc::clone(&edge.views), view.clone(), Arc::clone(session));
-    let outcome = Box::pin(async move { views.handle(&view, &asking, message).await });
-    let reply = Reply::new(edge, outcome, (id, token.as_deref()), accepts, running);
-    let mut response = reply.into_response().await;
+    let mut response = reply(edge, view, message, session, accepts).into_response().await;
     if is_initialize && let Some(id) = session.id() {
         let id = HeaderValue::try_from(id).expect("our ids are visible ASCII");
         response.headers_mut().insert(SESSION, id);
     }
     response
+}
+
+/// Starts a request.
+pub(super) fn reply(
+    edge: Arc<Edge>,
+    view: &View,
+    message: Message,
+    session: &Arc<Session>,
+    accepts: Accepts,
+) -> Reply {
+    let id = message.part(Part::Id).unwrap_or("null").to_owned();
+    let token = message.part(Part::ProgressToken).map(str::to_owned);
+    let running = session.begin(&id);
+    let (views, view, asking) = (Arc::clone(&edge.views), view.clone(), Arc::clone(session));
+    let outcome = Box::pin(async move { views.handle(&view, &asking, message).await });
+    Reply::new(edge, outcome, (id, token.as_deref()), accepts, running)
+}
+
+/// Starts all that is in a batch. A member that is no message has its error at once.
+fn several(
+    edge: Arc<Edge>,
+    view: &View,
+    batch: Batch,
+    session: &Arc<Session>,
+    accepts: Accepts,
+) -> Replies {
+    let mut replies = Replies::new(Arc::clone(&edge), accepts);
+    for member in batch.into_members() {
+        match member {
+            Ok(message) if message.shape() == Shape::Request => {
+                replies.push(reply(Arc::clone(&edge), view, message, session, accepts));
+            }
+            Ok(message) => {
+                let (edge, view, session) = (Arc::clone(&edge), view.clone(), Arc::clone(session));
+                replies.push_work(async move { deliver(&edge, &view, &message, &session).await });
+            }
+            Err(error) => replies.push_answer(EdgeError::from(error).to_rpc().render(None)),
+        }
+    }
+    replies
+}
+
+/// Takes a message that is not answered: a notification or a response.
+pub(super) async fn deliver(edge: &Edge, view: &View, message: &Message, session: &Session) {
+    if message.shape() != Shape::Response {
+        notified(edge, view, message, session).await;
+    } else if !session.answer(message).await {
+        tracing::debug!("answer to a question that nobody has asked, or not any more");
+    }
 }
 
 async fn notified(edge: &Edge, view: &View, message: &Message, session: &Session) {
@@ -151,14 +250,15 @@ async fn notified(edge: &Edge, view: &View, message: &Message, session: &Session
 }
 
 /// Returns the protocol version that a client names, which must be one that we serve.
-fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
-    match text(headers, &VERSION) {
-        Some(asked) if !version::is_legacy(asked) => Err(EdgeError::Version(asked.to_owned())),
-        asked => Ok(asked),
+pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
+    let Some(asked) = headers.get(&VERSION) else { return Ok(None) };
+    match asked.to_str() {
+        Ok(asked) if version::is_legacy(asked) => Ok(Some(asked)),
+        _ => Err(EdgeError::Version(String::from_utf8_lossy(asked.as_bytes()).into_owned())),
     }
 }
 
-async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
+pub(super) async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
     let whole = body::whole(&mut body, defaults::BODY_BYTES_MAX);
     match time::timeout(defaults::BODY_TIMEOUT, whole).await {
         Ok(Ok(body)) => Ok(body),
@@ -179,7 +279,7 @@ async fn skip(body: Incoming) {
 }
 
 /// A page of another site can send plain text without asking first, but not JSON.
-fn check_content_type(headers: &HeaderMap) -> Result<(), EdgeError> {
+pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), EdgeError> {
     let declared = text(headers, &CONTENT_TYPE).unwrap_or_default();
     let kind = declared.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
@@ -196,7 +296,8 @@ fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
     for value in values() {
         is_empty &= value.is_empty();
         for range in value.split(',') {
-            match range.split(';').next().unwrap_or_default().trim() {
+            let kind = range.split(';').next().unwrap_or_default().trim();
+            match kind.to_ascii_lowercase().as_str() {
                 "*/*" => accepts = Accepts { json: true, events: true },
                 "application/*" | "application/json" => accepts.json = true,
                 "text/*" | "text/event-stream" => accepts.events = true,
@@ -237,6 +338,16 @@ mod tests {
     }
 
     #[test]
+    fn a_version_is_one_that_is_served_or_absent() {
+        assert_eq!(version(&HeaderMap::new()).ok(), Some(None));
+        assert_eq!(version(&headers(VERSION, "2025-06-18")).ok(), Some(Some("2025-06-18")));
+        for value in [&b"2027-01-01"[..], b"", b"2025-06-18 ", b"\xff"] {
+            let value = HeaderValue::from_bytes(value).expect("a header");
+            assert!(version(&HeaderMap::from_iter([(VERSION, value)])).is_err());
+        }
+    }
+
+    #[test]
     fn an_answer_is_given_in_a_form_that_the_client_takes() {
         let accept =
             |value| accepts(&headers(ACCEPT, value)).map(|found| (found.json, found.events)).ok();
@@ -244,6 +355,7 @@ mod tests {
         assert_eq!(accept("*/*"), Some((true, true)));
         assert_eq!(accept("application/json;q=0.9"), Some((true, false)));
         assert_eq!(accept("text/event-stream"), Some((false, true)));
+        assert_eq!(accept("Application/JSON, TEXT/event-stream"), Some((true, true)));
         assert_eq!(accept("text/html"), None);
         assert!(accepts(&HeaderMap::new()).is_ok());
     }

@@ -11,14 +11,17 @@ use tokio_util::sync::CancellationToken;
 use crate::{status::Board, view::Views};
 
 mod accept;
+mod batch;
 mod beat;
 mod handshake;
 mod mcp;
 mod origin;
+mod pair;
 mod quiet;
 mod reply;
 mod respond;
 mod route;
+mod several;
 mod stall;
 mod stream;
 mod wire;
@@ -37,6 +40,8 @@ pub struct Edge {
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
     hurry: CancellationToken,
+    /// The streams of clients that speak HTTP with SSE.
+    pairs: pair::Pairs,
 }
 
 impl Edge {
@@ -48,6 +53,6 @@ impl Edge {
         stop: CancellationToken,
         hurry: CancellationToken,
     ) -> Arc<Self> {
-        Arc::new(Self { views, board, stop, hurry })
+        Arc::new(Self { views, board, stop, hurry, pairs: pair::Pairs::default() })
     }
 }

@@ -29,6 +29,15 @@ pub(super) struct Accepts {
     pub(super) events: bool,
 }
 
+impl Accepts {
+    /// Leaves out what the operator does not want clients to be sent. One that takes nothing else
+    /// gets it all the same.
+    pub(super) fn preferring(self, edge: &Edge) -> Self {
+        let is_plain = self.json && edge.views.config().listen.json_response;
+        Self { events: self.events && !is_plain, ..self }
+    }
+}
+
 /// The answer to one request.
 pub(super) struct Reply {
     edge: Arc<Edge>,
@@ -50,7 +59,7 @@ enum Stage {
 }
 
 /// What goes to the client next.
-enum Part {
+pub(super) enum Part {
     /// Something that comes before the answer.
     Aside(Pieces),
     Answer(Pieces),
@@ -96,6 +105,8 @@ impl Reply {
             Some(Part::Answer(answer)) if self.accepts.json => {
                 respond::json_bytes(StatusCode::OK, answer)
             }
+            // The client has cancelled, and takes no stream that could end without an answer.
+            Some(Part::Nothing) if !self.accepts.events => respond::empty(StatusCode::ACCEPTED),
             first => self.into_stream(first),
         }
     }
@@ -130,24 +141,34 @@ impl Reply {
         self.unsent.next().unwrap_or_default()
     }
 
-    /// Returns what comes next, or a sign of life when it is time for one.
+    /// Returns what comes next, or a sign of life when nothing has come for a while.
     async fn next_or_silence(&mut self) -> Result<Part, Bytes> {
-        let config = self.edge.views.config();
-        let (keep_alive, beat) = (config.listen.keep_alive, config.service.progress_beat);
-        drop(config);
-        let beats_at = beat.map(|silence| self.silent_since + silence);
-        let silent_until = Instant::now() + keep_alive;
-        let until = beats_at.map_or(silent_until, |beats_at| beats_at.min(silent_until));
-        match time::timeout_at(until, self.next()).await {
-            Ok(part) => Ok(part),
-            Err(_) if beats_at.is_some_and(|beats_at| beats_at <= until) => {
-                self.silent_since = Instant::now();
-                let is_running = matches!(&self.stage, Stage::Running(found) if found.is_running());
-                let beat = if is_running { self.beat.next() } else { None };
-                Err(beat.map_or(sse::KEEP_ALIVE, |message| sse::encode(&message)))
-            }
-            Err(_) => Err(sse::KEEP_ALIVE),
+        let silence = self.edge.views.config().listen.keep_alive;
+        let next = time::timeout(silence, self.next_or_beat()).await;
+        next.ok().flatten().ok_or(sse::KEEP_ALIVE)
+    }
+
+    /// Returns what comes next, or progress of ours when it is time for some; nothing when it is,
+    /// and the client wants none or the server does not work on the request.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the next call goes on.
+    pub(super) async fn next_or_beat(&mut self) -> Option<Part> {
+        let silence = self.edge.views.config().service.progress_beat;
+        let Some(silence) = silence else { return Some(self.next().await) };
+        if let Ok(part) = time::timeout_at(self.silent_since + silence, self.next()).await {
+            return Some(part);
         }
+        self.silent_since = Instant::now();
+        let is_running = matches!(&self.stage, Stage::Running(found) if found.is_running());
+        let beat = if is_running { self.beat.next() } else { None };
+        beat.map(|message| Part::Aside(message.into()))
+    }
+
+    /// Returns the id of the request, as the client wrote it.
+    pub(super) fn id(&self) -> &str {
+        &self.id
     }
 
     /// Returns what comes next.

@@ -14,9 +14,10 @@ use crate::{
     call::CallError,
     config::defaults,
     protocol::{
-        ParseError, RpcError,
+        BatchError, ParseError, RpcError,
         error::{
-            INVALID_REQUEST, PARSE_ERROR, SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION,
+            INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, SESSION_NOT_FOUND, SESSION_REQUIRED,
+            UNSUPPORTED_VERSION,
         },
         version,
     },
@@ -34,6 +35,15 @@ pub(super) enum EdgeError {
     /// No such path.
     #[error("there is nothing at `{0}`")]
     NotFound(String),
+    /// A path that is served only if the operator wants it.
+    #[error("HTTP with SSE, the transport of protocol version 2024-11-05, is switched off")]
+    PairsOff,
+    /// Messages for a stream that is not open.
+    #[error("the stream for these messages is not open, or not any more")]
+    NoPair,
+    /// The client has so much running that its stream takes on no more.
+    #[error("{} requests of the client wait for its stream", defaults::PAIR_REQUESTS_MAX)]
+    PairFull,
     /// A path of a server that is not declared.
     #[error(transparent)]
     NoServer(CallError),
@@ -61,6 +71,12 @@ pub(super) enum EdgeError {
     /// The body is no message.
     #[error(transparent)]
     Message(#[from] ParseError),
+    /// The body is an array of which nothing can be done.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// The body is a batch, and the client's version has none.
+    #[error("a batch, which protocol version {0} does not have")]
+    NoBatches(String),
     /// The protocol version is not served.
     #[error("protocol version `{0}` is not served")]
     Version(String),
@@ -73,9 +89,12 @@ impl EdgeError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::NotFound(_) | Self::NoServer(_) | Self::Session(NoSession::Unknown) => {
-                StatusCode::NOT_FOUND
-            }
+            Self::NotFound(_)
+            | Self::PairsOff
+            | Self::NoPair
+            | Self::NoServer(_)
+            | Self::Session(NoSession::Unknown) => StatusCode::NOT_FOUND,
+            Self::PairFull => StatusCode::SERVICE_UNAVAILABLE,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Accept(_) | Self::NoStream(_) => StatusCode::NOT_ACCEPTABLE,
@@ -83,12 +102,14 @@ impl EdgeError {
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BrokenOff
             | Self::Message(_)
+            | Self::Batch(_)
+            | Self::NoBatches(_)
             | Self::Version(_)
             | Self::Session(NoSession::Missing) => StatusCode::BAD_REQUEST,
         }
     }
 
-    fn to_rpc(&self) -> RpcError {
+    pub(super) fn to_rpc(&self) -> RpcError {
         let (code, name, hint) = match self {
             Self::NoServer(error) => return error.to_rpc(),
             Self::Forbidden(Refusal::Host(_)) => (
@@ -104,6 +125,15 @@ impl EdgeError {
                 "PATH_NOT_FOUND",
                 "MCP is at `/`, `/mcp`, `/direct` and `/servers/NAME`.",
             ),
+            Self::PairsOff => (
+                INVALID_REQUEST,
+                "PATH_NOT_FOUND",
+                "Use streamable HTTP at the path without `/sse`, or set `listen.legacy_sse`.",
+            ),
+            Self::NoPair => (INVALID_REQUEST, "STREAM_NOT_FOUND", "Open the stream again."),
+            Self::PairFull => {
+                (INTERNAL_ERROR, "CLIENT_TOO_SLOW", "Read the stream, and send less at a time.")
+            }
             Self::Method(_) => (INVALID_REQUEST, "HTTP_METHOD", "Send messages with POST."),
             Self::ContentType(_) => {
                 (INVALID_REQUEST, "CONTENT_TYPE", "Send `Content-Type: application/json`.")
@@ -120,8 +150,23 @@ impl EdgeError {
             Self::TooSlow | Self::BrokenOff => {
                 (INVALID_REQUEST, "BODY_INCOMPLETE", "Send the whole body at once.")
             }
-            Self::Message(ParseError::Json(_)) => {
+            Self::Message(ParseError::Json(_)) | Self::Batch(BatchError::Json(_)) => {
                 (PARSE_ERROR, "PARSE_ERROR", "Send one JSON-RPC 2.0 message as UTF-8.")
+            }
+            Self::Batch(BatchError::TooLong { .. }) => {
+                (INVALID_REQUEST, "BATCH_TOO_LONG", "Send the messages in several batches.")
+            }
+            Self::Batch(BatchError::SameId(_)) => {
+                (INVALID_REQUEST, "BATCH_SAME_ID", "Give each request an id of its own.")
+            }
+            Self::Batch(BatchError::Initialize) => {
+                (INVALID_REQUEST, "BATCH_INITIALIZE", "Send `initialize` alone, before the others.")
+            }
+            Self::Batch(BatchError::Empty | BatchError::Nothing(_)) => {
+                (INVALID_REQUEST, "INVALID_REQUEST", "Send JSON-RPC 2.0 messages in the array.")
+            }
+            Self::NoBatches(_) => {
+                (INVALID_REQUEST, "BATCH_UNSUPPORTED", "Send one message per request.")
             }
             Self::Message(_) => {
                 (INVALID_REQUEST, "INVALID_REQUEST", "Send one JSON-RPC 2.0 message as UTF-8.")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
-use super::{Edge, Response, mcp, origin, respond};
+use super::{Edge, Response, mcp, origin, pair, respond};
 use crate::{telemetry::liveness::Stuck, view::View};
 use respond::EdgeError;
 
@@ -20,20 +20,34 @@ pub(super) async fn respond(edge: Arc<Edge>, request: Request<Incoming>) -> Resp
 async fn dispatch(edge: Arc<Edge>, request: Request<Incoming>) -> Result<Response, EdgeError> {
     origin::check(request.headers(), &edge.views.config().listen)?;
     let path = request.uri().path();
-    let view = match path {
-        "/" | "/mcp" => edge.views.root(),
-        "/direct" => View::Direct,
+    match path {
         "/healthz" => return probe(&request, || health(&edge)),
         "/readyz" => return probe(&request, || readiness(&edge)),
         "/status" => {
             return probe(&request, || respond::json(StatusCode::OK, &edge.board.status()));
         }
-        _ => match path.strip_prefix("/servers/") {
-            Some(name) => edge.views.of_server(name).map_err(EdgeError::NoServer)?,
-            None => return Err(EdgeError::NotFound(path.to_owned())),
-        },
-    };
+        pair::MESSAGES => return pair::send(edge, request).await,
+        _ => {}
+    }
+    // A server may be called `sse`.
+    if let Some(path) = path.strip_suffix("/sse").filter(|path| *path != "/servers") {
+        let view = if path.is_empty() { edge.views.root() } else { view(&edge, path)? };
+        return pair::open(edge, view, &request);
+    }
+    let view = view(&edge, path)?;
     mcp::respond(edge, &view, request).await
+}
+
+/// Returns the view at a path.
+fn view(edge: &Edge, path: &str) -> Result<View, EdgeError> {
+    match path {
+        "/" | "/mcp" => Ok(edge.views.root()),
+        "/direct" => Ok(View::Direct),
+        _ => match path.strip_prefix("/servers/") {
+            Some(name) => edge.views.of_server(name).map_err(EdgeError::NoServer),
+            None => Err(EdgeError::NotFound(path.to_owned())),
+        },
+    }
 }
 
 fn probe(

@@ -75,7 +75,7 @@ pub enum ParseError {
     /// Not JSON at all, or not UTF-8.
     #[error("not valid JSON: {0}")]
     Json(String),
-    /// An array: batches exist only in protocol version 2025-03-26, which is not served.
+    /// An array: [`super::Batch`] reads those that may be one.
     #[error("a batch: send one message per request")]
     Batch,
     /// JSON, but not a JSON-RPC 2.0 message.

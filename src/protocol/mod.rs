@@ -2,6 +2,7 @@
 //!
 //! Everything here is pure: bytes in, bytes out. It knows no transport, no clock and no server.
 
+pub mod batch;
 pub mod error;
 pub mod jsonrpc;
 pub mod level;
@@ -11,6 +12,7 @@ pub mod pieces;
 pub mod sse;
 pub mod version;
 
+pub use batch::{Batch, BatchError};
 pub use error::RpcError;
 pub use jsonrpc::{Message, ParseError, Shape};
 pub use level::Level;

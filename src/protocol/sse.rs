@@ -29,6 +29,12 @@ pub fn encode_priming(id: &str) -> Bytes {
     format!("id: {id}\ndata:\n\n").into()
 }
 
+/// Encodes where a client is to post its messages, which is a URI and has no line break.
+/// Source: MCP 2024-11-05, "HTTP with SSE".
+pub fn encode_endpoint(uri: &str) -> Bytes {
+    format!("event: endpoint\ndata: {uri}\n\n").into()
+}
+
 /// Encodes one JSON message as an event with an id, which has no line break.
 pub fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(message.len() + 64);

@@ -20,6 +20,20 @@ pub fn has_priming(version: &str) -> bool {
     is_legacy(version) && version >= "2025-11-25"
 }
 
+/// The version of a client that names none. Source: MCP 2025-06-18, "Protocol version header".
+pub const ASSUMED: &str = "2025-03-26";
+
+/// Tells whether clients of this version may send several messages at once; they can in one version
+/// only. Source: MCP 2025-06-18, "Key changes".
+pub fn has_batches(version: &str) -> bool {
+    version == "2025-03-26"
+}
+
+/// Tells whether this version knows titles beside names. Source: MCP 2025-06-18, "Key changes".
+pub fn has_titles(version: &str) -> bool {
+    is_legacy(version) && version >= "2025-06-18"
+}
+
 /// Returns the version to answer a client's `initialize` with.
 ///
 /// The client's own when we know it, else our newest; never an unknown one.
@@ -39,5 +53,20 @@ mod tests {
         assert_eq!(negotiate(Some("2025-06-18")), "2025-06-18");
         assert_eq!(negotiate(Some("2027-01-01")), LEGACY_LATEST);
         assert_eq!(negotiate(None), LEGACY_LATEST);
+    }
+
+    #[test]
+    fn what_differs_between_the_versions_is_known() {
+        let table = LEGACY.map(|found| (has_priming(found), has_titles(found), has_batches(found)));
+        assert_eq!(
+            table,
+            [
+                (true, true, false),
+                (false, true, false),
+                (false, false, true),
+                (false, false, false)
+            ]
+        );
+        assert!(has_batches(ASSUMED));
     }
 }

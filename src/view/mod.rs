@@ -243,10 +243,17 @@ fn own_profile(
         mcp::leave_out_notices(&mut capabilities);
     }
     let asked = request.string(Part::ProtocolVersion);
+    let version = version::negotiate(asked.as_deref());
+    let mut server = mcp::implementation();
+    if !version::has_titles(version)
+        && let Some(server) = server.as_object_mut()
+    {
+        server.remove("title");
+    }
     json!({
-        "protocolVersion": version::negotiate(asked.as_deref()),
+        "protocolVersion": version,
         "capabilities": capabilities,
-        "serverInfo": mcp::implementation(),
+        "serverInfo": server,
         "instructions": instructions,
     })
 }

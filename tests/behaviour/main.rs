@@ -8,6 +8,7 @@ mod harness;
 
 mod aliases;
 mod bad_upstreams;
+mod batches;
 mod breaker;
 mod children;
 mod command_line;
@@ -22,7 +23,9 @@ mod kills;
 mod levels;
 mod neighbours;
 mod owned;
+mod pairs;
 mod pinned;
+mod plain_answers;
 mod restarts;
 mod retry;
 mod service;
@@ -35,6 +38,7 @@ mod subscriptions;
 mod tls;
 mod units;
 mod upstream;
+mod versions;
 mod waves;
 
 /// Returns what each of `futures` came to, all of them running at once.

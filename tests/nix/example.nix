@@ -20,6 +20,8 @@
       listen.session = "lenient";
       listen.session_key = "credential:session-key";
       listen.session_timeout = "1h";
+      listen.json_response = true;
+      listen.legacy_sse = true;
       pool.size = 30;
       pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;

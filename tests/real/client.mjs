@@ -3,8 +3,8 @@
 //     node client.mjs URL PLAN        PLAN is JSON, or "-" for standard input
 //
 // METAMCP_REAL_SERVERS names the directory that tests/real/install filled. The plan and the report are those
-// of client.py, where they are explained. Era "legacy" runs version 1 of the SDK, which most clients of today
-// are built on; "modern" and "auto" run version 2. They are two implementations, not one with a switch.
+// of client.py, where they are explained. Eras "legacy" and "sse" run version 1 of the SDK, which most clients of
+// today are built on; "modern" and "auto" run version 2. They are two implementations, not one with a switch.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -7,7 +7,8 @@ Prints one JSON report and exits 1 if anything was not as it should be. client.m
 prints the same report. The plan, every key optional:
 
     clients    how many, each with a connection and a session of its own (1)
-    era        "legacy" (initialize), "modern" (server/discover) or "auto": as the SDK does by itself ("auto")
+    era        "legacy" (initialize), "modern" (server/discover), "auto": as the SDK does by itself, or "sse":
+               the HTTP with SSE of 2024-11-05 ("auto")
     tools      names that must be listed
     calls      [{tool, arguments, expect, times}]: the text of each answer must contain "expect"; each client
                makes each call "times" (1) times, and all of them are in flight together
@@ -29,6 +30,7 @@ import sys
 import time
 
 from mcp import Client
+from mcp.client.sse import sse_client
 
 
 def fill(template, values):
@@ -94,8 +96,9 @@ class Run:
         errors = len(self.errors)
         try:
             era = self.plan.get("era", "auto")
-            mode = "legacy" if era == "legacy" else "auto"
-            async with Client(self.url, mode=mode) as client:
+            mode = "legacy" if era in ("legacy", "sse") else "auto"
+            server = sse_client(self.url) if era == "sse" else self.url
+            async with Client(server, mode=mode) as client:
                 await self.barrier()
                 self.check_era(number, era, client.protocol_version)
                 await self.lists(number, client)

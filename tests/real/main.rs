@@ -94,6 +94,28 @@ fn one_server_looks_like_itself() {
 }
 
 #[test]
+fn clients_of_the_first_protocol_version_are_served_over_http_with_sse() {
+    let servers = Installed::find();
+    let config = "[listen]\nlegacy_sse = true\n".to_owned() + &servers.config();
+    let metamcp = Daemon::with(config).ready();
+    let mut plan = json!({
+        "clients": 10,
+        "calls": [
+            {"tool": "echo", "arguments": {"message": "{value}"}, "expect": "Echo: {value}", "times": 5},
+        ],
+    });
+    let url = metamcp.url("/servers/everything/sse");
+    assert_all_well(servers.typescript("client.mjs"), &url, &plan, "sse");
+    // The other SDK forgets who wants progress when the answer comes in the same piece.
+    plan["progress"] = json!({
+        "tool": "trigger-long-running-operation",
+        "arguments": {"duration": 1, "steps": "{steps}"},
+        "total": "{steps}",
+    });
+    assert_all_well(servers.python("client.py"), &url, &plan, "sse");
+}
+
+#[test]
 #[ignore = "installs Claude Code, 360 MB: tests/run claude-code"]
 fn claude_code_is_connected() {
     let servers = Installed::find();

@@ -1,7 +1,7 @@
 // The official TypeScript SDKs, as tests/real/install has put them into METAMCP_REAL_SERVERS.
 //
-// Era "legacy" is version 1 of the SDK, which most clients of today are built on; any other is version 2. They
-// are two implementations, not one with a switch.
+// Era "legacy" is version 1 of the SDK, which most clients of today are built on, and so is "sse", over HTTP
+// with SSE; any other is version 2. They are two implementations, not one with a switch.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -17,19 +17,22 @@ export function sdk(era) {
     return `typescript ${name} ${JSON.parse(description).version}`;
   };
   const info = { name: 'metamcp-tests', version: '1' };
-  if (era === 'legacy') {
+  if (era === 'legacy' || era === 'sse') {
     const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
+    const { SSEClientTransport } = require('@modelcontextprotocol/sdk/client/sse.js');
     const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    const Transport = era === 'sse' ? SSEClientTransport : StreamableHTTPClientTransport;
     const types = require('@modelcontextprotocol/sdk/types.js');
     const schemas = Object.values(types).filter(type => type?.shape?.method?.value !== undefined);
     const schema = method => schemas.find(type => type.shape.method.value === method);
     return {
       name: version('@modelcontextprotocol/sdk'),
       client: (capabilities = {}) => new Client(info, { capabilities }),
-      transport: url => new StreamableHTTPClientTransport(url),
+      transport: url => new Transport(url),
       // Version 1 takes the schema of the result before the options.
       call: (client, params, options) => client.callTool(params, undefined, options),
-      protocol: (_client, transport) => transport.protocolVersion,
+      // What it says of the one transport it keeps to itself with the other.
+      protocol: (_client, transport) => transport.protocolVersion ?? transport._protocolVersion,
       // It knows methods by the schemas of their messages.
       onRequest: (client, method, answer) => client.setRequestHandler(schema(method), answer),
       onNotification: (client, method, take) => client.setNotificationHandler(schema(method), take),

@@ -60,6 +60,8 @@ fn every_key_is_read() {
         session = "strict"
         session_key = "credential:session-key"
         session_timeout = "1h"
+        json_response = true
+        legacy_sse = true
         [health]
         interval = "40s"
         timeout = "2s"
@@ -164,6 +166,7 @@ fn every_key_is_read() {
         timeout: Duration::from_secs(3600),
     };
     assert_eq!(config.listen.session, session);
+    assert!(config.listen.json_response && config.listen.legacy_sse);
     assert_eq!(config.listen.root, RootView::Passthrough(ServerName::new("up").expect("a name")));
 }
 
@@ -343,7 +346,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
       |
     2 | zzz = 1
       | ^^^
-      = help: known here: http, tls, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout, session, session_key, session_timeout
+      = help: known here: http, tls, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
     ");
 }
 

@@ -1,0 +1,160 @@
+//! The answer to a batch: an array when all answers come soon and alone, else a stream of events.
+//!
+//! One of its requests that fails has its own error, and one that is slow holds up none of the
+//! others: on a stream each answer goes out when it comes.
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, vec};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::{StatusCode, body::Frame};
+use tokio::time::{self, Instant};
+
+use super::{
+    Edge, Response,
+    reply::{Accepts, Reply},
+    respond,
+    several::{Next, Several},
+};
+use crate::{
+    config::defaults,
+    protocol::{Pieces, RpcError, batch, error::INTERNAL_ERROR, sse},
+};
+
+/// The requests of a batch, and what is answered so far.
+pub(super) struct Replies {
+    edge: Arc<Edge>,
+    accepts: Accepts,
+    running: Several,
+    ready: VecDeque<Pieces>,
+    n_bytes: usize,
+    /// What of an event is still to be sent.
+    unsent: vec::IntoIter<Bytes>,
+    written_at: Instant,
+}
+
+impl Replies {
+    pub(super) fn new(edge: Arc<Edge>, accepts: Accepts) -> Self {
+        Self {
+            edge,
+            accepts,
+            running: Several::default(),
+            ready: VecDeque::new(),
+            n_bytes: 0,
+            unsent: Vec::new().into_iter(),
+            written_at: Instant::now(),
+        }
+    }
+
+    /// Adds a request.
+    pub(super) fn push(&mut self, reply: Reply) {
+        self.running.push(Box::new(reply));
+    }
+
+    /// Adds work that is not answered.
+    pub(super) fn push_work(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.running.push_work(work);
+    }
+
+    /// Adds an answer that is there already.
+    pub(super) fn push_answer(&mut self, answer: Bytes) {
+        self.ready.push_back(answer.into());
+    }
+
+    /// Waits until nothing runs any more. What comes is of no concern.
+    pub(super) async fn finish(mut self) {
+        while self.running.next().await.is_some() {}
+    }
+
+    /// Waits for the answers and chooses their form by when they come.
+    pub(super) async fn into_response(mut self) -> Response {
+        let is_complete = if self.accepts.events {
+            time::timeout(defaults::STREAM_AFTER, self.collect()).await.unwrap_or(false)
+        } else {
+            self.collect().await
+        };
+        match (is_complete, self.ready.is_empty()) {
+            (true, false) if self.accepts.json => {
+                respond::json_bytes(StatusCode::OK, batch::merge(self.ready))
+            }
+            // The client has cancelled all of them, and takes no stream without an answer.
+            (true, true) if !self.accepts.events => respond::empty(StatusCode::ACCEPTED),
+            _ => self.into_stream(),
+        }
+    }
+
+    /// Collects answers until all are there, or until they are to be sent as a stream: `false`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what has come is kept.
+    async fn collect(&mut self) -> bool {
+        while let Some(next) = self.running.next().await {
+            let (id, message) = match next {
+                Next::Answer { id, message } => (id, message),
+                Next::Aside(message) if self.accepts.events => {
+                    self.ready.push_back(message);
+                    return false;
+                }
+                // One that takes no stream gets the answers alone.
+                Next::Aside(_) => continue,
+            };
+            self.n_bytes += message.len();
+            let is_too_much = self.n_bytes > defaults::BATCH_ANSWER_BYTES_MAX;
+            if is_too_much && !self.accepts.events {
+                self.n_bytes -= message.len();
+                self.ready.push_back(too_large(&id).into());
+                continue;
+            }
+            self.ready.push_back(message);
+            if is_too_much {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn into_stream(self) -> Response {
+        let frames = stream::unfold(self, |mut replies| async move {
+            replies.next().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), replies))
+        });
+        respond::event_stream(StreamBody::new(frames).boxed_unsync())
+    }
+
+    /// Returns what goes to the client next; the stream ends after the last answer.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.unsent.next() {
+                self.written_at = Instant::now();
+                return Some(piece);
+            }
+            if let Some(message) = self.ready.pop_front() {
+                self.unsent = sse::encode_pieces(message).into_iter();
+                continue;
+            }
+            let silent_until = self.written_at + self.edge.views.config().listen.keep_alive;
+            match time::timeout_at(silent_until, self.running.next()).await {
+                Ok(Some(Next::Aside(message) | Next::Answer { message, .. })) => {
+                    self.ready.push_back(message);
+                }
+                Ok(None) => return None,
+                Err(_) => {
+                    self.written_at = Instant::now();
+                    return Some(sse::KEEP_ALIVE);
+                }
+            }
+        }
+    }
+}
+
+/// Tells the client of one answer that there was no room for it.
+fn too_large(id: &str) -> Bytes {
+    let message = format!(
+        "the answers of the batch have more than {} bytes together",
+        defaults::BATCH_ANSWER_BYTES_MAX
+    );
+    RpcError::new(INTERNAL_ERROR, "BATCH_ANSWER_TOO_LARGE", message)
+        .suggest("Send the request alone.")
+        .render(Some(id))
+}

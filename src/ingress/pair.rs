@@ -1,0 +1,283 @@
+//! HTTP with SSE, the transport of protocol version 2024-11-05: one stream down, which begins with
+//! the address for messages, and a POST for each message up.
+//!
+//! The requests of a client run in the task of its stream, and end with it.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    vec,
+};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::{
+    Method, Request, StatusCode,
+    body::{Frame, Incoming},
+};
+use tokio::{
+    sync::mpsc,
+    time::{self, Instant},
+};
+
+use super::{
+    Edge, Response, mcp,
+    reply::{Accepts, Reply},
+    respond::{self, EdgeError},
+    several::{self, Several},
+};
+use crate::{
+    config::defaults,
+    protocol::{Message, Shape, mcp::method, sse},
+    session::{self, Reader, Session},
+    view::View,
+};
+
+/// Where messages are posted, for whatever view.
+pub(super) const MESSAGES: &str = "/messages";
+
+/// What tells the stream in the address for messages. The SDKs have the same word.
+const STREAM_KEY: &str = "sessionId=";
+
+/// The streams that are open, by the id that their clients send with every message.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    by_id: Mutex<HashMap<Box<str>, Pair>>,
+}
+
+/// One client's stream, as its messages find it.
+#[derive(Clone)]
+struct Pair {
+    view: View,
+    requests: mpsc::Sender<Posted>,
+    /// One that remembers nothing until the client has shaken hands.
+    session: Arc<Session>,
+}
+
+/// A request for the stream to take on.
+struct Posted {
+    reply: Box<Reply>,
+    /// The session that it has opened.
+    opened: Option<Arc<Session>>,
+}
+
+impl std::fmt::Debug for Pair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pair").field("view", &self.view).finish_non_exhaustive()
+    }
+}
+
+impl Pairs {
+    fn open(&self, view: View) -> (Box<str>, mpsc::Receiver<Posted>) {
+        let id: Box<str> = uuid::Uuid::new_v4().simple().to_string().into();
+        let (requests, posted) = mpsc::channel(defaults::PAIR_REQUESTS_MAX);
+        let session = Session::anonymous(view.scope());
+        self.by_id().insert(id.clone(), Pair { view, requests, session });
+        (id, posted)
+    }
+
+    fn find(&self, id: &str) -> Option<Pair> {
+        self.by_id().get(id).cloned()
+    }
+
+    /// Gives a stream its session; `false` when it is closed, or has one.
+    fn adopt(&self, id: &str, session: &Arc<Session>) -> bool {
+        let mut by_id = self.by_id();
+        let pair = by_id.get_mut(id).filter(|pair| pair.session.id().is_none());
+        if let Some(pair) = pair {
+            pair.session = Arc::clone(session);
+            return true;
+        }
+        false
+    }
+
+    fn close(&self, id: &str) -> Option<Pair> {
+        self.by_id().remove(id)
+    }
+
+    fn by_id(&self) -> MutexGuard<'_, HashMap<Box<str>, Pair>> {
+        // Held for statements on plain data.
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens the stream of a client at the path of `view`.
+pub(super) fn open(
+    edge: Arc<Edge>,
+    view: View,
+    request: &Request<Incoming>,
+) -> Result<Response, EdgeError> {
+    if !edge.views.config().listen.legacy_sse {
+        return Err(EdgeError::PairsOff);
+    }
+    if request.method() != Method::GET {
+        return Err(EdgeError::Method("GET"));
+    }
+    mcp::check_takes_events(request.headers())?;
+    mcp::version(request.headers())?;
+    let (id, posted) = edge.pairs.open(view);
+    let address = format!("{MESSAGES}?{STREAM_KEY}{id}");
+    let first = vec![sse::encode_endpoint(&address)];
+    let down = Down {
+        edge,
+        id,
+        posted,
+        is_closing: false,
+        is_drained: false,
+        running: Several::default(),
+        reader: None,
+        unsent: first.into_iter(),
+        written_at: Instant::now(),
+    };
+    let frames = stream::unfold(down, |mut down| async move {
+        down.next().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), down))
+    });
+    Ok(respond::event_stream(StreamBody::new(frames).boxed_unsync()))
+}
+
+/// Takes a message for a stream that is open.
+pub(super) async fn send(
+    edge: Arc<Edge>,
+    request: Request<Incoming>,
+) -> Result<Response, EdgeError> {
+    if request.method() != Method::POST {
+        return Err(EdgeError::Method("POST"));
+    }
+    let (head, body) = request.into_parts();
+    let id = head.uri.query().unwrap_or_default().split('&');
+    let id = id.into_iter().find_map(|pair| pair.strip_prefix(STREAM_KEY)).unwrap_or_default();
+    edge.pairs.find(id).ok_or(EdgeError::NoPair)?;
+    mcp::check_content_type(&head.headers)?;
+    mcp::version(&head.headers)?;
+    let message = Message::parse(mcp::read(body).await?)?;
+    // The body may have taken its time.
+    let pair = edge.pairs.find(id).ok_or(EdgeError::NoPair)?;
+    if message.shape() == Shape::Request {
+        start(edge, id, pair, message).await?;
+    } else {
+        mcp::deliver(&edge, &pair.view, &message, &pair.session).await;
+    }
+    Ok(respond::empty(StatusCode::ACCEPTED))
+}
+
+/// Hands a request to the stream that is to answer it.
+async fn start(edge: Arc<Edge>, id: &str, pair: Pair, message: Message) -> Result<(), EdgeError> {
+    let reserving = time::timeout(defaults::OVERRUN_PATIENCE, pair.requests.reserve());
+    let place = match reserving.await {
+        Ok(Ok(place)) => place,
+        Ok(Err(_)) => return Err(EdgeError::NoPair),
+        Err(_) => return Err(EdgeError::PairFull),
+    };
+    let mut opened = None;
+    // A stream is a session: a second handshake changes nothing.
+    if message.method() == Some(method::INITIALIZE) && pair.session.id().is_none() {
+        let session = mcp::open(&edge, &pair.view, &message);
+        if !edge.pairs.adopt(id, &session) {
+            end(&edge, &session);
+            return Err(EdgeError::NoPair);
+        }
+        opened = Some(session);
+    }
+    let session = opened.as_ref().unwrap_or(&pair.session);
+    let accepts = Accepts { json: false, events: true };
+    let reply = mcp::reply(edge, &pair.view, message, session, accepts);
+    place.send(Posted { reply: Box::new(reply), opened });
+    Ok(())
+}
+
+fn end(edge: &Edge, session: &Session) {
+    if let Some(id) = session.id() {
+        edge.views.sessions().end(id);
+    }
+}
+
+/// The stream of one client.
+struct Down {
+    edge: Arc<Edge>,
+    id: Box<str>,
+    posted: mpsc::Receiver<Posted>,
+    /// The service stops: what runs is finished, and nothing more is taken on.
+    is_closing: bool,
+    /// All that was taken runs or is answered.
+    is_drained: bool,
+    running: Several,
+    /// What servers say that answers no request.
+    reader: Option<Reader>,
+    /// What of an event is still to be sent.
+    unsent: vec::IntoIter<Bytes>,
+    written_at: Instant,
+}
+
+impl Drop for Down {
+    fn drop(&mut self) {
+        if let Some(pair) = self.edge.pairs.close(&self.id) {
+            end(&self.edge, &pair.session);
+        }
+    }
+}
+
+impl Down {
+    /// Returns what goes to the client next; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.unsent.next() {
+                self.written_at = Instant::now();
+                return Some(piece);
+            }
+            let n_running = self.running.len();
+            if self.is_drained && n_running == 0 {
+                return None;
+            }
+            let has_room = n_running < defaults::PAIR_REQUESTS_MAX && !self.is_drained;
+            let silent_until = self.written_at + self.edge.views.config().listen.keep_alive;
+            tokio::select! {
+                next = self.running.next(), if n_running > 0 => match next {
+                    Some(several::Next::Aside(message) | several::Next::Answer { message, .. }) => {
+                        self.unsent = sse::encode_pieces(message).into_iter();
+                    }
+                    // The client has cancelled all of them.
+                    None => {}
+                },
+                posted = self.posted.recv(), if has_room => match posted {
+                    Some(posted) => self.take_on(posted),
+                    None => self.is_drained = true,
+                },
+                next = heard(&mut self.reader) => match next {
+                    session::Next::Event(_, message) => {
+                        self.unsent = sse::encode_pieces(message.into()).into_iter();
+                    }
+                    session::Next::Closed => return None,
+                    session::Next::Overtaken => {
+                        tracing::warn!("a client does not read its stream: it is cut off");
+                        return None;
+                    }
+                },
+                () = self.edge.stop.cancelled(), if !self.is_closing => {
+                    self.is_closing = true;
+                    self.posted.close();
+                }
+                () = time::sleep_until(silent_until) => {
+                    self.written_at = Instant::now();
+                    return Some(sse::KEEP_ALIVE);
+                }
+            }
+        }
+    }
+
+    fn take_on(&mut self, posted: Posted) {
+        if let Some(session) = posted.opened {
+            self.reader = Some(session.read(None));
+        }
+        self.running.push(posted.reply);
+    }
+}
+
+/// Waits for what servers say that answers no request; for ever before the handshake.
+async fn heard(reader: &mut Option<Reader>) -> session::Next {
+    match reader {
+        Some(reader) => reader.next().await,
+        None => std::future::pending().await,
+    }
+}

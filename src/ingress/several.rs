@@ -1,0 +1,77 @@
+//! Several requests of one client that run at the same time, in the task of its connection.
+//!
+//! Dropping them cancels all that still run.
+
+use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+
+use super::reply::{Part, Reply};
+use crate::protocol::Pieces;
+
+/// Requests that run, and other work that belongs to them.
+#[derive(Default)]
+pub(super) struct Several {
+    running: FuturesUnordered<BoxFuture<'static, Step>>,
+}
+
+/// What one of them has come to.
+enum Step {
+    Part(Box<Reply>, Part),
+    /// Work that is not answered is done.
+    Done,
+}
+
+/// What goes to the client next.
+pub(super) enum Next {
+    /// Something that comes before an answer.
+    Aside(Pieces),
+    /// The answer to the request with this id, as the client wrote it.
+    Answer { id: String, message: Pieces },
+}
+
+impl Several {
+    /// Adds a request.
+    pub(super) fn push(&mut self, mut reply: Box<Reply>) {
+        self.running.push(Box::pin(async move {
+            loop {
+                // Signs of life are for the stream of all of them.
+                if let Some(part) = reply.next_or_beat().await {
+                    return Step::Part(reply, part);
+                }
+            }
+        }));
+    }
+
+    /// Adds work that is not answered.
+    pub(super) fn push_work(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.running.push(Box::pin(async move {
+            work.await;
+            Step::Done
+        }));
+    }
+
+    /// Returns how many run.
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Returns what comes next of any of them, with the id of its request where it is the answer;
+    /// nothing when none runs.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the next call goes on.
+    pub(super) async fn next(&mut self) -> Option<Next> {
+        loop {
+            match self.running.next().await? {
+                Step::Part(reply, Part::Aside(message)) => {
+                    self.push(reply);
+                    return Some(Next::Aside(message));
+                }
+                Step::Part(reply, Part::Answer(message)) => {
+                    return Some(Next::Answer { id: reply.id().to_owned(), message });
+                }
+                Step::Part(_, Part::Nothing) | Step::Done => {}
+            }
+        }
+    }
+}
