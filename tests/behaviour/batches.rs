@@ -65,7 +65,8 @@ async fn each_request_of_a_batch_has_its_answer_under_its_own_id() {
     ];
     // Both servers are there, so that the answers come soon.
     daemon.client("/").request(json!(0), "tools/list", json!({})).await;
-    for client in [daemon.client("/"), daemon.client("/").initialized().await] {
+    let known = daemon.client("/").header("mcp-protocol-version", "2025-03-26").initialized().await;
+    for client in [daemon.client("/"), known] {
         let reply = client.post(batch(&messages)).await;
 
         assert_eq!(reply.status, 200);
@@ -254,7 +255,8 @@ async fn held(client: &Client, n: u64) {
 async fn a_cancellation_ends_one_of_a_batch_and_the_end_of_the_client_all() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
-    let client = daemon.client("/servers/fake").initialized().await;
+    let client = daemon.client("/servers/fake").header("mcp-protocol-version", "2025-03-26");
+    let client = client.initialized().await;
     let other = daemon.client("/servers/fake");
     let hold = |id: &str, key: &str| call(id, "hold", &json!({ "key": key }));
     let posted = |messages: Vec<String>| {
@@ -277,4 +279,13 @@ async fn a_cancellation_ends_one_of_a_batch_and_the_end_of_the_client_all() {
     drop(leaving);
     other.call("seen", json!({ "cancelled": 3 })).await;
     assert_eq!(other.call("held", json!({})).await["held"], 0);
+}
+
+#[tokio::test]
+async fn a_client_that_names_no_version_has_that_of_its_session() {
+    let daemon = Daemon::with(String::new()).ready();
+    let pings = batch(&[r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned()]);
+    let later = daemon.client("/").initialized().await;
+    assert_eq!(later.post(pings.clone()).await.status, 400, "it has shaken hands as 2025-06-18");
+    assert_eq!(daemon.client("/").post(pings).await.status, 200);
 }
