@@ -54,6 +54,7 @@
         services.metamcp.settings.listen.tls.certificate = lib.mkForce "chain.pem";
       };
     message = "certificate' is not of type";
+  };
   "a session key that is not declared" = {
     module =
       { lib, ... }:
