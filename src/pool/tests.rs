@@ -115,6 +115,15 @@ fn kept(name: &str) -> (&str, config::Server) {
     })
 }
 
+/// Asks in vain for a server that is missing until its breaker trips.
+async fn trip(slot: &Slot) {
+    for _ in 0..defaults::FAILURE_THRESHOLD {
+        let permit = slot.gate().admit().expect("it has not tripped");
+        let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
+        permit.failed(error.fault(), None, &error);
+    }
+}
+
 /// Lets everything happen that needs no time.
 async fn settle() {
     for _ in 0..200 {
@@ -573,11 +582,7 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
     let rig = Rig::new(size(5), &[kept("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
     server.behave(Manner::Missing);
-    for _ in 0..5 {
-        let permit = slot.gate().admit().expect("it has not tripped");
-        let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
-        permit.failed(error.fault(), None, &error);
-    }
+    trip(&slot).await;
     assert!(slot.gate().admit().is_err(), "it has tripped");
     let n_launches = server.n_launches();
     time::sleep(29 * SECOND).await;
@@ -594,11 +599,7 @@ async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
     let rig = Rig::new(size(5), &[kept("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
     server.behave(Manner::Missing);
-    for _ in 0..5 {
-        let permit = slot.gate().admit().expect("it has not tripped");
-        let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
-        permit.failed(error.fault(), None, &error);
-    }
+    trip(&slot).await;
     // The dial in the background waits for the end of the cooldown.
     time::sleep(10 * SECOND).await;
     server.behave(Manner::Good);
