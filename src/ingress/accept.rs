@@ -7,7 +7,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Edge, handshake::shake_hands, quiet::Quiet, route, stall::Stall, wire::Wire};
+use super::{
+    Edge,
+    handshake::{Wire, shake_hands},
+    quiet::Quiet,
+    route,
+    stall::Stall,
+};
 use crate::{acceptor, config::defaults, report::chain, telemetry::liveness::Pulse, tls};
 
 /// Serves clients on `listener` until `stop`, through TLS where `tls` has a certificate; connections
@@ -45,7 +51,7 @@ async fn connection(
     }
     let write_timeout = edge.views.config().listen.write_timeout;
     let stream = match tls.get() {
-        None => Wire::Plain(Stall::new(stream, write_timeout)),
+        None => Wire::Left(Stall::new(stream, write_timeout)),
         Some(identity) => {
             // Boxed: connections without it need not have the room.
             let shaking = Box::pin(shake_hands(stream, &identity, write_timeout));

@@ -7,9 +7,15 @@ use tokio::{
     net::TcpStream,
     time,
 };
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 
-use super::{stall::Stall, wire::Wire};
+use super::stall::Stall;
 use crate::{config::defaults, tls::Identity};
+
+/// The bytes of a client, plain or through TLS. Whether it takes them is watched below TLS, where they
+/// leave us. Boxed: TLS is large, and a plain connection should not be.
+pub(super) type Wire = Either<Stall<TcpStream>, Box<TlsStream<Stall<TcpStream>>>>;
 
 /// Why a connection came to nothing before its first request.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +61,7 @@ pub(super) async fn shake_hands(
         }
         let stream = Stall::new(stream, write_timeout);
         let stream = identity.shake_hands(stream).await.map_err(HandshakeError::Failed)?;
-        Ok(Wire::Tls(Box::new(stream)))
+        Ok(Wire::Right(Box::new(stream)))
     };
     time::timeout(defaults::HANDSHAKE_TIMEOUT, shaking).await.unwrap_or(Err(HandshakeError::Late))
 }

@@ -24,7 +24,6 @@ mod route;
 mod several;
 mod stall;
 mod stream;
-mod wire;
 
 pub use accept::serve;
 
