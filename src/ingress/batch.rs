@@ -3,12 +3,11 @@
 //! One of its requests that fails has its own error, and one that is slow holds up none of the
 //! others: on a stream each answer goes out when it comes.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, vec};
+use std::{collections::VecDeque, sync::Arc, vec};
 
 use bytes::Bytes;
 use futures_util::stream;
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::{StatusCode, body::Frame};
+use hyper::StatusCode;
 use tokio::time::{self, Instant};
 
 use super::{
@@ -116,10 +115,9 @@ impl Replies {
     }
 
     fn into_stream(self) -> Response {
-        let frames = stream::unfold(self, |mut replies| async move {
-            replies.next().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), replies))
-        });
-        respond::event_stream(StreamBody::new(frames).boxed_unsync())
+        respond::event_stream(stream::unfold(self, |mut replies| async move {
+            replies.next().await.map(|piece| (piece, replies))
+        }))
     }
 
     /// Returns what goes to the client next; the stream ends after the last answer.

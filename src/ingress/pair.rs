@@ -5,18 +5,13 @@
 
 use std::{
     collections::HashMap,
-    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     vec,
 };
 
 use bytes::Bytes;
 use futures_util::stream;
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::{
-    Method, Request, StatusCode,
-    body::{Frame, Incoming},
-};
+use hyper::{Method, Request, StatusCode, body::Incoming};
 use tokio::{
     sync::mpsc,
     time::{self, Instant},
@@ -131,10 +126,9 @@ pub(super) fn open(
         unsent: first.into_iter(),
         written_at: Instant::now(),
     };
-    let frames = stream::unfold(down, |mut down| async move {
-        down.next().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), down))
-    });
-    Ok(respond::event_stream(StreamBody::new(frames).boxed_unsync()))
+    Ok(respond::event_stream(stream::unfold(down, |mut down| async move {
+        down.next().await.map(|piece| (piece, down))
+    })))
 }
 
 /// Takes a message for a stream that is open.

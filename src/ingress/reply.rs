@@ -4,12 +4,11 @@
 //! when it takes long: then comments keep the connection alive.
 //! Dropping a reply, as happens when the client goes away, cancels the request at the server.
 
-use std::{convert::Infallible, sync::Arc, vec};
+use std::{sync::Arc, vec};
 
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream};
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::{StatusCode, body::Frame};
+use hyper::StatusCode;
 use tokio::time::{self, Instant};
 
 use super::{Edge, Response, beat::Beat, respond};
@@ -112,7 +111,7 @@ impl Reply {
     }
 
     fn into_stream(self, first: Option<Part>) -> Response {
-        let frames = stream::unfold((self, first), |(mut reply, first): (Self, _)| async move {
+        let pieces = stream::unfold((self, first), |(mut reply, first): (Self, _)| async move {
             if let Some(piece) = reply.unsent.next() {
                 return Some((piece, (reply, first)));
             }
@@ -130,9 +129,7 @@ impl Reply {
                 Part::Nothing => None,
             }
         });
-        let frames =
-            futures_util::StreamExt::map(frames, |bytes| Ok::<_, Infallible>(Frame::data(bytes)));
-        respond::event_stream(StreamBody::new(frames).boxed_unsync())
+        respond::event_stream(pieces)
     }
 
     /// Encodes an event and returns the first piece of it.

@@ -1,9 +1,11 @@
 //! Every answer of our own as an HTTP response.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty};
+use futures_util::{Stream, StreamExt as _};
+use http_body_util::{BodyExt as _, Empty, StreamBody};
 use hyper::{
     StatusCode,
+    body::Frame,
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
 };
 use serde::Serialize;
@@ -218,8 +220,9 @@ pub(super) fn empty(status: StatusCode) -> Response {
     response
 }
 
-/// Returns a stream of events.
-pub(super) fn event_stream(body: Body) -> Response {
+/// Returns a stream of events, whose bytes come in pieces.
+pub(super) fn event_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let body = StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))).boxed_unsync();
     let mut response = with_body(StatusCode::OK, "text/event-stream", body);
     // Proxies in between must not hold back the first event until the last has come.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));

@@ -2,12 +2,10 @@
 //!
 //! Its events have ids and are kept for a while, so that a client whose stream broke misses nothing.
 
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::body::Frame;
 use tokio::time;
 
 use super::{Edge, Response, respond};
@@ -52,10 +50,9 @@ pub(super) fn open(
     };
     let passing = is_passing.then(|| Arc::clone(session));
     let listening = Listening { edge, reader, first: Some(first), passing };
-    let frames = stream::unfold(listening, |mut listening| async move {
-        listening.next().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), listening))
-    });
-    respond::event_stream(StreamBody::new(frames).boxed_unsync())
+    respond::event_stream(stream::unfold(listening, |mut listening| async move {
+        listening.next().await.map(|piece| (piece, listening))
+    }))
 }
 
 impl Listening {
