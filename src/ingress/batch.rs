@@ -3,22 +3,23 @@
 //! One of its requests that fails has its own error, and one that is slow holds up none of the
 //! others: on a stream each answer goes out when it comes.
 
-use std::{collections::VecDeque, sync::Arc, vec};
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
-use tokio::time::{self, Instant};
+use tokio::time;
 
 use super::{
     Edge, Response,
+    events::Events,
     reply::{Accepts, Reply},
     respond,
     several::{Next, Several},
 };
 use crate::{
     config::defaults,
-    protocol::{Pieces, RpcError, batch, error::INTERNAL_ERROR, sse},
+    protocol::{Pieces, RpcError, batch, error::INTERNAL_ERROR},
 };
 
 /// The requests of a batch, and what is answered so far.
@@ -28,9 +29,7 @@ pub(super) struct Replies {
     running: Several,
     ready: VecDeque<Pieces>,
     n_bytes: usize,
-    /// What of an event is still to be sent.
-    unsent: vec::IntoIter<Bytes>,
-    written_at: Instant,
+    events: Events,
 }
 
 impl Replies {
@@ -41,8 +40,7 @@ impl Replies {
             running: Several::default(),
             ready: VecDeque::new(),
             n_bytes: 0,
-            unsent: Vec::new().into_iter(),
-            written_at: Instant::now(),
+            events: Events::beginning_with(Vec::new()),
         }
     }
 
@@ -123,24 +121,20 @@ impl Replies {
     /// Returns what goes to the client next; the stream ends after the last answer.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(piece) = self.unsent.next() {
-                self.written_at = Instant::now();
+            if let Some(piece) = self.events.piece() {
                 return Some(piece);
             }
             if let Some(message) = self.ready.pop_front() {
-                self.unsent = sse::encode_pieces(message).into_iter();
+                self.events.begin(message);
                 continue;
             }
-            let silent_until = self.written_at + self.edge.views.config().listen.keep_alive;
+            let silent_until = self.events.silent_until(&self.edge);
             match time::timeout_at(silent_until, self.running.next()).await {
                 Ok(Some(Next::Aside(message) | Next::Answer { message, .. })) => {
                     self.ready.push_back(message);
                 }
                 Ok(None) => return None,
-                Err(_) => {
-                    self.written_at = Instant::now();
-                    return Some(sse::KEEP_ALIVE);
-                }
+                Err(_) => return Some(self.events.sign()),
             }
         }
     }

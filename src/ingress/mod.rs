@@ -13,6 +13,7 @@ use crate::{status::Board, view::Views};
 mod accept;
 mod batch;
 mod beat;
+mod events;
 mod handshake;
 mod mcp;
 mod origin;

@@ -6,19 +6,17 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    vec,
 };
 
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::{Method, Request, StatusCode, body::Incoming};
-use tokio::{
-    sync::mpsc,
-    time::{self, Instant},
-};
+use tokio::{sync::mpsc, time};
 
 use super::{
-    Edge, Response, mcp,
+    Edge, Response,
+    events::Events,
+    mcp,
     reply::{Accepts, Reply},
     respond::{self, EdgeError},
     several::{self, Several},
@@ -123,8 +121,7 @@ pub(super) fn open(
         is_drained: false,
         running: Several::default(),
         reader: None,
-        unsent: first.into_iter(),
-        written_at: Instant::now(),
+        events: Events::beginning_with(first),
     };
     Ok(respond::event_stream(stream::unfold(down, |mut down| async move {
         down.next().await.map(|piece| (piece, down))
@@ -199,9 +196,7 @@ struct Down {
     running: Several,
     /// What servers say that answers no request.
     reader: Option<Reader>,
-    /// What of an event is still to be sent.
-    unsent: vec::IntoIter<Bytes>,
-    written_at: Instant,
+    events: Events,
 }
 
 impl Drop for Down {
@@ -216,8 +211,7 @@ impl Down {
     /// Returns what goes to the client next; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(piece) = self.unsent.next() {
-                self.written_at = Instant::now();
+            if let Some(piece) = self.events.piece() {
                 return Some(piece);
             }
             let n_running = self.running.len();
@@ -225,11 +219,11 @@ impl Down {
                 return None;
             }
             let has_room = n_running < defaults::PAIR_REQUESTS_MAX && !self.is_drained;
-            let silent_until = self.written_at + self.edge.views.config().listen.keep_alive;
+            let silent_until = self.events.silent_until(&self.edge);
             tokio::select! {
                 next = self.running.next(), if n_running > 0 => match next {
                     Some(several::Next::Aside(message) | several::Next::Answer { message, .. }) => {
-                        self.unsent = sse::encode_pieces(message).into_iter();
+                        self.events.begin(message);
                     }
                     // The client has cancelled all of them.
                     None => {}
@@ -240,7 +234,7 @@ impl Down {
                 },
                 next = heard(&mut self.reader) => match next {
                     session::Next::Event(_, message) => {
-                        self.unsent = sse::encode_pieces(message.into()).into_iter();
+                        self.events.begin(message.into());
                     }
                     session::Next::Closed => return None,
                     session::Next::Overtaken => {
@@ -252,10 +246,7 @@ impl Down {
                     self.is_closing = true;
                     self.posted.close();
                 }
-                () = time::sleep_until(silent_until) => {
-                    self.written_at = Instant::now();
-                    return Some(sse::KEEP_ALIVE);
-                }
+                () = time::sleep_until(silent_until) => return Some(self.events.sign()),
             }
         }
     }
