@@ -82,6 +82,7 @@
 //! | [`report`] | an error and its causes on one line |
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
+//! | [`era`] | the translation between the two eras of the protocol |
 //! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
@@ -146,6 +147,7 @@ pub mod connection;
 pub mod control;
 pub mod daemon;
 pub mod demo;
+pub mod era;
 pub mod fault;
 pub mod ingress;
 pub mod name;

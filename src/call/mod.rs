@@ -7,6 +7,7 @@ use tokio::time::{self, Instant};
 
 use crate::{
     connection::{Call, Event, Limits, Owner},
+    era::Client,
     name::ServerName,
     pool::{Lease, Permit, Slot, Tripped},
     protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
@@ -27,6 +28,7 @@ use retry::{Budget, Loss};
 pub struct Exchange {
     slot: Arc<Slot>,
     owner: Option<Owner>,
+    client: Client,
     request: Message,
     limits: Limits,
     ends: Instant,
@@ -58,14 +60,21 @@ struct Connected {
 }
 
 impl Exchange {
-    /// Prepares to send the request of `owner` to the server of `slot`; the first
-    /// [`Exchange::next`] sends it.
-    pub fn new(slot: Arc<Slot>, owner: Option<&Owner>, request: Message, limits: Limits) -> Self {
+    /// Prepares to send a request of `client` to the server of `slot`; the first
+    /// [`Exchange::next`] sends it. `owner` is the client as the owner of connections.
+    pub fn new(
+        slot: Arc<Slot>,
+        owner: Option<&Owner>,
+        client: Client,
+        request: Message,
+        limits: Limits,
+    ) -> Self {
         // One bound for the dial, the request and its replay together.
         let ends = Instant::now() + limits.total;
         let mut exchange = Self {
             slot,
             owner: owner.cloned(),
+            client,
             request,
             limits,
             ends,

@@ -10,6 +10,7 @@ use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
     connection::{Connection, Limits, ListRevisions, Owner},
+    era::Client,
     pool::{Slot, SlotError},
     protocol::{
         Message, RpcError,
@@ -173,7 +174,9 @@ impl Entry {
             let params =
                 cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
             let request = Message::request(list.method(), params.as_deref());
-            let answer = Exchange::new(Arc::clone(slot), owner, request, limits).finish().await?;
+            let exchange =
+                Exchange::new(Arc::clone(slot), owner, Client::Ourselves, request, limits);
+            let answer = exchange.finish().await?;
             let Some(result) = answer.part(Part::Result) else {
                 let error = answer.part(Part::Error).unwrap_or_default();
                 // Some servers declare `resources` and know no templates. Any other error may be

@@ -34,7 +34,7 @@ use crate::{
     config::defaults,
     name::ServerName,
     protocol::{
-        Message, Shape,
+        Era, Message, Shape,
         jsonrpc::Part,
         mcp::{Profile, method},
     },
@@ -174,6 +174,11 @@ impl Connection {
     /// Returns what the server said about itself, once the handshake is done.
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.get()
+    }
+
+    /// Returns the era in which the server speaks: that of its handshake, or none of it.
+    pub fn era(&self) -> Era {
+        self.profile().map_or(Era::Legacy, Profile::era)
     }
 
     /// Returns the process id of a spawned child.

@@ -23,6 +23,11 @@ pub const SESSION_REQUIRED: i64 = -32000;
 pub const SESSION_NOT_FOUND: i64 = -32001;
 /// No such resource, up to protocol version 2025-11-25. Source: MCP, "Resources".
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// A header of a request says something else than its body. Source: MCP 2026-07-28, "Error codes",
+/// as are the next two.
+pub const HEADER_MISMATCH: i64 = -32020;
+/// The client has not declared a capability that the request takes.
+pub const CAPABILITY_REQUIRED: i64 = -32021;
 /// A protocol version that is not served. Source: MCP 2026-07-28, "Versioning".
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 

@@ -9,13 +9,14 @@
 use std::{borrow::Cow, fmt, ops::Range};
 
 use bytes::Bytes;
-use serde::{
-    Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
-};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::{mcp::method, pieces::Pieces};
+
+mod params;
+
+use params::Params;
 
 /// A JSON-RPC 2.0 message: a request, a notification or a response.
 #[derive(Clone)]
@@ -42,6 +43,8 @@ pub enum Shape {
 pub enum Part {
     /// The message's `id`.
     Id,
+    /// `params._meta`.
+    Meta,
     /// `params._meta.progressToken` of a request, `params.progressToken` of a progress notification.
     ProgressToken,
     /// `params.requestId` of a cancellation.
@@ -60,6 +63,10 @@ pub enum Part {
     Level,
     /// `params.progress` of a progress notification.
     Progress,
+    /// `params.requestState` of a request that is sent again, with what its server wanted to know.
+    RequestState,
+    /// `params.inputResponses` of such a request.
+    InputResponses,
     /// The whole `result`.
     Result,
     /// The whole `error`.
@@ -129,6 +136,7 @@ impl Message {
             // A request has its token in `_meta`; a member of that name beside it is somebody's own.
             let is_progress = envelope.method.as_deref() == Some(method::PROGRESS);
             let token = if is_progress { params.token } else { params.meta_token };
+            mark(Part::Meta, params.meta);
             mark(Part::ProgressToken, token);
             mark(Part::CancelledId, params.request_id);
             mark(Part::Name, params.name);
@@ -138,6 +146,8 @@ impl Message {
             mark(Part::Capabilities, params.capabilities);
             mark(Part::Level, params.level);
             mark(Part::Progress, params.progress);
+            mark(Part::RequestState, params.request_state);
+            mark(Part::InputResponses, params.input_responses);
         }
         // The usual ones are not copied.
         let method = envelope.method.map(|name| match method::known(&name) {
@@ -311,125 +321,6 @@ impl Envelope<'_> {
 /// Reads a member that is there, `null` included.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
-}
-
-#[derive(Default)]
-struct Params<'a> {
-    has_meta: bool,
-    meta_token: Option<&'a RawValue>,
-    token: Option<&'a RawValue>,
-    request_id: Option<&'a RawValue>,
-    name: Option<&'a RawValue>,
-    uri: Option<&'a RawValue>,
-    cursor: Option<&'a RawValue>,
-    protocol_version: Option<&'a RawValue>,
-    capabilities: Option<&'a RawValue>,
-    level: Option<&'a RawValue>,
-    progress: Option<&'a RawValue>,
-}
-
-/// A member of parameters, told by its name without a copy of it.
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum Key {
-    #[serde(rename = "_meta")]
-    Meta,
-    ProgressToken,
-    RequestId,
-    Name,
-    Uri,
-    Cursor,
-    ProtocolVersion,
-    Capabilities,
-    Level,
-    Progress,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ParamsVisitor)
-    }
-}
-
-/// Picks members out of an object; anything else (JSON-RPC allows arrays) has none of them.
-struct ParamsVisitor;
-
-impl<'de> Visitor<'de> for ParamsVisitor {
-    type Value = Params<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("parameters")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut params = Params::default();
-        while let Some(key) = map.next_key()? {
-            match key {
-                Key::Meta => {
-                    let token = map.next_value::<Meta<'de>>()?.0;
-                    // Which one counts is up to the reader: ours may differ from the server's.
-                    if std::mem::replace(&mut params.has_meta, true) {
-                        return Err(serde::de::Error::duplicate_field("_meta"));
-                    }
-                    params.meta_token = token;
-                }
-                Key::ProgressToken => params.token = Some(map.next_value()?),
-                Key::RequestId => params.request_id = Some(map.next_value()?),
-                Key::Name => params.name = Some(map.next_value()?),
-                Key::Uri => params.uri = Some(map.next_value()?),
-                Key::Cursor => params.cursor = Some(map.next_value()?),
-                Key::ProtocolVersion => params.protocol_version = Some(map.next_value()?),
-                Key::Capabilities => params.capabilities = Some(map.next_value()?),
-                Key::Level => params.level = Some(map.next_value()?),
-                Key::Progress => params.progress = Some(map.next_value()?),
-                Key::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(params)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Params::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Params::default())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Params::default())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Params::default())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Params::default())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(Params::default())
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Params::default())
-    }
-}
-
-/// The progress token of a `_meta` object, whatever else is in it.
-struct Meta<'a>(Option<&'a RawValue>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The same members are picked as from parameters: `progressToken` is one of them.
-        Params::deserialize(deserializer).map(|params| Self(params.token))
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{jsonrpc, pieces, version};
+use super::{Era, jsonrpc, pieces, version};
 
 /// The methods that the gateway itself looks at. Every other one passes.
 pub mod method {
@@ -38,6 +38,8 @@ pub mod method {
     pub const ELICITATION: &str = "elicitation/create";
     pub const ROOTS_LIST: &str = "roots/list";
     pub const COMPLETE: &str = "completion/complete";
+    pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
+    pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
     /// The requests that only read, so that asking twice does no harm.
     pub const READING: [&str; 8] = [
@@ -53,7 +55,7 @@ pub mod method {
 
     /// Returns `name` where it is one of these.
     pub fn known(name: &str) -> Option<&'static str> {
-        const ALL: [&str; 26] = [
+        const ALL: [&str; 28] = [
             TOOLS_CALL,
             PROGRESS,
             INITIALIZE,
@@ -80,6 +82,8 @@ pub mod method {
             ELICITATION,
             ROOTS_LIST,
             COMPLETE,
+            SUBSCRIPTIONS_LISTEN,
+            SUBSCRIPTIONS_ACKNOWLEDGED,
         ];
         ALL.into_iter().find(|known| *known == name)
     }
@@ -157,6 +161,11 @@ impl Profile {
             return Err(ProfileError::Version(protocol_version.clone()));
         }
         Ok(Self { protocol_version: protocol_version.clone(), result })
+    }
+
+    /// Returns the era in which the server speaks.
+    pub fn era(&self) -> Era {
+        Era::of(&self.protocol_version).unwrap_or(Era::Legacy)
     }
 
     /// Tells whether the server declared `capability`.

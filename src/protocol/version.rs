@@ -8,6 +8,41 @@ pub const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-1
 /// The newest version of the legacy era: what we ask servers for.
 pub const LEGACY_LATEST: &str = LEGACY[0];
 
+/// The version without a handshake, in which every request stands for itself.
+///
+/// Source: MCP, "Versioning".
+pub const MODERN: &str = "2026-07-28";
+
+/// Every version that is served, newest first.
+pub const SERVED: [&str; 5] = [MODERN, LEGACY[0], LEGACY[1], LEGACY[2], LEGACY[3]];
+
+/// The two ways to speak MCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// With an `initialize` handshake, up to 2025-11-25.
+    Legacy,
+    /// Without one, from 2026-07-28.
+    Modern,
+}
+
+impl Era {
+    /// Returns the era of a version that we know.
+    pub fn of(version: &str) -> Option<Self> {
+        if version == MODERN {
+            return Some(Self::Modern);
+        }
+        is_legacy(version).then_some(Self::Legacy)
+    }
+
+    /// Returns its name for status output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
 /// Tells whether `version` has an `initialize` handshake that we know.
 pub fn is_legacy(version: &str) -> bool {
     LEGACY.contains(&version)
@@ -53,6 +88,13 @@ mod tests {
         assert_eq!(negotiate(Some("2025-06-18")), "2025-06-18");
         assert_eq!(negotiate(Some("2027-01-01")), LEGACY_LATEST);
         assert_eq!(negotiate(None), LEGACY_LATEST);
+    }
+
+    #[test]
+    fn every_version_that_is_served_has_an_era() {
+        assert!(SERVED.iter().all(|version| Era::of(version).is_some()));
+        assert_eq!(Era::of(MODERN), Some(Era::Modern));
+        assert_eq!(Era::of("2027-01-01"), None);
     }
 
     #[test]

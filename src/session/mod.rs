@@ -26,12 +26,15 @@ use tokio::time::Instant;
 use crate::{
     config::defaults,
     connection::{Owner, Question},
+    era::Client,
     name::ServerName,
     pool::Wants,
     protocol::{
         Level, Message,
         jsonrpc::Part,
         mcp::{self, method},
+        modern::Introduction,
+        version,
     },
 };
 
@@ -67,6 +70,8 @@ pub struct Session {
     /// The protocol version that was negotiated; absent where the id is none of ours.
     version: Option<&'static str>,
     owner: Option<Owner>,
+    /// What a client of the modern era has said with its request.
+    introduction: Option<Introduction>,
     scope: Scope,
     memory: Mutex<Memory>,
     outbox: Outbox,
@@ -106,6 +111,7 @@ impl Session {
             id,
             version: None,
             owner,
+            introduction: None,
             scope,
             memory: Mutex::default(),
             outbox: Outbox::default(),
@@ -116,6 +122,26 @@ impl Session {
     /// Returns the session of a client that cannot be told from others: nothing is remembered.
     pub fn anonymous(scope: Scope) -> Arc<Self> {
         Arc::new(Self::new(None, None, scope))
+    }
+
+    /// Returns the session of one request of the modern era, in which nothing is remembered.
+    pub fn of_request(scope: Scope, introduction: Introduction) -> Arc<Self> {
+        let mut session = Self::new(None, None, scope);
+        session.version = Some(version::MODERN);
+        session.introduction = Some(introduction);
+        Arc::new(session)
+    }
+
+    /// Returns the client as its servers are told about it.
+    pub fn client(&self) -> Client {
+        match (&self.introduction, &self.owner) {
+            (Some(introduction), _) => Client::Modern(introduction.clone()),
+            (None, Some(owner)) => Client::Legacy {
+                capabilities: Arc::clone(&owner.capabilities),
+                level: self.memory().level,
+            },
+            (None, None) => Client::Legacy { capabilities: "{}".into(), level: None },
+        }
     }
 
     /// Returns the id that the client sends.
@@ -198,9 +224,12 @@ impl Session {
     }
 
     fn declares(&self, capability: Option<&str>) -> bool {
-        let Some(owner) = &self.owner else { return false };
-        let declared: serde_json::Value =
-            serde_json::from_str(&owner.capabilities).unwrap_or_default();
+        let declared = match (&self.introduction, &self.owner) {
+            (Some(introduction), _) => &introduction.capabilities,
+            (None, Some(owner)) => &owner.capabilities,
+            (None, None) => return false,
+        };
+        let declared: serde_json::Value = serde_json::from_str(declared).unwrap_or_default();
         capability.is_none_or(|capability| declared.get(capability).is_some())
     }
 

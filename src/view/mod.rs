@@ -165,7 +165,8 @@ impl Views {
 
     /// Returns what a client's request to a server becomes.
     fn exchange(&self, slot: Arc<Slot>, session: &Session, request: Message) -> Outcome {
-        let exchange = Exchange::new(slot, session.owner(), request, self.limits());
+        let (owner, client) = (session.owner(), session.client());
+        let exchange = Exchange::new(slot, owner, client, request, self.limits());
         Outcome::Exchange(Box::new(exchange))
     }
 

@@ -1,0 +1,131 @@
+//! The members of one JSON object as text, in their order.
+//!
+//! What a translation changes are members of an object; what is in the others is not looked at.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// The members of an object.
+#[derive(Clone, Debug, Default)]
+pub struct Members<'a>(Vec<(String, Cow<'a, str>)>);
+
+impl<'a> Members<'a> {
+    /// Returns the members of `json`, if it is an object. Of two members with the same name, which
+    /// one counts is not said anywhere: both stay.
+    pub fn read(json: &'a str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    /// Returns the member `name` as JSON text.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
+    }
+
+    /// Returns the member `name` where it is a string, unescaped.
+    pub fn string(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.get(name)?).ok()
+    }
+
+    /// Sets the member `name` to the JSON text `value`, in its place or at the end.
+    pub fn set(&mut self, name: &str, value: impl Into<Cow<'a, str>>) {
+        let value = value.into();
+        match self.0.iter_mut().find(|(found, _)| found == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Takes the member `name` out and returns it.
+    pub fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        let found = self.get(name).is_some().then(|| {
+            let place = self.0.iter().position(|(found, _)| found == name)?;
+            Some(self.0.remove(place).1)
+        });
+        // One that is there twice would come up again.
+        self.0.retain(|(found, _)| found != name);
+        found.flatten()
+    }
+
+    /// Returns the members and their values, as JSON text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), &**value))
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Writes the object as JSON text.
+impl fmt::Display for Members<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{}:{value}", serde_json::Value::from(name.as_str()))?;
+        }
+        f.write_str("}")
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+                    members.push((name, Cow::Borrowed(value.get())));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_touched_stays_as_it_is() {
+        let mut members =
+            Members::read(r#"{ "a":1e400, "b" : [1.0],"c":"x\u0041"}"#).expect("an object");
+        assert_eq!(members.string("c").as_deref(), Some("xA"));
+        members.set("b", "2");
+        members.set("d", "{}");
+        assert_eq!(members.take("a").as_deref(), Some("1e400"));
+        assert_eq!(members.take("z"), None);
+        assert_eq!(members.to_string(), r#"{"b":2,"c":"x\u0041","d":{}}"#);
+    }
+
+    #[test]
+    fn only_an_object_has_members() {
+        for other in ["[]", "1", "null", "{", ""] {
+            assert!(Members::read(other).is_none(), "{other}");
+        }
+        assert!(Members::read("{}").expect("an object").is_empty());
+    }
+
+    #[test]
+    fn a_member_that_is_there_twice_goes_with_both() {
+        let mut members = Members::read(r#"{"a":1,"a":2,"b":3}"#).expect("an object");
+        assert_eq!(members.take("a").as_deref(), Some("1"));
+        assert_eq!(members.to_string(), r#"{"b":3}"#);
+    }
+}

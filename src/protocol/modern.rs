@@ -1,0 +1,112 @@
+//! What every request of the modern era says about its client, since there is no handshake.
+//!
+//! Source of all names: MCP 2026-07-28, "Base Protocol", `_meta`.
+
+use std::sync::Arc;
+
+use super::{Level, Members, Message, jsonrpc::Part};
+
+/// The version that a request is written in.
+pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What the client can be asked for.
+pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The client's name and version.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The least grave log messages that the client wants to see of this request.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The server's name and version, in the `_meta` of a result.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The id of the `subscriptions/listen` that a notification belongs to.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// What a client of the modern era says about itself with each request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Introduction {
+    /// Its capabilities, JSON text of an object.
+    pub capabilities: Arc<str>,
+    /// Its name and version, JSON text.
+    pub client_info: Option<Arc<str>>,
+    /// The least grave log messages that it wants.
+    pub level: Option<Level>,
+}
+
+/// Why a request does not say what it must.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntroductionError {
+    /// A member is missing, or not what it must be.
+    #[error("`params._meta` has no `{0}` that is {1}")]
+    Missing(&'static str, &'static str),
+    /// There is no such log level.
+    #[error("`{0}` is no log level")]
+    Level(String),
+}
+
+/// Returns the protocol version that a request itself names: only those of the modern era do.
+pub fn version_of(request: &Message) -> Option<String> {
+    Members::read(request.part(Part::Meta)?)?.string(VERSION)
+}
+
+impl Introduction {
+    /// Reads what a request says about its client.
+    ///
+    /// # Errors
+    ///
+    /// [`IntroductionError`] when something is missing that must be there.
+    pub fn read(request: &Message) -> Result<Self, IntroductionError> {
+        let meta = request.part(Part::Meta).and_then(Members::read).unwrap_or_default();
+        if meta.string(VERSION).is_none() {
+            return Err(IntroductionError::Missing(VERSION, "a string"));
+        }
+        let capabilities = meta.get(CAPABILITIES).filter(|found| found.starts_with('{'));
+        let capabilities =
+            capabilities.ok_or(IntroductionError::Missing(CAPABILITIES, "an object"))?;
+        let level = match meta.get(LOG_LEVEL) {
+            None => None,
+            Some(text) => {
+                let name = meta.string(LOG_LEVEL).unwrap_or_else(|| text.to_owned());
+                Some(Level::named(&name).ok_or(IntroductionError::Level(name))?)
+            }
+        };
+        let client_info = meta.get(CLIENT_INFO).map(Arc::from);
+        Ok(Self { capabilities: capabilities.into(), client_info, level })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(meta: &str) -> Message {
+        Message::request("tools/list", Some(&format!(r#"{{"_meta":{meta}}}"#)))
+    }
+
+    #[test]
+    fn a_request_introduces_its_client() {
+        let request = request(
+            r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/logLevel":"error","x":1}"#,
+        );
+        assert_eq!(version_of(&request).as_deref(), Some("2026-07-28"));
+        let introduction = Introduction::read(&request).expect("an introduction");
+        assert_eq!(&*introduction.capabilities, r#"{"roots":{}}"#);
+        assert_eq!(introduction.level, Some(Level::Error));
+        assert_eq!(introduction.client_info, None);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let refused = |meta| Introduction::read(&request(meta)).expect_err(meta).to_string();
+        assert!(refused("{}").contains("protocolVersion"));
+        assert!(refused("7").contains("protocolVersion"));
+        assert!(
+            refused(r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#)
+                .contains("clientCapabilities")
+        );
+        assert!(
+            refused(
+                r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"loud"}"#
+            )
+            .contains("`loud`")
+        );
+        assert_eq!(version_of(&Message::request("ping", None)), None);
+    }
+}
