@@ -287,11 +287,6 @@ pub const OUTBOX_BYTES: usize = 1 << 20;
 /// How many questions of servers may wait for one client. Ours.
 pub const QUESTIONS_MAX: usize = 64;
 
-/// For how long clients may keep a list or a resource whose server does not say so, or that is ours.
-/// Source: MCP 2026-07-28, "Caching", what an answer without it means. Asking again costs us little,
-/// and a list that is not current costs a client its call.
-pub const RESULT_TTL: Duration = Duration::ZERO;
-
 /// How many resources one client may watch. Ours.
 pub const WATCHED_MAX: usize = 1024;
 

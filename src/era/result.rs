@@ -1,9 +1,11 @@
 //! What every result of the modern era has beside what was asked for.
 
-use crate::{
-    config::defaults,
-    protocol::{Members, mcp::method, modern::SERVER_INFO},
-};
+use crate::protocol::{Members, mcp::method, modern::SERVER_INFO};
+
+/// For how long clients may keep a list or a resource whose server does not say so, or that is ours,
+/// in milliseconds. Source: MCP 2026-07-28, "Caching", what an answer without it means. Asking again
+/// costs us little, and a list that is not current costs a client its call.
+const TTL_MS: u64 = 0;
 
 /// The results that say for how long they may be kept. Source: MCP 2026-07-28, "Caching".
 const CACHEABLE: [&str; 6] = [
@@ -30,7 +32,7 @@ pub fn decorate(result: &str, method: &str, server_info: Option<&str>) -> String
     set_absent(&mut members, "resultType", r#""complete""#.to_owned());
     let is_complete = members.get("resultType") == Some(r#""complete""#);
     if is_complete && CACHEABLE.contains(&method) {
-        set_absent(&mut members, "ttlMs", defaults::RESULT_TTL.as_millis().to_string());
+        set_absent(&mut members, "ttlMs", TTL_MS.to_string());
         // What a server tells one client may be nobody else's concern, and it has not said.
         set_absent(&mut members, "cacheScope", r#""private""#.to_owned());
     }
