@@ -10,6 +10,7 @@
 
 mod client;
 mod result;
+pub mod subscription;
 
 pub use client::Client;
 pub use result::decorate;
