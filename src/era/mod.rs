@@ -9,5 +9,7 @@
 //! [`protocol::modern`]: crate::protocol::modern
 
 mod client;
+mod result;
 
 pub use client::Client;
+pub use result::decorate;
