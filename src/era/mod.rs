@@ -9,5 +9,7 @@
 //! [`protocol::modern`]: crate::protocol::modern
 
 mod client;
+mod introduce;
 
 pub use client::Client;
+pub use introduce::introduce;
