@@ -13,3 +13,7 @@ mod result;
 
 pub use client::Client;
 pub use result::decorate;
+mod introduce;
+
+pub use client::Client;
+pub use introduce::introduce;

@@ -12,6 +12,7 @@ pub mod members;
 pub mod modern;
 pub mod ndjson;
 pub mod pieces;
+mod profile;
 pub mod sse;
 pub mod version;
 
