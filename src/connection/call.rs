@@ -80,6 +80,12 @@ impl Call {
         Arc::clone(&self.inbox)
     }
 
+    /// Leaves out of its time what it was put aside for: meanwhile its client was asked something.
+    pub fn resume(&mut self, paused: Duration) {
+        self.silent_until += paused;
+        self.ends += paused;
+    }
+
     /// Takes the id that the request was given; until then there is none with the id 0.
     pub(super) fn admitted(&mut self, id: u64) {
         self.id = id;
