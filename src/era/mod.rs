@@ -23,6 +23,7 @@ mod input;
 mod introduce;
 mod request;
 mod result;
+pub mod subscription;
 
 pub use answer::{Answer, for_legacy, for_modern, is_foreign, legacy_tool};
 pub use client::Client;
