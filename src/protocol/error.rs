@@ -25,6 +25,9 @@ pub const SESSION_REQUIRED: i64 = -32000;
 pub const SESSION_NOT_FOUND: i64 = -32001;
 /// No such resource, up to protocol version 2025-11-25. Source: MCP, "Resources".
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The client has to visit addresses first, in protocol version 2025-11-25 only. Source: MCP,
+/// "Elicitation".
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// A header of a request says something else than its body. Source: MCP 2026-07-28, "Error codes",
 /// as are the next two.
 pub const HEADER_MISMATCH: i64 = -32020;

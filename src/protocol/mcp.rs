@@ -114,34 +114,26 @@ pub fn initialize_params(capabilities: &str) -> String {
     )
 }
 
-/// Returns the capability that a client must have declared for a server to ask it for `method`;
-/// `None` for a method that we do not know.
-pub fn client_capability(method: &str) -> Option<&'static str> {
-    match method {
-        method::SAMPLING => Some("sampling"),
-        method::ELICITATION => Some("elicitation"),
-        method::ROOTS_LIST => Some("roots"),
-        _ => None,
-    }
-}
-
-/// What a server said about itself in its `initialize` result.
+/// What a server said about itself in its `initialize` result, or in that of `server/discover`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// The protocol version that was negotiated.
+    /// The protocol version that it is spoken to in.
     pub protocol_version: String,
     /// The whole result, members that we do not know included.
     pub result: Map<String, Value>,
 }
 
-/// Why a server's `initialize` result is of no use.
+/// Why what a server said about itself is of no use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// Not an object with a `protocolVersion`.
     #[error("its `initialize` result has no `protocolVersion`")]
     NoVersion,
+    /// Not an object with `supportedVersions`.
+    #[error("its `server/discover` result has no `supportedVersions`")]
+    NoVersions,
     /// A version without a handshake, or one from the future.
-    #[error("it answered with protocol version `{0}`, which has no handshake that we know")]
+    #[error("it answered with protocol version `{0}`, which is none that we know")]
     Version(String),
 }
 
@@ -179,7 +171,10 @@ impl Profile {
     /// notices, subscriptions and log levels are not declared: declaring them and staying silent
     /// would be worse than leaving them out.
     pub fn for_client(&self, asked: Option<&str>, is_standing: bool) -> Value {
-        let mut result = self.result.clone();
+        let mut result = match self.era() {
+            Era::Legacy => self.result.clone(),
+            Era::Modern => self.as_initialized(),
+        };
         result.insert("protocolVersion".into(), version::negotiate(asked).into());
         if !is_standing && let Some(capabilities) = result.get_mut("capabilities") {
             leave_out_notices(capabilities);

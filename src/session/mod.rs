@@ -30,24 +30,23 @@ use crate::{
     name::ServerName,
     pool::Wants,
     protocol::{
-        Level, Message,
-        jsonrpc::Part,
-        mcp::{self, method},
-        modern::Introduction,
-        version,
+        Level, Message, capability, jsonrpc::Part, mcp::method, modern::Introduction, version,
     },
 };
 
 mod ended;
 mod find;
+mod hold;
 pub mod key;
 mod outbox;
+mod parked;
 mod passing;
 mod registry;
 mod running;
 mod ticket;
 
 pub use find::NoSession;
+pub use hold::Resumed;
 use outbox::Outbox;
 pub use outbox::{EventId, Next, Reader};
 pub use passing::Passing;
@@ -140,6 +139,11 @@ impl Session {
         Arc::new(session)
     }
 
+    /// Tells whether the client speaks the modern era.
+    pub fn is_modern(&self) -> bool {
+        self.introduction.is_some()
+    }
+
     /// Returns what a client of the modern era has said with its request.
     pub fn introduction(&self) -> Option<&Introduction> {
         self.introduction.as_ref()
@@ -188,8 +192,7 @@ impl Session {
     ///
     /// A question that the client has not declared to understand is refused, as is one too many.
     pub fn ask(&self, question: Question, request: Option<u64>) -> Option<Bytes> {
-        let method = question.message().method().unwrap_or_default();
-        if !self.declares(mcp::client_capability(method)) {
+        if !self.can_be_asked(question.message()) {
             question.refuse();
             return None;
         }
@@ -247,14 +250,14 @@ impl Session {
         }
     }
 
-    fn declares(&self, capability: Option<&str>) -> bool {
+    /// Tells whether the client has said that it can be asked this.
+    pub fn can_be_asked(&self, question: &Message) -> bool {
         let declared = match (&self.introduction, &self.owner) {
             (Some(introduction), _) => &introduction.capabilities,
             (None, Some(owner)) => &owner.capabilities,
             (None, None) => return false,
         };
-        let declared: serde_json::Value = serde_json::from_str(declared).unwrap_or_default();
-        capability.is_none_or(|capability| declared.get(capability).is_some())
+        capability::covers(declared, question)
     }
 
     /// Tells whether the client wants to see a log message that belongs to one of its requests.

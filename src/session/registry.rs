@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Seal, Session, Ticket, ended::Ended};
+use super::{Seal, Session, Ticket, ended::Ended, hold::Shelf};
 use crate::{
     config::{SessionMode, SessionRules, defaults},
     connection::{Announcement, Aside},
@@ -33,6 +33,7 @@ pub struct Sessions {
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
     endings: Mutex<Ended>,
+    pub(super) shelf: Shelf,
     pub(super) n_keys: AtomicU64,
     /// How many sessions have set a log level.
     pub(super) n_levels: AtomicUsize,
@@ -47,6 +48,7 @@ impl Sessions {
             rules: ArcSwap::from_pointee(rules.clone()),
             since: Instant::now(),
             endings: Mutex::default(),
+            shelf: Shelf::default(),
             by_id: RwLock::default(),
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
@@ -263,7 +265,12 @@ impl Sessions {
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => {
+                    // Their servers are not waited for when the service stops.
+                    self.shelf.clear();
+                    return;
+                }
+                never = self.shelf.sweep() => match never {},
                 Some(announcement) = announcements.recv() => self.announce(announcement),
                 _ = sweep.tick() => self.sweep(Instant::now()),
             }

@@ -60,7 +60,7 @@ impl Views {
                 match lease.connection.profile() {
                     // The server has its own words for what it does not do.
                     Some(profile) if !profile.has(capability) => {
-                        Ok(self.exchange(slot, session, request.clone()))
+                        self.exchange(slot, session, request.clone()).await
                     }
                     _ if asked == method::LOGGING_SET_LEVEL => {
                         self.set_level(session, request).await
@@ -72,7 +72,7 @@ impl Views {
                 method: asked.to_owned(),
                 hint: "Use `initialize`, or say with the request that it is of version 2026-07-28.",
             }),
-            _ => Ok(self.exchange(slot, session, request.clone())),
+            _ => self.exchange(slot, session, request.clone()).await,
         }
     }
 }

@@ -1,0 +1,144 @@
+//! What a server says about itself, in the words of the other era.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    mcp::{Profile, ProfileError, leave_out_notices},
+    modern, version,
+};
+
+/// The members of a result of `server/discover` that a result of `initialize` does not have.
+const MODERN_ONLY: [&str; 4] = ["resultType", "ttlMs", "cacheScope", "supportedVersions"];
+
+impl Profile {
+    /// Reads the result of `server/discover`, as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError`] when it is none, or names no version without a handshake that we speak.
+    pub fn discovered(result: &str) -> Result<Self, ProfileError> {
+        let result: Map<String, Value> =
+            serde_json::from_str(result).map_err(|_| ProfileError::NoVersions)?;
+        let Some(Value::Array(versions)) = result.get("supportedVersions") else {
+            return Err(ProfileError::NoVersions);
+        };
+        if !versions.iter().any(|found| found == version::MODERN) {
+            let named = versions.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+            return Err(ProfileError::Version(named));
+        }
+        Ok(Self { protocol_version: version::MODERN.to_owned(), result })
+    }
+
+    /// Returns the server's name and version, if it says them.
+    pub fn server_info(&self) -> Option<&Value> {
+        let meta = || self.result.get("_meta")?.get(modern::SERVER_INFO);
+        self.result.get("serverInfo").or_else(meta)
+    }
+
+    /// Returns the result of `server/discover` for a client of the modern era, which may use every
+    /// version that we serve. Without a `standing` connection no notices are declared, as in
+    /// [`Profile::for_client`].
+    pub fn for_modern_client(&self, is_standing: bool) -> Value {
+        let mut result = self.result.clone();
+        let mut meta = match result.remove("_meta") {
+            Some(Value::Object(meta)) => meta,
+            _ => Map::new(),
+        };
+        if let Some(info) = self.server_info() {
+            meta.insert(modern::SERVER_INFO.to_owned(), info.clone());
+        }
+        result.remove("protocolVersion");
+        result.remove("serverInfo");
+        result.insert("resultType".to_owned(), "complete".into());
+        result.insert("supportedVersions".to_owned(), json!(version::SERVED));
+        // What a server that shakes hands says of itself may change with its next connection.
+        result.entry("ttlMs").or_insert_with(|| 0.into());
+        result.entry("cacheScope").or_insert_with(|| "private".into());
+        if !meta.is_empty() {
+            result.insert("_meta".to_owned(), meta.into());
+        }
+        let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
+        if !is_standing {
+            leave_out_notices(capabilities);
+        }
+        Value::Object(result)
+    }
+
+    /// Turns the result of `server/discover` into one of `initialize`, but for the version.
+    pub(super) fn as_initialized(&self) -> Map<String, Value> {
+        let mut result = self.result.clone();
+        for member in MODERN_ONLY {
+            result.remove(member);
+        }
+        // A client needs a name to show.
+        let info = self.server_info().cloned();
+        let info = info.unwrap_or_else(|| json!({ "name": "unknown", "version": "unknown" }));
+        result.insert("serverInfo".to_owned(), info);
+        result.entry("capabilities").or_insert_with(|| json!({}));
+        if let Some(Value::Object(meta)) = result.get_mut("_meta") {
+            meta.remove(modern::SERVER_INFO);
+            if meta.is_empty() {
+                result.remove("_meta");
+            }
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Era;
+
+    fn discovered() -> Profile {
+        Profile::discovered(
+            r#"{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{"listChanged":true}},"instructions":"i","ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}},"future":1}"#,
+        )
+        .expect("a profile")
+    }
+
+    #[test]
+    fn a_client_that_shakes_hands_sees_a_server_that_does() {
+        let profile = discovered();
+        assert_eq!(profile.era(), Era::Modern);
+        assert_eq!(
+            profile.for_client(Some("2025-06-18"), true),
+            json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
+        );
+        let bare = Profile::discovered(r#"{"supportedVersions":["2026-07-28"]}"#).expect("one");
+        let told = bare.for_client(None, false);
+        assert_eq!(told["serverInfo"]["name"], "unknown");
+        assert_eq!(told["capabilities"], json!({}));
+    }
+
+    #[test]
+    fn a_client_that_does_not_sees_one_that_does_not_either() {
+        let legacy = Profile::read(
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"i"}"#,
+        )
+        .expect("a profile");
+        assert_eq!(
+            legacy.for_modern_client(false),
+            json!({"resultType":"complete","supportedVersions":version::SERVED,"capabilities":{"tools":{}},"instructions":"i","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}})
+        );
+        let modern = discovered().for_modern_client(true);
+        assert_eq!((&modern["ttlMs"], &modern["future"]), (&json!(5), &json!(1)));
+        assert_eq!(modern["_meta"][modern::SERVER_INFO]["name"], "s");
+        assert_eq!(modern["capabilities"]["tools"]["listChanged"], true);
+    }
+
+    #[test]
+    fn a_server_without_our_version_is_no_modern_one() {
+        for (result, error) in [
+            ("{}", ProfileError::NoVersions),
+            ("[]", ProfileError::NoVersions),
+            (r#"{"supportedVersions":"2026-07-28"}"#, ProfileError::NoVersions),
+            (
+                r#"{"supportedVersions":["2027-01-01",7]}"#,
+                ProfileError::Version("2027-01-01".into()),
+            ),
+        ] {
+            assert_eq!(Profile::discovered(result), Err(error), "{result}");
+        }
+    }
+}
