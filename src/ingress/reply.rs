@@ -241,7 +241,7 @@ async fn advance(
                 let asked = edge.views.sessions().hold(exchange, question);
                 return Part::Answer(match asked {
                     Ok(result) => Message::response(&id, &result).into(),
-                    Err(error) => error.to_rpc().render(Some(&id)).into(),
+                    Err(error) => error.to_rpc().for_modern().render(Some(&id)).into(),
                 });
             }
             Ok(Event::Aside(Aside::Question(question))) => {

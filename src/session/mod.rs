@@ -149,11 +149,6 @@ impl Session {
         self.introduction.as_ref()
     }
 
-    /// Tells whether it is the session of a request of the modern era.
-    pub fn is_modern(&self) -> bool {
-        self.introduction.is_some()
-    }
-
     /// Has a server tell what this request wants to know for as long as it lasts.
     pub fn hold(&self, told: Passing) {
         // A request goes to one server.
