@@ -113,6 +113,14 @@ pub const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// Clients allow 30 s to connect; past this we answer without knowing its capabilities. Ours.
 pub const INITIALIZE_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long `server/discover` on a server's own path waits for a server that is not connected. Claude
+/// Code's first request, on whose answer all others wait. Ours: half of the 100 ms that it may take.
+pub const DISCOVER_PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long the acknowledgement of a subscription waits for servers to be asked to watch resources.
+/// Ours: as long as the merged lists, for the same reason.
+pub const SUBSCRIBE_PATIENCE: Duration = LIST_PATIENCE;
+
 /// How long the merged lists wait for servers that are still starting; clients are told to read them
 /// again when one comes later. Below the 5 s after which Claude Code gives a list up. Ours.
 pub const LIST_PATIENCE: Duration = Duration::from_secs(4);

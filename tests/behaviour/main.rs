@@ -22,6 +22,8 @@ mod fidelity;
 mod generations;
 mod kills;
 mod levels;
+mod modern_edge;
+mod modern_listens;
 mod neighbours;
 mod owned;
 mod pairs;
