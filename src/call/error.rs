@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::inquiry::Unanswered;
 use crate::{
     breaker::Incident,
     config::defaults,
     connection::Failure,
+    era::Untranslatable,
     fault::Fault,
     name::ServerName,
     pool::SlotError,
@@ -116,6 +118,22 @@ pub enum CallError {
         /// Why.
         source: SlotError,
     },
+    /// The request has no meaning in the era of the server.
+    #[error("server `{server}` cannot be asked this")]
+    Untranslatable {
+        /// The server.
+        server: ServerName,
+        /// What of the request.
+        source: Untranslatable,
+    },
+    /// The server wants to know something of the client first, and does not get to know it.
+    #[error("server `{server}` has asked its client something")]
+    Unanswered {
+        /// The server.
+        server: ServerName,
+        /// What became of that.
+        source: Unanswered,
+    },
     /// The server was connected and gave no answer.
     #[error("server `{server}` gave no answer")]
     Failed {
@@ -139,6 +157,8 @@ impl CallError {
             | Self::TooManyWatched { .. }
             | Self::UnknownLevel { .. }
             | Self::UnknownMethod { .. }
+            | Self::Untranslatable { .. }
+            | Self::Unanswered { .. }
             | Self::Tripped { .. } => Fault::Cancelled,
             Self::NoList { .. } => Fault::Protocol,
             Self::NotConnected { source, .. } => source.fault(),
@@ -172,6 +192,8 @@ impl CallError {
             | Self::TooManyWatched { .. }
             | Self::UnknownLevel { .. }
             | Self::UnknownMethod { .. }
+            | Self::Untranslatable { .. }
+            | Self::Unanswered { .. }
             | Self::Tripped { .. } => None,
         }
     }
@@ -207,6 +229,19 @@ impl CallError {
             Self::UnknownLevel { .. } => "INVALID_LEVEL",
             Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
             Self::NoSession { .. } => "SESSION_REQUIRED",
+            Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+                "NOT_IN_SERVERS_VERSION"
+            }
+            Self::Untranslatable {
+                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                ..
+            } => "UNKNOWN_STATE",
+            Self::Unanswered { source: Unanswered::Refused { .. }, .. } => "CAPABILITY_REQUIRED",
+            Self::Unanswered { source: Unanswered::Error { .. }, .. } => "CLIENT_REFUSED",
+            Self::Unanswered { source: Unanswered::Gone { .. }, .. } => "CLIENT_GONE",
+            Self::Unanswered { source: Unanswered::TooMany { .. } | Unanswered::Full, .. } => {
+                "TOO_MANY_QUESTIONS"
+            }
             Self::Tripped { .. } => "SERVER_TRIPPED",
             Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
             Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
@@ -239,6 +274,21 @@ impl CallError {
                 format!("Use one of {names}.")
             }
             Self::UnknownMethod { hint, .. } => (*hint).to_owned(),
+            Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+                "Use a server, or a client, of the other protocol version.".to_owned()
+            }
+            Self::Untranslatable {
+                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                ..
+            } => {
+                "Send the request again without `requestState` and `inputResponses`.".to_owned()
+            }
+            Self::Unanswered { source: Unanswered::Refused { .. }, .. } => {
+                "Declare the capability in `initialize`, send the session id, and accept \
+                 `text/event-stream`."
+                    .to_owned()
+            }
+            Self::Unanswered { .. } => "Call again, and answer what the server asks.".to_owned(),
             Self::Tripped { .. } => {
                 "Call again after that time. `metamcp status` shows what is wrong with the server."
                     .to_owned()
@@ -290,9 +340,17 @@ impl CallError {
             | Self::MissingParameter { .. }
             | Self::TooManyWatched { .. }
             | Self::UnknownLevel { .. }
+            | Self::Untranslatable {
+                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                ..
+            }
+            | Self::Unanswered { source: Unanswered::Refused { .. }, .. }
             | Self::UnknownCursor { .. } => INVALID_PARAMS,
             Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
-            Self::UnknownMethod { .. } => METHOD_NOT_FOUND,
+            Self::UnknownMethod { .. }
+            | Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+                METHOD_NOT_FOUND
+            }
             Self::NoSession { .. } => INVALID_REQUEST,
             Self::Failed {
                 source: Failure::Timeout { .. } | Failure::NotInTime { .. }, ..
@@ -303,6 +361,7 @@ impl CallError {
                 REQUEST_TIMEOUT
             }
             Self::NoList { .. }
+            | Self::Unanswered { .. }
             | Self::Tripped { .. }
             | Self::NotConnected { .. }
             | Self::Failed { .. } => INTERNAL_ERROR,
@@ -329,6 +388,9 @@ impl CallError {
             }
             Self::NotConnected { server, source: SlotError::Exhausted { holders, .. } } => {
                 json!({ "server": server, "holders": holders })
+            }
+            Self::Untranslatable { server, .. } | Self::Unanswered { server, .. } => {
+                json!({ "server": server })
             }
             Self::Tripped { server, retry_in } => {
                 let retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);

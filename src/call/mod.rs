@@ -3,23 +3,33 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio::time::{self, Instant};
 
 use crate::{
-    connection::{Call, Event, Limits, Owner},
-    era::Client,
+    backoff::Backoff,
+    config::defaults,
+    connection::{Aside, Call, Event, Limits, Owner},
+    era::{self, Answer, Client, InputRequired},
     name::ServerName,
     pool::{Lease, Permit, Slot, Tripped},
-    protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
+    protocol::{
+        Era, Message, Pieces,
+        jsonrpc::Part,
+        mcp::{Profile, method},
+    },
     report::chain,
 };
 
 mod connect;
 mod error;
+mod inquiry;
 mod retry;
 
 pub use connect::{connect, connection};
 pub use error::CallError;
+pub use inquiry::Unanswered;
+use inquiry::{Inquiry, Step};
 use retry::{Budget, Loss};
 
 /// One request and its answer, over as many connections as that takes.
@@ -30,6 +40,11 @@ pub struct Exchange {
     owner: Option<Owner>,
     client: Client,
     request: Message,
+    /// The request with what its server has wanted to know.
+    retry: Option<Message>,
+    /// How often the server has asked its client for that.
+    n_rounds: u32,
+    poll: Backoff,
     limits: Limits,
     ends: Instant,
     stage: Stage,
@@ -49,6 +64,8 @@ enum Stage {
     Connecting(BoxFuture<'static, Result<Lease, CallError>>),
     /// There is a connection; the request is on its way once there is a call.
     Connected(Connected),
+    /// The server wants to know something first.
+    Asking(Box<Inquiry>, Lease),
     /// Nothing comes any more: the client does not want the answer, or was told that there is none.
     Over,
 }
@@ -76,6 +93,9 @@ impl Exchange {
             owner: owner.cloned(),
             client,
             request,
+            retry: None,
+            n_rounds: 0,
+            poll: Backoff::new(defaults::INPUT_POLL),
             limits,
             ends,
             stage: Stage::Over,
@@ -114,7 +134,11 @@ impl Exchange {
             let error = match self.advance().await {
                 Ok(Event::Answer(answer)) => {
                     self.answered(&answer);
-                    return Ok(Event::Answer(answer));
+                    match self.translated(answer) {
+                        Ok(Some(answer)) => return Ok(Event::Answer(answer)),
+                        Ok(None) => continue,
+                        Err(error) => error,
+                    }
                 }
                 Ok(aside) => return Ok(aside),
                 Err(error) => error,
@@ -141,11 +165,13 @@ impl Exchange {
 
     /// Goes on to what comes next on one connection, or to why nothing will.
     async fn advance(&mut self) -> Result<Event, CallError> {
-        let server = self.slot.name();
         loop {
             let Connected { call, lease } = match &mut self.stage {
                 Stage::Tripped(Tripped { retry_in }) => {
-                    return Err(CallError::Tripped { server: server.clone(), retry_in: *retry_in });
+                    return Err(CallError::Tripped {
+                        server: self.slot.name().clone(),
+                        retry_in: *retry_in,
+                    });
                 }
                 Stage::Connecting(connecting) => {
                     let lease = connecting.await?;
@@ -153,14 +179,36 @@ impl Exchange {
                     continue;
                 }
                 Stage::Connected(connected) => connected,
+                Stage::Asking(inquiry, _) => {
+                    match inquiry.next().await {
+                        Ok(Step::Ask(question)) => {
+                            self.has_begun = true;
+                            return Ok(Aside::Question(question).into());
+                        }
+                        Ok(Step::Done) => self.ask_again(),
+                        Err(source) => {
+                            return Err(CallError::Unanswered {
+                                server: self.slot.name().clone(),
+                                source,
+                            });
+                        }
+                    }
+                    continue;
+                }
                 Stage::Over => return std::future::pending().await,
             };
             let came = match call {
                 Some(call) => call.next().await,
                 none => {
+                    let request = self.retry.as_ref().unwrap_or(&self.request);
+                    let request = era::request(request, &self.client, lease.connection.era())
+                        .map_err(|source| CallError::Untranslatable {
+                            server: self.slot.name().clone(),
+                            source,
+                        })?;
                     let total = self.ends.saturating_duration_since(Instant::now());
                     let limits = Limits { total, ..self.limits };
-                    match lease.connection.call(&self.request, limits).await {
+                    match lease.connection.call(&request, limits).await {
                         Ok(sent) => {
                             *none = Some(sent);
                             continue;
@@ -170,7 +218,8 @@ impl Exchange {
                 }
             };
             self.has_begun |= came.is_ok();
-            return came.map_err(|source| CallError::Failed { server: server.clone(), source });
+            return came
+                .map_err(|source| CallError::Failed { server: self.slot.name().clone(), source });
         }
     }
 
@@ -208,6 +257,72 @@ impl Exchange {
         if let Some(permit) = self.permit.take() {
             permit.succeeded();
         }
+    }
+
+    /// Returns the answer as the client's era has it; nothing if the client is asked first.
+    fn translated(&mut self, answer: Message) -> Result<Option<Message>, CallError> {
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let Stage::Connected(Connected { call, lease }) = stage else { return Ok(Some(answer)) };
+        // It has its answer: nothing is left of it to be cancelled.
+        drop(call);
+        let connection = &lease.connection;
+        let method = self.request.method().unwrap_or_default();
+        let translated = match (self.client.era(), connection.era()) {
+            (Some(Era::Legacy), Era::Modern) => era::for_legacy(&answer, method),
+            (Some(Era::Modern), Era::Legacy) => {
+                let info = connection.profile().and_then(Profile::server_info);
+                let info = info.map(Value::to_string);
+                era::for_modern(&answer, method, info.as_deref())
+            }
+            _ => Answer::Final(answer),
+        };
+        match (translated, self.client.era()) {
+            (Answer::Final(answer), _) => Ok(Some(answer)),
+            (Answer::Input(input), Some(Era::Modern)) => {
+                let answer = Message::response(self.client_id(), &input.to_result());
+                Ok(Message::parse(answer).ok())
+            }
+            (Answer::Input(input), _) => self.inquire(input, lease).map(|()| None),
+        }
+    }
+
+    /// Has the client asked what the server wants to know.
+    fn inquire(&mut self, input: InputRequired, lease: Lease) -> Result<(), CallError> {
+        self.n_rounds += 1;
+        if self.n_rounds > defaults::INPUT_ROUNDS_MAX {
+            let source = Unanswered::TooMany { rounds: defaults::INPUT_ROUNDS_MAX };
+            return Err(CallError::Unanswered { server: self.slot.name().clone(), source });
+        }
+        let pause = self.poll.pause(fastrand::f64());
+        let inquiry = Inquiry::new(input, &lease.connection, pause);
+        self.stage = Stage::Asking(Box::new(inquiry), lease);
+        Ok(())
+    }
+
+    /// Sends the request again with what the client has answered.
+    fn ask_again(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let Stage::Asking(inquiry, lease) = stage else { return };
+        let (responses, state) = inquiry.answers();
+        self.retry = Some(era::retry(&self.request, responses, state));
+        // The client's time is none of the server's.
+        self.ends += inquiry.elapsed();
+        self.stage = Stage::Connected(Connected { call: None, lease });
+    }
+
+    /// Goes on after a `pause` as the request `retry` of the client, which has meanwhile learned what
+    /// the server wants to know.
+    pub fn resume(&mut self, retry: Message, pause: Duration) {
+        self.request = retry;
+        self.ends += pause;
+        if let Stage::Connected(Connected { call: Some(call), .. }) = &mut self.stage {
+            call.resume(pause);
+        }
+    }
+
+    /// Returns what tells whether another request is this one sent again.
+    pub fn digest(&self) -> [u8; 32] {
+        era::digest(&self.request)
     }
 
     /// Reports a failure, once nothing more is tried.
@@ -251,7 +366,9 @@ impl Exchange {
                     Stage::Connected(Connected { lease, .. }) => {
                         lease.connection.is_repeatable(&tool)
                     }
-                    Stage::Tripped(_) | Stage::Connecting(_) | Stage::Over => false,
+                    Stage::Tripped(_) | Stage::Connecting(_) | Stage::Asking(..) | Stage::Over => {
+                        false
+                    }
                 })
             }),
             asked => method::READING.contains(&asked),
@@ -293,7 +410,9 @@ impl Exchange {
     /// Returns the generation of the connection that the request is on, if it is on one.
     pub fn generation(&self) -> Option<u64> {
         match &self.stage {
-            Stage::Connected(Connected { lease, .. }) => Some(lease.connection.generation()),
+            Stage::Connected(Connected { lease, .. }) | Stage::Asking(_, lease) => {
+                Some(lease.connection.generation())
+            }
             Stage::Tripped(_) | Stage::Connecting(_) | Stage::Over => None,
         }
     }
@@ -306,6 +425,11 @@ impl Exchange {
     /// Returns the progress token that the client gave, as JSON text.
     fn client_token(&self) -> Option<&str> {
         self.request.part(Part::ProgressToken)
+    }
+
+    /// Tells whether the client has asked for progress.
+    pub fn wants_progress(&self) -> bool {
+        self.client_token().is_some()
     }
 
     /// Returns the client's id of the request, as JSON text.

@@ -297,6 +297,21 @@ pub const OUTBOX_BYTES: usize = 1 << 20;
 /// How many questions of servers may wait for one client. Ours.
 pub const QUESTIONS_MAX: usize = 64;
 
+/// How long a client of the modern era may take to come back with what a server wants to know. Until
+/// then the server's call is held. Ours: a person is asked, and goes on a round of the page in between.
+pub const INPUT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How many calls may be held for clients that are to come back. Ours.
+pub const PARKED_MAX: usize = 256;
+
+/// How often a server may ask on for one request. Ours: a server that always asks once more would go
+/// on for ever.
+pub const INPUT_ROUNDS_MAX: u32 = 32;
+
+/// The first and the longest pause before a request is sent again to a server of the modern era that
+/// wants nothing but to be asked again. Ours.
+pub const INPUT_POLL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
 /// How many resources one client may watch. Ours.
 pub const WATCHED_MAX: usize = 1024;
 

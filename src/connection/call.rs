@@ -10,7 +10,10 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use super::{Aside, Connection, Failure, Inbox, Limits, Link, http};
-use crate::protocol::{Message, Pieces, mcp::method};
+use crate::{
+    config::defaults,
+    protocol::{Message, Pieces, mcp::method},
+};
 
 /// A request in flight. Dropping it cancels the request at the server.
 pub struct Call {
@@ -80,6 +83,12 @@ impl Call {
         Arc::clone(&self.inbox)
     }
 
+    /// Leaves out of its time what it was put aside for: meanwhile its client was asked something.
+    pub fn resume(&mut self, paused: Duration) {
+        self.silent_until += paused;
+        self.ends += paused;
+    }
+
     /// Takes the id that the request was given; until then there is none with the id 0.
     pub(super) fn admitted(&mut self, id: u64) {
         self.id = id;
@@ -125,7 +134,14 @@ impl Call {
         let coming = std::future::poll_fn(|context| self.poll_next(context));
         match time::timeout_at(deadline, coming).await {
             Ok(event) => {
-                self.silent_until = Instant::now() + self.limits.silence;
+                // While its client is asked something, the server has nothing to say.
+                let silence = match &event {
+                    Ok(Event::Aside(Aside::Question(_))) => {
+                        self.limits.silence.max(defaults::INPUT_TIMEOUT)
+                    }
+                    Ok(_) | Err(_) => self.limits.silence,
+                };
+                self.silent_until = Instant::now() + silence;
                 event
             }
             Err(_) => {

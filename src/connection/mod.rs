@@ -68,7 +68,7 @@ pub use failure::{Failure, Pipe};
 use inbox::Inbox;
 use mux::Mux;
 pub use owner::{Owner, Party};
-pub use question::Question;
+pub use question::{Question, Reaction};
 use traffic::Counters;
 pub use traffic::{ListRevisions, Traffic};
 use warm_up::WarmUp;

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
+use tokio::sync::oneshot;
+
 use super::Connection;
 use crate::{
     name::ServerName,
@@ -20,13 +22,41 @@ pub struct Question {
     message: Message,
     server: ServerName,
     generation: u64,
-    asker: Option<Weak<Connection>>,
+    asker: Option<Asker>,
+}
+
+/// Who waits for the answer.
+#[derive(Debug)]
+enum Asker {
+    /// A server that has sent a request.
+    Server(Weak<Connection>),
+    /// The exchange whose server has answered with questions.
+    Exchange(oneshot::Sender<Reaction>),
+}
+
+/// What a client does with a question.
+#[derive(Debug)]
+pub enum Reaction {
+    /// It answers, with a result or an error.
+    Answered(Message),
+    /// It cannot be asked this.
+    Refused,
 }
 
 impl Question {
     pub(super) fn new(message: Message, asker: &Arc<Connection>) -> Self {
         let (server, generation) = (asker.server.clone(), asker.generation);
-        Self { message, server, generation, asker: Some(Arc::downgrade(asker)) }
+        let asker = Some(Asker::Server(Arc::downgrade(asker)));
+        Self { message, server, generation, asker }
+    }
+
+    /// Returns a question that came in an answer of `asker`'s server, and where the client's reaction
+    /// to it will be; nothing, if the client goes away.
+    pub fn of_answer(message: Message, asker: &Connection) -> (Self, oneshot::Receiver<Reaction>) {
+        let (reaction, reacted) = oneshot::channel();
+        let (server, generation) = (asker.server.clone(), asker.generation);
+        let asker = Some(Asker::Exchange(reaction));
+        (Self { message, server, generation, asker }, reacted)
     }
 
     /// Returns the server that asks.
@@ -55,13 +85,27 @@ impl Question {
     ///
     /// Dropped halfway, the answer is lost.
     pub async fn answer(mut self, answer: &Message) {
-        if let Some(asker) = self.asker.take().and_then(|asker| asker.upgrade()) {
-            asker.deliver(answer.edit([(Part::Id, self.id())])).await;
+        match self.asker.take() {
+            Some(Asker::Server(asker)) => {
+                if let Some(asker) = asker.upgrade() {
+                    asker.deliver(answer.edit([(Part::Id, self.id())])).await;
+                }
+            }
+            Some(Asker::Exchange(asker)) => {
+                let _nobody_waits = asker.send(Reaction::Answered(answer.clone()));
+            }
+            None => {}
         }
     }
 
     /// Tells the server that the client did not declare the capability that this takes.
     pub fn refuse(mut self) {
+        if let Some(Asker::Exchange(_)) = &self.asker
+            && let Some(Asker::Exchange(asker)) = self.asker.take()
+        {
+            let _nobody_waits = asker.send(Reaction::Refused);
+            return;
+        }
         let method = self.message.method().unwrap_or_default();
         self.reject(&RpcError::new(
             METHOD_NOT_FOUND,
@@ -76,7 +120,10 @@ impl Question {
     }
 
     fn reject(&mut self, error: &RpcError) {
-        if let Some(asker) = self.asker.take().and_then(|asker| asker.upgrade()) {
+        // To an exchange, the end of the question says it.
+        if let Some(Asker::Server(asker)) = self.asker.take()
+            && let Some(asker) = asker.upgrade()
+        {
             asker.deliver_soon(error.render(Some(self.id())));
         }
     }

@@ -227,6 +227,21 @@ async fn advance(
             Ok(Event::Aside(Aside::Notification(message))) => {
                 notification(&message, exchange, beat, edge, running)
             }
+            Ok(Event::Aside(Aside::Question(question))) if running.session().is_modern() => {
+                if !running.session().can_be_asked(question.message()) {
+                    question.refuse();
+                    continue;
+                }
+                let Stage::Running(exchange) = std::mem::replace(stage, Stage::Done) else {
+                    continue;
+                };
+                let id = exchange.client_id().to_owned();
+                let asked = edge.views.sessions().hold(exchange, question);
+                return Part::Answer(match asked {
+                    Ok(result) => Message::response(&id, &result).into(),
+                    Err(error) => error.to_rpc().render(Some(&id)).into(),
+                });
+            }
             Ok(Event::Aside(Aside::Question(question))) => {
                 ask(question, running, accepts).map(Pieces::from)
             }
@@ -250,6 +265,13 @@ fn notification(
 ) -> Option<Pieces> {
     let session = running.session();
     match message.method().unwrap_or_default() {
+        // Nothing else belongs to a request of the modern era.
+        other
+            if session.is_modern() && !matches!(other, method::LOG_MESSAGE | method::PROGRESS) =>
+        {
+            return None;
+        }
+        method::PROGRESS if !exchange.wants_progress() => return None,
         method::LOG_MESSAGE if !session.wants_log(message, edge.views.sessions().has_levels()) => {
             return None;
         }

@@ -1,37 +1,60 @@
-//! What a server says about its tools: which of them may be called twice.
+//! What a server says about its tools: which of them may be called twice, and which arguments of
+//! theirs travel in headers as well.
 //!
 //! It is read from lists that pass by, and outlives the connection that they came on: whether a call
 //! may be sent again is asked when the connection has gone.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::connection;
+use crate::{
+    connection,
+    protocol::headers::{self, Mirrored},
+};
 
-/// The tools of a server that may be called twice, as far as its lists were read.
+/// The tools of a server with something to say of them, as far as its lists were read.
 #[derive(Debug, Default)]
-pub struct Hints(Mutex<Option<HashSet<String>>>);
+pub struct Hints(Mutex<Option<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    repeatable: HashSet<String>,
+    mirrored: HashMap<String, Vec<Mirrored>>,
+}
 
 impl Hints {
     /// Takes note of a page of `tools/list`, the text of its result. The first page begins anew.
     pub fn learn(&self, result: &str, is_first: bool) {
-        let found = connection::repeatable_tools(result);
+        let repeatable = connection::repeatable_tools(result);
+        let mirrored = headers::marked_tools(result);
         let mut known = self.known();
         match &mut *known {
-            Some(known) if !is_first => known.extend(found),
-            known => *known = Some(found),
+            Some(known) if !is_first => {
+                known.repeatable.extend(repeatable);
+                known.mirrored.extend(mirrored);
+            }
+            known => *known = Some(Known { repeatable, mirrored }),
         }
     }
 
     /// Tells whether the server says that calling `tool` twice does no more than calling it once;
     /// nothing where no list was read.
     pub fn is_repeatable(&self, tool: &str) -> Option<bool> {
-        self.known().as_ref().map(|known| known.contains(tool))
+        self.known().as_ref().map(|known| known.repeatable.contains(tool))
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<HashSet<String>>> {
+    /// Returns the arguments of the first tool that `is_meant`, of those with any, that travel in
+    /// headers as well.
+    pub fn mirrored(&self, is_meant: impl Fn(&str) -> bool) -> Vec<Mirrored> {
+        let known = self.known();
+        let marked = known.iter().flat_map(|known| &known.mirrored);
+        let mut meant = marked.filter(|(tool, _)| is_meant(tool)).map(|(_, marks)| marks.clone());
+        meant.next().unwrap_or_default()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Known>> {
         // Held for single statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,5 +84,19 @@ mod tests {
             ["a", "b", "c"].map(|tool| hints.is_repeatable(tool)),
             [Some(false), Some(false), Some(true)]
         );
+    }
+
+    #[test]
+    fn arguments_that_travel_in_headers_are_known_by_their_tool() {
+        let hints = Hints::default();
+        let schema = serde_json::json!({
+            "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "A" } },
+        });
+        let page = serde_json::json!({ "tools": [{ "name": "t", "inputSchema": schema }] });
+        hints.learn(&page.to_string(), true);
+        let found = |tool| hints.mirrored(|known| known == tool).len();
+        assert_eq!([found("t"), found("u")], [1, 0]);
+        hints.learn("{}", true);
+        assert_eq!(found("t"), 0);
     }
 }

@@ -1,5 +1,7 @@
 //! The JSON-RPC error object: code, message, and what to do about it.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,6 +25,9 @@ pub const SESSION_REQUIRED: i64 = -32000;
 pub const SESSION_NOT_FOUND: i64 = -32001;
 /// No such resource, up to protocol version 2025-11-25. Source: MCP, "Resources".
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The client has to visit addresses first, in protocol version 2025-11-25 only. Source: MCP,
+/// "Elicitation".
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// A header of a request says something else than its body. Source: MCP 2026-07-28, "Error codes",
 /// as are the next two.
 pub const HEADER_MISMATCH: i64 = -32020;
@@ -47,6 +52,8 @@ pub struct RpcError {
     pub suggestion: Option<String>,
     /// The things involved, by name; an empty object is left out.
     pub context: Value,
+    /// What the protocol wants to be in the data of this error.
+    pub details: BTreeMap<&'static str, Value>,
 }
 
 /// In the order in which people read it.
@@ -64,12 +71,21 @@ struct Data<'a> {
     suggestion: Option<&'a str>,
     #[serde(skip_serializing_if = "Value::is_null")]
     context: &'a Value,
+    #[serde(flatten)]
+    details: &'a BTreeMap<&'static str, Value>,
 }
 
 impl RpcError {
     /// Returns an error without suggestion or context.
     pub fn new(code: i64, name: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), name, suggestion: None, context: Value::Null }
+        Self {
+            code,
+            message: message.into(),
+            name,
+            suggestion: None,
+            context: Value::Null,
+            details: BTreeMap::new(),
+        }
     }
 
     /// Returns the code of an error object, given as JSON text.
@@ -82,6 +98,26 @@ impl RpcError {
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
         self
+    }
+
+    /// Adds what the protocol wants to be in the data of this error.
+    #[must_use]
+    pub fn detail(mut self, name: &'static str, value: Value) -> Self {
+        self.details.insert(name, value);
+        self
+    }
+
+    /// Returns the error with a code that the modern era has: it has its own for a resource that is
+    /// not there, and none for what the SDKs have made up.
+    /// Source: MCP 2026-07-28, "Error Codes".
+    #[must_use]
+    pub fn for_modern(self) -> Self {
+        let code = match self.code {
+            RESOURCE_NOT_FOUND => INVALID_PARAMS,
+            -32019..=-32000 => INTERNAL_ERROR,
+            other => other,
+        };
+        Self { code, ..self }
     }
 
     /// Adds the things involved.
@@ -98,6 +134,7 @@ impl RpcError {
             code: self.name,
             suggestion: self.suggestion.as_deref(),
             context: &self.context,
+            details: &self.details,
         };
         let error = Object { code: self.code, message: &self.message, data };
         let error = serde_json::to_string(&error).expect("strings and numbers are JSON");
@@ -122,5 +159,25 @@ mod tests {
             String::from_utf8_lossy(&error.render(Some("\"a\""))),
             @r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"no tool `clok__now`","data":{"code":"TOOL_NOT_FOUND","suggestion":"Did you mean `clock__now`?","context":{"similarTools":["clock__now"]}}}}"#
         );
+    }
+
+    #[test]
+    fn what_the_protocol_wants_in_the_data_stands_beside_what_we_say() {
+        let error = RpcError::new(UNSUPPORTED_VERSION, "UNSUPPORTED_VERSION", "no")
+            .detail("requested", json!("1900-01-01"));
+        insta::assert_snapshot!(
+            String::from_utf8_lossy(&error.render(None)),
+            @r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"no","data":{"code":"UNSUPPORTED_VERSION","requested":"1900-01-01"}}}"#
+        );
+    }
+
+    #[test]
+    fn the_modern_era_has_codes_of_its_own() {
+        let code = |code| RpcError::new(code, "X", "x").for_modern().code;
+        assert_eq!(code(RESOURCE_NOT_FOUND), INVALID_PARAMS);
+        assert_eq!(code(REQUEST_TIMEOUT), INTERNAL_ERROR);
+        for same in [METHOD_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION, PARSE_ERROR] {
+            assert_eq!(code(same), same);
+        }
     }
 }

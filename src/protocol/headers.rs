@@ -3,12 +3,15 @@
 //!
 //! Source: MCP 2026-07-28, "Streamable HTTP", "Request Metadata".
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
-use super::{Members, Message};
+use super::{
+    Members, Message,
+    mcp::{List, Page},
+};
 
 /// The header that repeats the method.
 pub const METHOD: &str = "mcp-method";
@@ -92,6 +95,22 @@ pub fn mirrored(schema: &str) -> Result<Vec<Mirrored>, MarkError> {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     collect(&schema, Some(&[]), &mut found)?;
     Ok(found)
+}
+
+/// Returns the tools on a page of `tools/list`, the text of its result, whose schemas mark arguments.
+/// Those whose marks are not as they must be are none.
+pub fn marked_tools(page: &str) -> HashMap<String, Vec<Mirrored>> {
+    // Nearly all pages have none.
+    if !page.contains(MARK) {
+        return HashMap::new();
+    }
+    let items = Page::read(List::Tools, page).map(|page| page.items).unwrap_or_default();
+    let marked = items.into_iter().filter_map(|tool| {
+        let schema = Members::read(tool.json())?.get("inputSchema")?.to_owned();
+        let marks = mirrored(&schema).ok().filter(|marks| !marks.is_empty())?;
+        Some((tool.key, marks))
+    });
+    marked.collect()
 }
 
 /// Looks for marks in a schema; `path` says where its value is, if that can be said.

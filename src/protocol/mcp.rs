@@ -114,17 +114,6 @@ pub fn initialize_params(capabilities: &str) -> String {
     )
 }
 
-/// Returns the capability that a client must have declared for a server to ask it for `method`;
-/// `None` for a method that we do not know.
-pub fn client_capability(method: &str) -> Option<&'static str> {
-    match method {
-        method::SAMPLING => Some("sampling"),
-        method::ELICITATION => Some("elicitation"),
-        method::ROOTS_LIST => Some("roots"),
-        _ => None,
-    }
-}
-
 /// What a server said about itself in its `initialize` result, or in that of `server/discover`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {

@@ -3,6 +3,7 @@
 //! Everything here is pure: bytes in, bytes out. It knows no transport, no clock and no server.
 
 pub mod batch;
+pub mod capability;
 pub mod error;
 pub mod headers;
 pub mod jsonrpc;

@@ -153,7 +153,7 @@ impl Sessions {
         session
     }
 
-    fn forget(&self, id: &str) -> bool {
+    pub(super) fn forget(&self, id: &str) -> bool {
         let forgotten = self.write().remove(id);
         if let Some(session) = &forgotten {
             self.ended(session);

@@ -15,7 +15,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -30,25 +30,26 @@ use crate::{
     name::ServerName,
     pool::Wants,
     protocol::{
-        Level, Message,
-        jsonrpc::Part,
-        mcp::{self, method},
-        modern::Introduction,
-        version,
+        Level, Message, capability, jsonrpc::Part, mcp::method, modern::Introduction, version,
     },
 };
 
 mod ended;
 mod find;
+mod hold;
 pub mod key;
 mod outbox;
+mod parked;
+mod passing;
 mod registry;
 mod running;
 mod ticket;
 
 pub use find::NoSession;
+pub use hold::Resumed;
 use outbox::Outbox;
 pub use outbox::{EventId, Next, Reader};
+pub use passing::Passing;
 pub use registry::{Refused, Sessions};
 pub use running::Running;
 pub use ticket::{Seal, Ticket};
@@ -72,6 +73,10 @@ pub struct Session {
     owner: Option<Owner>,
     /// What a client of the modern era has said with its request.
     introduction: Option<Introduction>,
+    /// What keeps a server telling what this request of the modern era wants to know.
+    told: OnceLock<Passing>,
+    /// It lasts as long as one request, and nobody knows its id.
+    is_passing: bool,
     scope: Scope,
     memory: Mutex<Memory>,
     outbox: Outbox,
@@ -112,6 +117,8 @@ impl Session {
             version: None,
             owner,
             introduction: None,
+            told: OnceLock::new(),
+            is_passing: false,
             scope,
             memory: Mutex::default(),
             outbox: Outbox::default(),
@@ -130,6 +137,22 @@ impl Session {
         session.version = Some(version::MODERN);
         session.introduction = Some(introduction);
         Arc::new(session)
+    }
+
+    /// Tells whether the client speaks the modern era.
+    pub fn is_modern(&self) -> bool {
+        self.introduction.is_some()
+    }
+
+    /// Returns what a client of the modern era has said with its request.
+    pub fn introduction(&self) -> Option<&Introduction> {
+        self.introduction.as_ref()
+    }
+
+    /// Has a server tell what this request wants to know for as long as it lasts.
+    pub fn hold(&self, told: Passing) {
+        // A request goes to one server.
+        let _once = self.told.set(told);
     }
 
     /// Returns the client as its servers are told about it.
@@ -164,8 +187,7 @@ impl Session {
     ///
     /// A question that the client has not declared to understand is refused, as is one too many.
     pub fn ask(&self, question: Question, request: Option<u64>) -> Option<Bytes> {
-        let method = question.message().method().unwrap_or_default();
-        if !self.declares(mcp::client_capability(method)) {
+        if !self.can_be_asked(question.message()) {
             question.refuse();
             return None;
         }
@@ -223,20 +245,24 @@ impl Session {
         }
     }
 
-    fn declares(&self, capability: Option<&str>) -> bool {
+    /// Tells whether the client has said that it can be asked this.
+    pub fn can_be_asked(&self, question: &Message) -> bool {
         let declared = match (&self.introduction, &self.owner) {
             (Some(introduction), _) => &introduction.capabilities,
             (None, Some(owner)) => &owner.capabilities,
             (None, None) => return false,
         };
-        let declared: serde_json::Value = serde_json::from_str(declared).unwrap_or_default();
-        capability.is_none_or(|capability| declared.get(capability).is_some())
+        capability::covers(declared, question)
     }
 
     /// Tells whether the client wants to see a log message that belongs to one of its requests.
     /// Without a level of its own it sees what the server sends by itself, but not what another
     /// client has made it send: `is_lowered`.
+    /// In the modern era it sees nothing without a level.
     pub fn wants_log(&self, message: &Message, is_lowered: bool) -> bool {
+        if let Some(introduction) = &self.introduction {
+            return introduction.level.is_some_and(|lowest| level_of(message) >= lowest);
+        }
         let own = self.memory().level;
         let lowest = own.unwrap_or(if is_lowered { Level::Info } else { Level::Debug });
         level_of(message) >= lowest
@@ -295,7 +321,7 @@ impl Session {
     }
 
     fn is_in_use(&self) -> bool {
-        self.outbox.is_read() || !self.memory().running.is_empty()
+        self.is_passing || self.outbox.is_read() || !self.memory().running.is_empty()
     }
 
     fn touch(&self, now: Instant, since: Instant) {

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Seal, Session, Ticket, ended::Ended};
+use super::{Seal, Session, Ticket, ended::Ended, hold::Shelf};
 use crate::{
     config::{SessionMode, SessionRules, defaults},
     connection::{Announcement, Aside},
@@ -33,9 +33,10 @@ pub struct Sessions {
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
     endings: Mutex<Ended>,
+    pub(super) shelf: Shelf,
     pub(super) n_keys: AtomicU64,
     /// How many sessions have set a log level.
-    n_levels: AtomicUsize,
+    pub(super) n_levels: AtomicUsize,
 }
 
 impl Sessions {
@@ -47,6 +48,7 @@ impl Sessions {
             rules: ArcSwap::from_pointee(rules.clone()),
             since: Instant::now(),
             endings: Mutex::default(),
+            shelf: Shelf::default(),
             by_id: RwLock::default(),
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
@@ -141,6 +143,39 @@ impl Sessions {
         }
     }
 
+    /// Has resources of a server watched for a client, and returns those that are.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: they are watched all the same.
+    pub async fn watch_all(&self, session: &Session, slot: &Slot, uris: &[String]) -> Vec<String> {
+        let watched = |uri: &String| (slot.name().clone(), uri.clone());
+        let mut accepted = Vec::new();
+        {
+            let mut memory = session.memory();
+            for uri in uris {
+                if memory.watched.len() < defaults::WATCHED_MAX {
+                    memory.watched.insert(watched(uri));
+                    accepted.push(uri.clone());
+                }
+            }
+        }
+        let owner = session.owner();
+        self.settle(session, slot).await;
+        let n_accepted = accepted.len();
+        accepted.retain(|uri| {
+            let is_refused = slot.refusal(owner, uri).is_some();
+            if is_refused {
+                session.memory().watched.remove(&watched(uri));
+            }
+            !is_refused
+        });
+        if accepted.len() < n_accepted {
+            self.settle(session, slot).await;
+        }
+        accepted
+    }
+
     /// Ends that.
     ///
     /// # Cancel safety
@@ -166,7 +201,7 @@ impl Sessions {
     }
 
     /// Returns what the clients of the connection that `session` has to the server want of it.
-    fn wants(&self, slot: &Slot, session: &Session) -> Wants {
+    pub(super) fn wants(&self, slot: &Slot, session: &Session) -> Wants {
         if slot.is_owned() {
             return session.wants(slot.name());
         }
@@ -227,7 +262,12 @@ impl Sessions {
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => {
+                    // Their servers are not waited for when the service stops.
+                    self.shelf.clear();
+                    return;
+                }
+                never = self.shelf.sweep() => match never {},
                 Some(announcement) = announcements.recv() => self.announce(announcement),
                 _ = sweep.tick() => self.sweep(Instant::now()),
             }

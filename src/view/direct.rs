@@ -44,7 +44,7 @@ impl Views {
             method::PROMPTS_GET => self.call(session, request, List::Prompts).await,
             method::RESOURCES_READ => {
                 let slot = self.slot_of_resource(session, request).await?;
-                Ok(self.exchange(slot, session, request.clone()))
+                self.exchange(slot, session, request.clone()).await
             }
             method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
                 let slot = self.slot_of_resource(session, request).await?;
@@ -89,7 +89,7 @@ impl Views {
         };
         let item = serde_json::Value::from(item).to_string();
         let renamed = request.with(Part::Name, &item);
-        Ok(self.exchange(slot, session, renamed))
+        self.exchange(slot, session, renamed).await
     }
 
     /// Returns the item of `slot` that is called `item`, or has it as its alias; else what was asked

@@ -23,7 +23,7 @@ use crate::{
         version,
     },
     redact,
-    session::{Refused, Scope, Session, Sessions},
+    session::{Refused, Resumed, Scope, Session, Sessions},
 };
 
 mod alias;
@@ -164,10 +164,28 @@ impl Views {
     }
 
     /// Returns what a client's request to a server becomes.
-    fn exchange(&self, slot: Arc<Slot>, session: &Session, request: Message) -> Outcome {
+    async fn exchange(
+        &self,
+        slot: Arc<Slot>,
+        session: &Session,
+        request: Message,
+    ) -> Result<Outcome, CallError> {
+        let request = match request.part(Part::RequestState) {
+            None => request,
+            Some(_) => {
+                let id = request.part(Part::Id).unwrap_or("null").to_owned();
+                match self.sessions.resume(slot.name(), request).await? {
+                    Resumed::Foreign(request) => request,
+                    Resumed::Exchange(exchange) => return Ok(Outcome::Exchange(exchange)),
+                    Resumed::Asked(result) => {
+                        return Ok(Outcome::Answer(Message::response(&id, &result)));
+                    }
+                }
+            }
+        };
         let (owner, client) = (session.owner(), session.client());
         let exchange = Exchange::new(slot, owner, client, request, self.limits());
-        Outcome::Exchange(Box::new(exchange))
+        Ok(Outcome::Exchange(Box::new(exchange)))
     }
 
     /// Sets the log level that a client wants to see.

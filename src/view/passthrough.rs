@@ -60,7 +60,7 @@ impl Views {
                 match lease.connection.profile() {
                     // The server has its own words for what it does not do.
                     Some(profile) if !profile.has(capability) => {
-                        Ok(self.exchange(slot, session, request.clone()))
+                        self.exchange(slot, session, request.clone()).await
                     }
                     _ if asked == method::LOGGING_SET_LEVEL => {
                         self.set_level(session, request).await
@@ -72,7 +72,7 @@ impl Views {
                 method: asked.to_owned(),
                 hint: "Use `initialize`: versions up to 2025-11-25 are served.",
             }),
-            _ => Ok(self.exchange(slot, session, request.clone())),
+            _ => self.exchange(slot, session, request.clone()).await,
         }
     }
 }

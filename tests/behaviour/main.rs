@@ -16,6 +16,7 @@ mod cycles;
 mod edge;
 mod exclusive;
 mod fake;
+mod fake_modern;
 mod features;
 mod fidelity;
 mod generations;

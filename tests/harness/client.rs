@@ -97,11 +97,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Reply {
-        let (head, body) = self.open(method, headers, body).await.into_parts();
-        let body = tokio::time::timeout(DEADLINE, body.collect()).await.expect("a body in time");
-        let body = body.expect("a whole body").to_bytes();
-        let body = String::from_utf8(body.into()).expect("UTF-8");
-        Reply { status: head.status, headers: head.headers, body }
+        Reply::read(self.open(method, headers, body).await).await
     }
 
     pub(crate) async fn get(&self) -> Reply {
@@ -173,6 +169,15 @@ pub(crate) fn request(id: &Value, method: &str, params: &Value) -> String {
 }
 
 impl Reply {
+    /// Reads an answer that has begun to its end.
+    pub(crate) async fn read(response: hyper::Response<Incoming>) -> Self {
+        let (head, body) = response.into_parts();
+        let body = tokio::time::timeout(DEADLINE, body.collect()).await.expect("a body in time");
+        let body = body.expect("a whole body").to_bytes();
+        let body = String::from_utf8(body.into()).expect("UTF-8");
+        Self { status: head.status, headers: head.headers, body }
+    }
+
     /// Returns every message of the answer, plain JSON or a stream.
     #[track_caller]
     pub(crate) fn messages(&self) -> Vec<Value> {

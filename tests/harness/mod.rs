@@ -6,11 +6,14 @@
 )]
 
 pub(crate) mod canned;
+pub(crate) mod claude_code;
 pub(crate) mod client;
 pub(crate) mod daemon;
 pub(crate) mod dice;
 pub(crate) mod fake;
 pub(crate) mod load;
+pub(crate) mod modern;
+pub(crate) mod pipe;
 pub(crate) mod scripted;
 pub(crate) mod slow;
 pub(crate) mod stream;

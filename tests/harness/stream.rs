@@ -36,6 +36,8 @@ pub(crate) struct EventStream {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     body: Incoming,
+    /// Whether it is no stream but one whole message, which is read as one event.
+    is_plain: bool,
     buffer: Vec<u8>,
     end: Option<End>,
     /// The id of the last event that had one.
@@ -75,10 +77,13 @@ impl EventStream {
     /// Reads an answer that has begun.
     pub(crate) fn new(response: Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
+        let content_type = head.headers.get("content-type");
+        let is_plain = content_type.is_some_and(|value| value == "application/json");
         Self {
             status: head.status,
             headers: head.headers,
             body,
+            is_plain,
             buffer: Vec::new(),
             end: None,
             last_event_id: None,
@@ -88,14 +93,18 @@ impl EventStream {
     /// Waits for the next event or comment; nothing at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(at) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
+            let event_end = self.buffer.windows(2).position(|pair| pair == b"\n\n");
+            if let Some(at) = event_end.filter(|_| !self.is_plain) {
                 let block: Vec<u8> = self.buffer.drain(..at + 2).collect();
                 let event = Event::read(&String::from_utf8_lossy(&block));
                 self.last_event_id = event.id.clone().or(self.last_event_id.take());
                 return Some(event);
             }
             if self.end.is_some() {
-                return None;
+                let plain = std::mem::take(&mut self.buffer);
+                let data = String::from_utf8_lossy(&plain).into_owned();
+                let is_message = self.is_plain && !data.is_empty();
+                return is_message.then(|| Event { data: Some(data), ..Event::default() });
             }
             let frame = tokio::time::timeout(DEADLINE, self.body.frame()).await;
             match frame.expect("something comes in time") {

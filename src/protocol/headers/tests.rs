@@ -141,3 +141,18 @@ fn the_arguments_of_a_call_are_found() {
     assert_eq!(arguments(&call(Some(r#"{"name":"a"}"#))), None);
     assert_eq!(arguments(&call(None)), None);
 }
+
+#[test]
+fn the_tools_of_a_page_that_mark_arguments_are_found() {
+    let tool = |name, mark| {
+        json!({ "name": name, "inputSchema": {
+            "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": mark } },
+        }})
+    };
+    let plain = json!({ "name": "plain", "inputSchema": { "type": "object" } });
+    let page = json!({ "tools": [plain, tool("good", "A"), tool("bad", "")] }).to_string();
+    let found = marked_tools(&page);
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["good"]);
+    assert_eq!(found["good"][0].header, "mcp-param-a");
+    assert!(marked_tools("{}").is_empty());
+}

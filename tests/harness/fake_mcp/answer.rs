@@ -28,6 +28,11 @@ pub(crate) fn fault(status: StatusCode, code: i64, message: &str) -> Answer {
     whole(status, "application/json", Fault::new(code, message).answer("null"))
 }
 
+/// Returns the JSON-RPC error for a request.
+pub(crate) fn refuse(status: StatusCode, fault: &Fault, id: &str) -> Answer {
+    whole(status, "application/json", fault.answer(id))
+}
+
 /// Returns 405 with the methods that are allowed.
 pub(crate) fn not_allowed(allowed: &str) -> Answer {
     let mut answer = fault(StatusCode::METHOD_NOT_ALLOWED, -32000, "Method not allowed.");

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    caller::Caller,
+    era,
     fake::Fake,
-    message::Fault,
+    message::{Fault, Members},
     wire::{Wire, Write},
 };
 
@@ -15,6 +17,8 @@ use crate::{
 pub(crate) struct Call {
     pub(crate) fake: Arc<Fake>,
     pub(crate) session: Option<String>,
+    /// Who calls, as only modern requests say.
+    pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) id: String,
     pub(crate) progress_token: Option<String>,
     pub(crate) cancelled: CancellationToken,
@@ -42,9 +46,37 @@ impl Call {
         self.wire.send(Write::Answer(self.message(result))).await;
     }
 
+    /// Answers with a result as it is, unless the request was cancelled.
+    pub(crate) async fn verbatim(self, result: &str) {
+        if !self.cancelled.is_cancelled() {
+            let message = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.id);
+            self.wire.send(Write::Answer(message)).await;
+        }
+    }
+
     /// Returns the whole answer.
     pub(crate) fn message(&self, result: &str) -> String {
+        let result = self.completed(result);
         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.id)
+    }
+
+    /// Says of a modern result which kind it is and whose, unless it says so itself.
+    fn completed(&self, result: &str) -> String {
+        let members = Members::read(Some(result));
+        let mut more = Vec::new();
+        if members.raw("resultType").is_none() {
+            more.push(r#""resultType":"complete""#.to_owned());
+        }
+        if members.raw("_meta").is_none() {
+            more.push(format!(r#""_meta":{}"#, era::server_info()));
+        }
+        match result.strip_prefix('{') {
+            Some(rest) if self.caller.is_some() && !more.is_empty() => {
+                let comma = if members.names().is_empty() { "" } else { "," };
+                format!("{{{}{comma}{rest}", more.join(","))
+            }
+            _ => result.to_owned(),
+        }
     }
 }
 

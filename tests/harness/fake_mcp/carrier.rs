@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{fake::Fake, state::State};
+use crate::{call::Call, fake::Fake, state::State};
 
 /// The name of the stream that belongs to no request.
 pub(crate) const GET_STREAM: &str = "g";
@@ -12,7 +12,8 @@ pub(crate) const GET_STREAM: &str = "g";
 /// An open body.
 #[derive(Debug)]
 pub(crate) struct Carrier {
-    session: String,
+    /// Modern bodies have none.
+    session: Option<String>,
     stream: String,
     kind: Kind,
     /// Ends the body as it should.
@@ -41,6 +42,8 @@ impl Kind {
 pub(crate) struct Slot {
     pub(crate) fake: Arc<Fake>,
     number: u64,
+    /// The call that is cancelled when its client closes the body.
+    call: Option<u64>,
     pub(crate) closed: CancellationToken,
     pub(crate) cut: CancellationToken,
 }
@@ -54,23 +57,35 @@ impl Fake {
             let is_taken = state
                 .carriers
                 .values()
-                .any(|carrier| carrier.session == session && carrier.stream == stream);
+                .any(|open| open.session.as_deref() == Some(session) && open.stream == stream);
             if is_taken {
                 return None;
             }
+            let (session, stream) = (Some(session.to_owned()), stream.to_owned());
             let cut = CancellationToken::new();
-            state.n_carriers += 1;
-            let number = state.n_carriers;
-            let (session, stream) = (session.to_owned(), stream.to_owned());
             let (closing, cutting) = (closed.clone(), cut.clone());
             let carrier = Carrier { session, stream, kind, closed: closing, cut: cutting };
-            state.carriers.insert(number, carrier);
-            Slot { fake: self.clone(), number, closed, cut }
+            let number = state.carry(carrier);
+            Slot { fake: self.clone(), number, call: None, closed, cut }
         };
         if kind.is_get() {
             self.count("streams");
         }
         Some(slot)
+    }
+
+    /// Enters the body of a modern answer, whose call ends with it.
+    pub(crate) fn carry_call(self: &Arc<Self>, call: Option<u64>) -> Slot {
+        let (closed, cut) = (CancellationToken::new(), CancellationToken::new());
+        let carrier = Carrier {
+            session: None,
+            stream: String::new(),
+            kind: Kind::Post,
+            closed: closed.clone(),
+            cut: cut.clone(),
+        };
+        let number = self.state().carry(carrier);
+        Slot { fake: self.clone(), number, call, closed, cut }
     }
 
     /// Breaks all bodies of GETs, or of POSTs, and waits until they are gone; returns how many.
@@ -100,29 +115,48 @@ impl Fake {
 }
 
 impl State {
+    fn carry(&mut self, carrier: Carrier) -> u64 {
+        self.n_carriers += 1;
+        self.carriers.insert(self.n_carriers, carrier);
+        self.n_carriers
+    }
+
+    /// Cancels a call whose client has closed the stream of its answer, if it is not answered.
+    fn close(&mut self, call: u64) -> Vec<Call> {
+        let Some(call) = self.in_flight.get(&call) else { return Vec::new() };
+        call.cancelled.cancel();
+        self.seen.closed.push(call.id.clone());
+        self.take_cancelled()
+    }
+
     /// Returns how many bodies of GETs, or of POSTs, are open in sessions that are alive.
     pub(crate) fn n_open(&self, is_get: bool) -> usize {
         let of_kind = self.carriers.values().filter(|open| open.kind.is_get() == is_get);
-        of_kind.filter(|open| self.sessions.contains_key(&open.session)).count()
+        let is_alive = |session: &String| self.sessions.contains_key(session);
+        of_kind.filter(|open| open.session.as_ref().is_none_or(is_alive)).count()
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let (carrier, gone) = {
+        let (carrier, gone, cancelled) = {
             let mut state = self.fake.state();
             let Some(carrier) = state.carriers.remove(&self.number) else { return };
-            let gone = match (carrier.kind, state.sessions.get_mut(&carrier.session)) {
-                (Kind::Session, Some(_)) => state.sessions.remove(&carrier.session),
+            let id = carrier.session.as_deref().unwrap_or_default();
+            let gone = match (carrier.kind, state.sessions.get_mut(id)) {
+                (Kind::Session, Some(_)) => state.sessions.remove(id),
                 (Kind::Get, Some(session)) if carrier.stream == GET_STREAM => {
                     session.stop_listening();
                     None
                 }
                 _ => None,
             };
-            (carrier, gone)
+            // What the test has cut goes on.
+            let call = self.call.filter(|_| !self.cut.is_cancelled());
+            let cancelled = call.map(|call| state.close(call));
+            (carrier, gone, cancelled)
         };
-        drop(gone); // Outside of the lock, as everything that holds wires.
+        drop((gone, cancelled)); // Outside of the lock, as everything that holds wires.
         self.fake.count(if carrier.kind.is_get() { "streams_ended" } else { "posts_ended" });
     }
 }

@@ -3,18 +3,21 @@
 //! | route | effect |
 //! |---|---|
 //! | `GET /control/log?NAME=N&…` | what happened, once each named count is at least N |
+//! | `POST /control/change?list=L` | adds an item to `tools`, `prompts` or `resources` and tells whoever wants to know |
 //! | `POST /control/cut` | breaks all GET streams; they can be opened again once this answers |
 //! | `POST /control/cut_posts` | breaks the answers of all POSTs; the calls go on |
 //! | `POST /control/drain` | as SIGTERM: accepts no more, finishes what is in flight, exits |
+//! | `POST /control/end_listens` | ends all subscriptions as they should end |
 //! | `POST /control/flip` | adds a tool and tells nobody |
 //! | `POST /control/forget` | drops all sessions, as a restart does |
 //! | `POST /control/forget?finish=1` | drops them as an expiry does: what is in flight is answered |
 //! | `POST /control/hang?n=1` | the next n POSTs wait for `/control/resume` |
 //! | `POST /control/pings?mode=never` | so is every `ping` answered; or `answer`, `status&code=503` |
-//! | `POST /control/push` | writes the body to all GET streams, or keeps it for them, verbatim |
+//! | `POST /control/push` | writes the body to all GET streams and subscriptions, verbatim |
 //! | `POST /control/release?key=K` | answers the calls that are held under that key |
 //! | `POST /control/resume` | lets POSTs that hang go on |
 //! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
+//! | `POST /control/touch?uri=U` | tells whoever watches a resource that it was updated |
 //!
 //! The names of counts are the members of the log with a number or a list, `requests.METHOD` and
 //! `executions.KEY`. All routes are there on a port of their own too, which neither waits for
@@ -33,6 +36,7 @@ use tokio::sync::Notify;
 use crate::{
     answer::{self, Answer, not_allowed},
     fake::Fake,
+    notice::Notice,
     server::Server,
     state::Pings,
 };
@@ -109,6 +113,20 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
                 }
             }
             json!({ "forgotten": sessions.len() })
+        }
+        (true, "change") => {
+            let query = request.uri().query().unwrap_or_default();
+            let Some(list) = query.strip_prefix("list=").and_then(Notice::of_list) else {
+                return answer::fault(StatusCode::BAD_REQUEST, -32602, "unknown list");
+            };
+            let added = fake.state().extend(&list);
+            json!({ "added": added, "sent": fake.announce(&list).await })
+        }
+        (true, "end_listens") => json!({ "ended": fake.end_listens().await }),
+        (true, "touch") => {
+            let query = request.uri().query().unwrap_or_default();
+            let uri = query.strip_prefix("uri=").unwrap_or_default().to_owned();
+            json!({ "sent": fake.announce(&Notice::Updated(uri)).await })
         }
         (true, "cut") => json!({ "cut": fake.cut(true).await }),
         (true, "cut_posts") => json!({ "cut": fake.cut(false).await }),
@@ -202,6 +220,7 @@ fn log(server: &Server) -> Value {
         "calls": count("calls"),
         "requests": state.seen.methods,
         "held": count("held"),
+        "ids": state.seen.ids,
         "in_flight": count("in_flight"),
         "last_headers": last_headers,
     });

@@ -11,6 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::Call,
+    caller::Caller,
     executions::Executions,
     message::{self, Message},
     methods,
@@ -112,7 +113,7 @@ impl Fake {
         wire: &Wire,
     ) {
         match (&message.method, message.id) {
-            (Some(method), Some(id)) => self.request(message, method, id.get(), session, wire),
+            (Some(_), Some(_)) => drop(self.request(message, session, None, wire)),
             (Some(method), None) => self.notification(message, method, session),
             (None, Some(id)) => self.response(message, id.get()),
             (None, None) => self.unreadable(),
@@ -126,29 +127,34 @@ impl Fake {
         self.changed();
     }
 
-    fn request(
+    /// Starts to answer a request; returns the number of its call.
+    pub(crate) fn request(
         self: &Arc<Self>,
         message: &Message<'_>,
-        method: &str,
-        id: &str,
         session: Option<&str>,
+        caller: Option<Arc<Caller>>,
         wire: &Wire,
-    ) {
+    ) -> Option<u64> {
+        let (Some(method), Some(id)) = (message.method.as_deref(), message.id) else { return None };
+        let id = id.get();
+        // Modern clients know nothing of each other's ids, and there is no session between them.
+        let is_alone = caller.as_ref().is_some_and(|caller| caller.is_http());
         let progress_token = message.progress_token();
         let call = {
             let mut state = self.state();
             state.seen.note(method);
             state.seen.ids.push(id.to_owned());
             state.seen.tokens.extend(progress_token.clone());
-            let is_duplicate = state
-                .in_flight
-                .values()
-                .any(|other| other.id == id && other.session.as_deref() == session);
+            let is_duplicate = !is_alone
+                && state
+                    .in_flight
+                    .values()
+                    .any(|other| other.id == id && other.session.as_deref() == session);
             if is_duplicate {
                 state.seen.duplicates.push(id.to_owned());
                 if self.options.drop_duplicate_ids {
                     state.orphans.push(wire.clone());
-                    return;
+                    return None;
                 }
             }
             state.n_started += 1;
@@ -164,6 +170,7 @@ impl Fake {
             Call {
                 fake: self.clone(),
                 session: session.map(str::to_owned),
+                caller,
                 id: id.to_owned(),
                 progress_token,
                 cancelled,
@@ -171,9 +178,11 @@ impl Fake {
                 number,
             }
         };
+        let number = call.number;
         let method = method.to_owned();
         let params = message.params.map(|params| params.get().to_owned());
         self.tasks.spawn(methods::run(call, method, params));
+        Some(number)
     }
 
     fn notification(&self, message: &Message<'_>, method: &str, session: Option<&str>) {
@@ -197,7 +206,7 @@ impl Fake {
                     orphans.push(call.wire.clone());
                 }
             }
-            state.waiting.take_cancelled()
+            state.take_cancelled()
         };
         drop(dropped); // Outside of the lock, which the drop of a call takes.
     }

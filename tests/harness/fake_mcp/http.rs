@@ -15,6 +15,8 @@ use crate::{
     answer::{self, Answer, accepts, fault, header, whole},
     body::{Format, one_body},
     carrier::{GET_STREAM, Kind, Slot},
+    era::Era,
+    headers::VERSION,
     message::Message,
     options::HttpOptions,
     server::Server,
@@ -29,9 +31,6 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Header of the session, in both directions.
 const SESSION: &str = "mcp-session-id";
-
-/// Header of the protocol version.
-const VERSION: &str = "mcp-protocol-version";
 
 /// The protocol versions that a request may name.
 const VERSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
@@ -54,8 +53,10 @@ impl Server {
         if request.uri().path() != "/mcp" {
             return answer::json(StatusCode::NOT_FOUND, &json!({ "error": "Endpoint not found" }));
         }
+        let is_modern = self.fake.options.era == Era::Modern;
         match *request.method() {
             Method::POST => self.post(options, request).await,
+            _ if is_modern => answer::not_allowed("POST"),
             Method::GET => self.get(options, request.headers()),
             Method::DELETE => self.delete(request.headers()),
             _ => answer::not_allowed(ALLOWED),
@@ -85,6 +86,13 @@ impl Server {
                 return fault(StatusCode::BAD_REQUEST, -32700, "Parse error");
             }
         };
+        if let Some(refusal) = self.spoil_probe(&messages).await {
+            return refusal;
+        }
+        let is_batch = body.first() == Some(&b'[');
+        if self.is_modern(headers, &messages) {
+            return self.post_modern(options, headers, &messages, is_batch).await;
+        }
         let is_initialize =
             messages.iter().any(|message| message.method.as_deref() == Some("initialize"));
         let session = match self.session(options, headers, is_initialize, messages.len()) {
@@ -97,7 +105,7 @@ impl Server {
         {
             return refusal;
         }
-        self.dispatch(options, &messages, session, body.first() == Some(&b'[')).await
+        self.dispatch(options, &messages, session, is_batch).await
     }
 
     /// Does to a ping what the test has ordered; nothing is to be answered as always.

@@ -6,6 +6,12 @@
 //! options spoil the start and the end of the process; control routes (see [`control`]) break
 //! what is on the network.
 //!
+//! It speaks the protocol with a handshake, or with `--era` that of 2026-07-28 or both: over HTTP
+//! each POST is of the era that it names, a pipe is of the era of its first message for ever.
+//! There are no sessions in the modern era: lists that change and resources are told to
+//! `subscriptions/listen`, and a tool that asks its client something returns `input_required`.
+//! `seen` and `/control/log` tell in `closed` which requests were cancelled by a closed stream.
+//!
 //! Deliberately independent of the library under test: own JSON-RPC, own SSE. Everything runs
 //! on one thread, so that requests are started in the order in which they arrived and an exit
 //! happens after the bytes before it were written. Nothing here sleeps to get an order right,
@@ -14,13 +20,19 @@
 mod answer;
 mod body;
 mod call;
+mod caller;
 mod carrier;
 mod control;
+mod era;
 mod executions;
 mod fake;
+mod headers;
 mod http;
+mod listen;
 mod message;
 mod methods;
+mod modern;
+mod notice;
 mod options;
 mod server;
 mod session;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 /// Any message from the client.
@@ -39,7 +39,7 @@ impl Message<'_> {
 }
 
 /// The members of a JSON object, as they were written.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Members(BTreeMap<String, Box<RawValue>>);
 
@@ -52,6 +52,11 @@ impl Members {
     /// Returns the text of a member.
     pub(crate) fn raw(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.get())
+    }
+
+    /// Returns the names of all members.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
     }
 
     /// Returns a member, or `None` when it is absent or null.
@@ -85,6 +90,11 @@ impl Fault {
     /// Returns an invalid-params error.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(-32602, message)
+    }
+
+    /// Returns the error for a header that does not say what the body says.
+    pub(crate) fn mismatch(message: impl std::fmt::Display) -> Self {
+        Self::new(-32020, format!("Header mismatch: {message}"))
     }
 
     /// Returns the whole message for the request `id`.

@@ -6,55 +6,129 @@ use serde_json::{Value, json};
 
 use crate::{
     call::Call,
+    era,
     fake::Fake,
+    listen,
     message::{Fault, Members},
     state::Pings,
     tools,
 };
 
+/// What is told to those who begin.
+const INSTRUCTIONS: &str = "Call `seen` to learn what arrived.";
+
 /// How often a closed gate is looked at.
 pub(crate) const GATE_INTERVAL: Duration = Duration::from_millis(2);
+
+/// The methods of the modern era that are always there.
+const MODERN: [&str; 10] = [
+    "completion/complete",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// The methods of the modern era whose result says for how long it may be kept.
+const CACHEABLE: [&str; 6] = [
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "tools/list",
+];
+
+/// Tells whether the modern era has a method.
+pub(crate) fn is_modern(method: &str) -> bool {
+    MODERN.contains(&method)
+}
 
 /// Answers one request.
 pub(crate) async fn run(call: Call, method: String, params: Option<String>) {
     let params = Members::read(params.as_deref());
-    if method == "tools/call" {
-        return tools::run(call, &params).await;
+    match (method.as_str(), &call.caller) {
+        ("tools/call", _) => return tools::run(call, &params).await,
+        ("subscriptions/listen", Some(_)) => return listen::open(call, &params).await,
+        _ => {}
     }
-    let outcome = match method.as_str() {
-        "initialize" => initialize(&call, &params).await,
-        "logging/setLevel" if call.fake.options.logging => {
+    let fake = &call.fake;
+    let outcome = match (method.as_str(), &call.caller) {
+        ("server/discover", Some(_)) => discover(&call).await,
+        ("initialize", None) => initialize(&call, &params).await,
+        ("logging/setLevel", None) if fake.options.logging => {
             call.set_level(&params).map(|()| json!({}))
         }
-        "ping" if !matches!(call.fake.state().pings, Pings::Answer) => return,
-        "ping" => Ok(json!({})),
-        "tools/list" => page(&call.fake, &params, "tools", tools::list(&call.fake)),
-        "resources/list" => page(&call.fake, &params, "resources", resources()),
-        "resources/templates/list" => page(&call.fake, &params, "resourceTemplates", templates()),
-        "resources/read" => read(&params),
-        "resources/subscribe" | "resources/unsubscribe" if call.fake.options.subscribe => {
+        ("ping", None) if !matches!(fake.state().pings, Pings::Answer) => return,
+        ("ping", None) => Ok(json!({})),
+        ("tools/list", _) => page(fake, &params, "tools", tools::list(fake)),
+        ("resources/list", _) => page(fake, &params, "resources", resources(fake)),
+        ("resources/templates/list", _) => page(fake, &params, "resourceTemplates", templates()),
+        ("resources/read", _) => read(&call, &params),
+        ("resources/subscribe" | "resources/unsubscribe", None) if fake.options.subscribe => {
             call.subscribe(&params, method == "resources/subscribe").map(|()| json!({}))
         }
-        "prompts/list" => page(&call.fake, &params, "prompts", prompts()),
-        "prompts/get" => prompt(&params),
-        "completion/complete" => complete(&params),
+        ("prompts/list", _) => page(fake, &params, "prompts", prompts(fake)),
+        ("prompts/get", _) => prompt(&params),
+        ("completion/complete", _) => complete(&params),
         _ => Err(Fault::new(-32601, "Method not found")),
     };
     match outcome {
-        Ok(result) => call.result(&result.to_string()).await,
+        Ok(mut result) => {
+            if call.caller.is_some() && CACHEABLE.contains(&method.as_str()) {
+                let is_private = method == "resources/read";
+                result["ttlMs"] = json!(fake.options.ttl);
+                result["cacheScope"] = json!(if is_private { "private" } else { "public" });
+            }
+            call.result(&result.to_string()).await;
+        }
         Err(fault) => call.error(&fault).await,
     }
 }
 
+async fn discover(call: &Call) -> Result<Value, Fault> {
+    let fake = &call.fake;
+    fake.count("discovers");
+    fake.log("discover", "");
+    wait_for_start(fake).await;
+    let mut capabilities = capabilities(fake);
+    capabilities["prompts"]["listChanged"] = json!(true);
+    capabilities["resources"]["listChanged"] = json!(true);
+    Ok(json!({
+        "supportedVersions": [era::MODERN],
+        "capabilities": capabilities,
+        "instructions": INSTRUCTIONS,
+    }))
+}
+
 async fn initialize(call: &Call, params: &Members) -> Result<Value, Fault> {
     let fake = &call.fake;
-    let capabilities = params.optional("capabilities")?.unwrap_or_default();
-    fake.state().seen.capabilities.push(capabilities);
+    let declared = params.optional("capabilities")?.unwrap_or_default();
+    fake.state().seen.capabilities.push(declared);
     fake.count("initializes");
     fake.log("initialize", "");
+    wait_for_start(fake).await;
+    Ok(json!({
+        "protocolVersion": fake.options.protocol,
+        "capabilities": capabilities(fake),
+        "serverInfo": { "name": "fake_mcp", "version": "1.0.0" },
+        "instructions": INSTRUCTIONS,
+    }))
+}
+
+/// Waits until the test lets the server start.
+async fn wait_for_start(fake: &Fake) {
     while fake.options.start_gate.as_ref().is_some_and(|gate| !gate.exists()) {
         tokio::time::sleep(GATE_INTERVAL).await;
     }
+}
+
+fn capabilities(fake: &Fake) -> Value {
     let mut capabilities = json!({
         "tools": { "listChanged": true },
         "resources": {},
@@ -67,12 +141,7 @@ async fn initialize(call: &Call, params: &Members) -> Result<Value, Fault> {
     if fake.options.subscribe {
         capabilities["resources"]["subscribe"] = json!(true);
     }
-    Ok(json!({
-        "protocolVersion": fake.options.protocol,
-        "capabilities": capabilities,
-        "serverInfo": { "name": "fake_mcp", "version": "1.0.0" },
-        "instructions": "Call `seen` to learn what arrived.",
-    }))
+    capabilities
 }
 
 /// Returns one page of `items`; a cursor is the number of the first item.
@@ -93,31 +162,38 @@ fn page(fake: &Fake, params: &Members, name: &str, items: Vec<Value>) -> Result<
     Ok(result)
 }
 
-fn resources() -> Vec<Value> {
-    vec![
-        json!({ "uri": "fake:///one", "name": "one", "mimeType": "text/plain" }),
-        json!({ "uri": "fake:///two", "name": "two", "mimeType": "text/plain" }),
-    ]
+fn resources(fake: &Fake) -> Vec<Value> {
+    let resource = |name: &str| json!({ "uri": format!("fake:///{name}"), "name": name, "mimeType": "text/plain" });
+    let added = 1..=fake.state().n_extra_resources;
+    let added = added.map(|number| resource(&format!("extra_{number}")));
+    ["one", "two"].map(resource).into_iter().chain(added).collect()
 }
 
 fn templates() -> Vec<Value> {
     vec![json!({ "uriTemplate": "fake:///item/{name}", "name": "item", "mimeType": "text/plain" })]
 }
 
-fn read(params: &Members) -> Result<Value, Fault> {
+fn read(call: &Call, params: &Members) -> Result<Value, Fault> {
     let uri: String = params.required("uri")?;
     let text = match uri.strip_prefix("fake:///") {
         Some("one") => "the first",
         Some("two") => "the second",
         Some(path) if path.starts_with("item/") => &path["item/".len()..],
-        _ => return Err(Fault::new(-32002, format!("Resource not found: {uri}"))),
+        Some(path) if path.starts_with("extra_") => path,
+        _ => {
+            let code = if call.caller.is_some() { -32602 } else { -32002 };
+            return Err(Fault::new(code, format!("Resource not found: {uri}")));
+        }
     };
     Ok(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": text }] }))
 }
 
-fn prompts() -> Vec<Value> {
+fn prompts(fake: &Fake) -> Vec<Value> {
     let subject = json!({ "name": "subject", "description": "Whom to greet.", "required": true });
-    vec![json!({ "name": "greet", "description": "Greets.", "arguments": [subject] })]
+    let greet = json!({ "name": "greet", "description": "Greets.", "arguments": [subject] });
+    let added = 1..=fake.state().n_extra_prompts;
+    let added = added.map(|number| json!({ "name": format!("extra_{number}") }));
+    std::iter::once(greet).chain(added).collect()
 }
 
 fn prompt(params: &Members) -> Result<Value, Fault> {

@@ -4,9 +4,20 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::era::{Era, Probe};
+
 /// What both transports understand.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
+    /// Speak the protocol of this era; HTTP+SSE is always legacy.
+    #[arg(long, value_name = "ERA", default_value = "legacy")]
+    pub(crate) era: Era,
+    /// Never answer `server/discover` (`silent`), or refuse it (`refuse=CODE`).
+    #[arg(long, value_name = "HOW")]
+    pub(crate) probe: Option<Probe>,
+    /// Say in modern lists and reads that they are fresh for MS milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub(crate) ttl: u64,
     /// Append one JSON line per event to FILE.
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
@@ -25,12 +36,15 @@ pub(crate) struct Options {
     /// Write that many lines that are no JSON to standard output before serving.
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     pub(crate) noise_at_start: usize,
-    /// Answer `initialize` only once FILE exists.
+    /// Answer `initialize` and `server/discover` only once FILE exists.
     #[arg(long, value_name = "FILE")]
     pub(crate) start_gate: Option<PathBuf>,
     /// List one more tool, without an input schema.
     #[arg(long)]
     pub(crate) bad_tool: bool,
+    /// List one more tool, which wants an argument in a header that cannot be.
+    #[arg(long)]
+    pub(crate) bad_header: bool,
     /// List one more tool of this name, which answers with its name. May be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) named: Vec<String>,

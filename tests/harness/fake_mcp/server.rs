@@ -178,6 +178,7 @@ impl Server {
             self.fake.reached(|state| state.in_flight.is_empty()).await;
         }
         self.fake.close_gets();
+        self.fake.end_listens().await;
         self.connections.close();
         self.connections.wait().await;
         exit(&self.fake, 0)

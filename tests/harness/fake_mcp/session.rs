@@ -159,7 +159,8 @@ impl Fake {
 
     /// Writes a message to every client that listens: the GET streams, or else `wire`.
     pub(crate) async fn broadcast(&self, message: &str, wire: Option<&Wire>) -> usize {
-        let n_listeners = self.notify(message, |_| true).await;
+        let n_listeners =
+            self.notify(message, |_| true).await + self.push_to_listens(message).await;
         match wire {
             Some(wire) if n_listeners == 0 => {
                 wire.send(Write::Aside(message.to_owned())).await;

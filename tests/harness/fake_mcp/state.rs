@@ -8,9 +8,12 @@ use tokio_util::sync::CancellationToken;
 use serde_json::{Value, json};
 
 use crate::{
+    call::Call,
     carrier::Carrier,
     executions::Executions,
+    listen::Listen,
     message,
+    notice::Notice,
     session::{Level, Session},
     waiting::Waiting,
     wire::Wire,
@@ -30,6 +33,12 @@ pub(crate) struct State {
     pub(crate) pings: Pings,
     /// How many tools `flip_tools` has added.
     pub(crate) n_extra_tools: usize,
+    /// How many prompts and resources were added.
+    pub(crate) n_extra_prompts: usize,
+    pub(crate) n_extra_resources: usize,
+    /// Whether the pipe is a modern one, once that is known.
+    pub(crate) is_modern_pipe: Option<bool>,
+    pub(crate) listens: Vec<Listen>,
     pub(crate) waiting: Waiting,
     pub(crate) in_flight: BTreeMap<u64, InFlight>,
     pub(crate) n_started: u64,
@@ -47,6 +56,8 @@ pub(crate) struct Seen {
     pub(crate) ids: Vec<String>,
     pub(crate) tokens: Vec<String>,
     pub(crate) cancelled: Vec<String>,
+    /// The calls that were cancelled by the end of their stream.
+    pub(crate) closed: Vec<String>,
     pub(crate) duplicates: Vec<String>,
     pub(crate) n_unreadable: u64,
     /// The client capabilities of each `initialize`.
@@ -86,10 +97,12 @@ impl State {
             _ => match name {
                 "cancelled" => seen.cancelled.len(),
                 "capabilities" => seen.capabilities.len(),
+                "closed" => seen.closed.len(),
                 "held" => self.waiting.n_held(),
                 "in_flight" => self.in_flight.len(),
                 "last_event_ids" => seen.last_event_ids.len(),
                 "levels" => seen.levels.len(),
+                "listens" => self.listens.len(),
                 "meeting" => self.waiting.n_meeting(),
                 "posts_open" => self.n_open(false),
                 "sessions" => self.sessions.len(),
@@ -105,8 +118,26 @@ impl State {
 
     /// Adds a tool and returns its name.
     pub(crate) fn flip(&mut self) -> String {
-        self.n_extra_tools += 1;
-        format!("extra_{}", self.n_extra_tools)
+        self.extend(&Notice::Tools)
+    }
+
+    /// Adds an item to a list and returns its name.
+    pub(crate) fn extend(&mut self, list: &Notice) -> String {
+        let n_items = match list {
+            Notice::Tools => &mut self.n_extra_tools,
+            Notice::Prompts => &mut self.n_extra_prompts,
+            Notice::Resources | Notice::Updated(_) => &mut self.n_extra_resources,
+        };
+        *n_items += 1;
+        format!("extra_{n_items}")
+    }
+
+    /// Takes the calls that wait for something and were cancelled.
+    pub(crate) fn take_cancelled(&mut self) -> Vec<Call> {
+        let over = self.listens.extract_if(.., |listen| listen.is_over());
+        let mut taken: Vec<Call> = over.map(Listen::into_call).collect();
+        taken.extend(self.waiting.take_cancelled());
+        taken
     }
 
     /// Returns everything seen, as the text of an object.
@@ -129,8 +160,14 @@ impl State {
     /// Returns what both `seen` and `/control/log` tell.
     pub(crate) fn told(&self) -> Value {
         let seen = &self.seen;
+        let ids = seen.closed.iter().map(|id| serde_json::from_str(id).unwrap_or_default());
+        let closed: Vec<Value> = ids.collect();
         json!({
             "asked": self.n("asked"),
+            "closed": closed,
+            "listened": self.n("listened"),
+            "listens": self.listens.len(),
+            "retries": self.n("retries"),
             "capabilities": seen.capabilities,
             "executions": self.executions.counts(),
             "last_event_ids": seen.last_event_ids,
@@ -142,9 +179,10 @@ impl State {
         })
     }
 
-    /// Returns the resources that some session is subscribed to.
+    /// Returns the resources that somebody is subscribed to.
     fn subscribed(&self) -> BTreeSet<&String> {
-        self.sessions.values().flat_map(|session| &session.subscribed).collect()
+        let in_sessions = self.sessions.values().flat_map(|session| &session.subscribed);
+        in_sessions.chain(self.listens.iter().flat_map(Listen::uris)).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::{
 };
 
 use crate::{
+    era::Probe,
     exit,
     fake::Fake,
     message::{Fault, Message, quoted},
@@ -43,6 +44,13 @@ pub(crate) async fn serve(fake: Arc<Fake>) -> io::Result<()> {
 
 async fn receive(fake: &Arc<Fake>, line: &[u8], wire: &Wire) {
     match serde_json::from_slice::<Message<'_>>(line) {
+        Ok(message) if let Some(probe) = fake.spoils(&message) => {
+            fake.note("server/discover");
+            if let (Probe::Refuse(code), Some(id)) = (probe, message.id) {
+                wire.send(Write::Answer(Fault::new(code, "No.").answer(id.get()))).await;
+            }
+        }
+        Ok(message) if fake.is_modern_pipe(&message) => fake.receive_modern(&message, wire).await,
         Ok(message) => fake.receive(&message, None, wire),
         Err(_) => {
             fake.unreadable();

@@ -1,6 +1,7 @@
 //! The tools: each does one thing that a test cannot get from a real server.
 
 mod notices;
+mod rounds;
 mod table;
 
 use std::{
@@ -11,7 +12,7 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
@@ -27,6 +28,8 @@ pub(crate) use table::list;
 /// How a call continues once its arguments are read.
 enum Next {
     Answer(String),
+    /// Not a byte is to be added.
+    Verbatim(String),
     Twice(String),
     Late(String),
     Meet {
@@ -43,11 +46,13 @@ pub(crate) async fn run(call: Call, params: &Members) {
     call.fake.count("calls");
     let arguments = Members::read(params.raw("arguments"));
     let next = match params.required::<String>("name") {
+        Ok(name) if name.starts_with("ask") => rounds::ask(&call, &name, params).await,
         Ok(name) => next(&call, &name, &arguments).await,
         Err(fault) => Err(fault),
     };
     match next {
         Ok(Next::Answer(result)) => call.result(&result).await,
+        Ok(Next::Verbatim(result)) => call.verbatim(&result).await,
         Ok(Next::Twice(result)) => {
             call.send(&result).await;
             call.send(&result).await;
@@ -63,11 +68,16 @@ pub(crate) async fn run(call: Call, params: &Members) {
     }
 }
 
+/// Returns the capabilities of a client that a request cannot do without, if it is a tool call.
+pub(crate) fn capabilities_of(method: &str, params: &Members) -> Option<Vec<&'static str>> {
+    let name: String = params.required("name").ok().filter(|_| method == "tools/call")?;
+    rounds::capabilities(&name, &Members::read(params.raw("arguments")))
+}
+
 async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Fault> {
     let fake = &call.fake;
     let answer = |data: &str| Ok(Next::Answer(message::told(data)));
     match name {
-        "ask" => ask(call, arguments).await,
         "bytes" => Ok(Next::Answer(text(&"x".repeat(arguments.required("n")?)))),
         "count" | "count_idempotent" | "read_only" => count(call, arguments).await,
         "crash_at" => {
@@ -79,7 +89,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             let value: Box<RawValue> = arguments.required("value")?;
             Ok(Next::Answer(message::structured(value.get(), &format!(r#"{{"value":{value}}}"#))))
         }
-        "emit" | "flip_tools" | "log" | "touch" => {
+        "change" | "emit" | "end_listens" | "flip_tools" | "log" | "touch" => {
             notices::send(call, name, arguments).await.map(Next::Answer)
         }
         "env" => {
@@ -136,7 +146,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             answer(&json!({ "mode": mode }).to_string())
         }
         "progress" => progress(call, arguments).await,
-        "raw" => Ok(Next::Answer(arguments.required("result")?)),
+        "raw" => Ok(Next::Verbatim(arguments.required("result")?)),
         "release" => {
             let key: String = arguments.required("key")?;
             let n_released = fake.release(&key).await;
@@ -156,6 +166,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             wait(call, |state| counts.iter().all(|(name, least)| state.n(name) >= *least)).await;
             answer(&fake.state().summary())
         }
+        "routed" => answer(&json!({ "arguments": arguments }).to_string()),
         "stderr" => {
             let n_lines: usize = arguments.required("lines")?;
             let line = arguments.optional("text")?.unwrap_or_else(|| "a line".to_owned());
@@ -175,6 +186,13 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             });
             if let Some(session) = &call.session {
                 identity["session"] = json!(session);
+            }
+            identity["era"] = json!(if call.caller.is_some() { "modern" } else { "legacy" });
+            if let Some(caller) = &call.caller
+                && let (Value::Object(identity), Value::Object(told)) =
+                    (&mut identity, caller.told())
+            {
+                identity.extend(told);
             }
             answer(&identity.to_string())
         }
@@ -201,25 +219,6 @@ async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
         }
     }
     Ok(Next::Answer(message::told(&json!({ "steps": n_steps, "n": n }).to_string())))
-}
-
-/// Asks the client on the stream of the call or on the one where the session listens.
-async fn ask(call: &Call, arguments: &Members) -> Result<Next, Fault> {
-    let method: String = arguments.required("method")?;
-    let params = arguments.raw("params").unwrap_or(default_params(&method));
-    let is_on_get = arguments.optional::<String>("on")?.is_some_and(|on| on == "get");
-    let wire = if is_on_get {
-        let state = call.fake.state();
-        let session = state.sessions.get(call.session_id());
-        let listener = session.and_then(|session| session.listener.clone());
-        listener.ok_or_else(|| Fault::new(-32603, "the session has no GET stream"))?
-    } else {
-        call.wire.clone()
-    };
-    tokio::select! {
-        answer = call.fake.ask(&wire, &method, params) => Ok(Next::Answer(message::told(&answer))),
-        () = call.cancelled.cancelled() => Ok(Next::Answer(message::told("null"))),
-    }
 }
 
 /// Counts an execution, and only then goes on.
@@ -250,19 +249,6 @@ async fn wait(call: &Call, is_reached: impl Fn(&State) -> bool) {
     tokio::select! {
         () = call.fake.reached(is_reached) => {}
         () = call.cancelled.cancelled() => {}
-    }
-}
-
-/// Returns valid parameters for the requests that a server may send.
-fn default_params(method: &str) -> &'static str {
-    match method {
-        "sampling/createMessage" => {
-            r#"{"messages":[{"role":"user","content":{"type":"text","text":"hello"}}],"maxTokens":16}"#
-        }
-        "elicitation/create" => {
-            r#"{"message":"your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#
-        }
-        _ => "{}",
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::{
     call::Call,
     message::{self, Fault, Members},
+    notice::Notice,
     session::Level,
     wire::Write,
 };
@@ -17,17 +18,26 @@ pub(super) async fn send(call: &Call, name: &str, arguments: &Members) -> Result
             let message: String = arguments.required("message")?;
             json!({ "listeners": fake.broadcast(&message, Some(&call.wire)).await })
         }
+        "change" => {
+            let name: String = arguments.required("list")?;
+            let list = Notice::of_list(&name);
+            let list = list.ok_or_else(|| Fault::invalid(format!("unknown list `{name}`")))?;
+            let added = fake.state().extend(&list);
+            json!({ "added": added, "sent": fake.announce(&list).await })
+        }
+        "end_listens" => json!({ "ended": fake.end_listens().await }),
         "flip_tools" => {
             let added = fake.state().flip();
-            let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-            fake.broadcast(changed, Some(&call.wire)).await;
+            let n_told = fake.announce(&Notice::Tools).await;
+            if n_told == 0 && call.caller.is_none() {
+                call.wire.send(Write::Aside(Notice::Tools.message(None))).await;
+            }
             json!({ "added": added })
         }
         "log" => json!({ "sent": log(call, arguments).await? }),
         _ => {
             let uri: String = arguments.required("uri")?;
-            let message = notification("resources/updated", &json!({ "uri": uri }).to_string());
-            json!({ "sent": fake.notify(&message, |to| to.subscribed.contains(&uri)).await })
+            json!({ "sent": fake.announce(&Notice::Updated(uri)).await })
         }
     };
     Ok(message::told(&told.to_string()))
@@ -39,6 +49,14 @@ async fn log(call: &Call, arguments: &Members) -> Result<usize, Fault> {
     let data = arguments.raw("data").unwrap_or("null");
     let params = format!(r#"{{"level":{},"logger":"fake","data":{data}}}"#, json!(level));
     let message = notification("message", &params);
+    if let Some(caller) = &call.caller {
+        // On the stream of the call and on no other, and only if it has asked for it.
+        let wants = caller.wants(level);
+        if wants {
+            call.wire.send(Write::Aside(message)).await;
+        }
+        return Ok(usize::from(wants));
+    }
     if !arguments.optional("related")?.unwrap_or(false) {
         return Ok(call.fake.notify(&message, |session| session.wants(level)).await);
     }

@@ -21,7 +21,15 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
         r#"{"method":{"type":"string"},"params":{},"on":{"type":"string","enum":["post","get"]}}"#,
         &["method"],
     ),
+    ("ask_both", "Asks the client for a name and for its roots at once.", "{}", &[]),
+    ("ask_twice", "Asks the client for a name, and then for another one.", "{}", &[]),
     ("bytes", "Returns a text of n bytes.", r#"{"n":{"type":"integer"}}"#, &["n"]),
+    (
+        "change",
+        "Adds an item to a list and tells whoever wants to know.",
+        r#"{"list":{"type":"string","enum":["tools","prompts","resources"]}}"#,
+        &["list"],
+    ),
     (
         "crash_at",
         "Writes the first bytes of its answer and exits.",
@@ -38,6 +46,7 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
         r#"{"message":{"type":"string"}}"#,
         &["message"],
     ),
+    ("end_listens", "Ends all subscriptions as they should end.", "{}", &[]),
     ("env", "Returns an environment variable or null.", r#"{"name":{"type":"string"}}"#, &["name"]),
     ("environ", "Returns the names of all environment variables.", "{}", &[]),
     ("exit", "Exits without answering.", r#"{"code":{"type":"integer"}}"#, &["code"]),
@@ -100,6 +109,12 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     ("read_only", "As `count`, but says that it changes nothing.", COUNT, &["key"]),
     ("release", "Answers all calls held under a key.", r#"{"key":{"type":"string"}}"#, &["key"]),
     (
+        "routed",
+        "Returns its arguments; some of them are to be repeated in headers.",
+        r#"{"region":{"type":"string","x-mcp-header":"Region"},"count":{"type":"integer","x-mcp-header":"Count"},"urgent":{"type":"boolean","x-mcp-header":"Urgent"},"at":{"type":"object","properties":{"zone":{"type":"string","x-mcp-header":"Zone"}}},"text":{"type":"string"}}"#,
+        &[],
+    ),
+    (
         "rpc_error",
         "Answers with a JSON-RPC error.",
         r#"{"code":{"type":"integer"},"message":{"type":"string"},"data":{}}"#,
@@ -124,7 +139,12 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
         r#"{"uri":{"type":"string"}}"#,
         &["uri"],
     ),
-    ("whoami", "Returns process id, number of tool calls and session.", "{}", &[]),
+    (
+        "whoami",
+        "Returns process id, number of tool calls and what is seen of the client.",
+        "{}",
+        &[],
+    ),
 ];
 
 /// Returns the descriptions of all tools.
@@ -157,6 +177,11 @@ pub(crate) fn list(fake: &Fake) -> Vec<Value> {
     }
     for name in &fake.options.named {
         tools.push(describe(name, "Added by `--named`.", "{}", &[]));
+    }
+    if fake.options.bad_header {
+        let properties =
+            r#"{"rows":{"type":"array","items":{"type":"string","x-mcp-header":"Row"}}}"#;
+        tools.push(describe("bad_header", "Wants a header that cannot be.", properties, &[]));
     }
     if fake.options.bad_tool {
         tools.push(json!({ "name": "bad", "description": "Has no input schema." }));

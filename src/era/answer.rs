@@ -1,0 +1,261 @@
+//! A server's answer as the client's era has it.
+
+use serde_json::json;
+
+use super::{decorate, input::InputRequired};
+use crate::protocol::{
+    Era, Members, Message, RpcError,
+    error::{CAPABILITY_REQUIRED, INVALID_PARAMS, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED},
+    jsonrpc::Part,
+    mcp::method,
+    modern::SERVER_INFO,
+};
+
+/// What a server's answer is for a client of the other era.
+#[derive(Debug)]
+pub enum Answer {
+    /// The answer.
+    Final(Message),
+    /// No answer yet: the server wants to know something first.
+    Input(InputRequired),
+}
+
+/// Returns what a modern server's answer to a request of `method` is for a legacy client.
+pub fn for_legacy(answer: &Message, method: &str) -> Answer {
+    if let Some(error) = answer.part(Part::Error) {
+        return Answer::Final(legacy_error(answer, error, method));
+    }
+    let Some(mut result) = answer.part(Part::Result).and_then(Members::read) else {
+        return Answer::Final(answer.clone());
+    };
+    if result.string("resultType").as_deref() == Some("input_required") {
+        return Answer::Input(InputRequired::read(&result));
+    }
+    for name in ["resultType", "ttlMs", "cacheScope"] {
+        result.take(name);
+    }
+    if let Some(meta) = result.get("_meta").map(str::to_owned)
+        && let Some(mut meta) = Members::read(&meta)
+    {
+        meta.take(SERVER_INFO);
+        if meta.is_empty() {
+            result.take("_meta");
+        } else {
+            result.set("_meta", meta.to_string());
+        }
+    }
+    if method == method::TOOLS_CALL {
+        narrow_content(&mut result);
+    }
+    if method == method::TOOLS_LIST {
+        narrow_schemas(&mut result);
+    }
+    Answer::Final(answer.with(Part::Result, &result.to_string()))
+}
+
+/// Structured content is an object in the legacy era; any other value goes as text, which a client of
+/// any version shows. Source: MCP 2026-07-28, "Key changes", minor change 10.
+fn narrow_content(result: &mut Members<'_>) {
+    let is_other = |content: &&str| !content.starts_with('{');
+    let Some(content) = result.get("structuredContent").filter(is_other).map(str::to_owned) else {
+        return;
+    };
+    result.take("structuredContent");
+    let blocks = result.get("content").unwrap_or("[]").trim();
+    if blocks.contains("\"text\"") {
+        return;
+    }
+    let block = json!({ "type": "text", "text": content }).to_string();
+    let inner = blocks.trim_start_matches('[').trim_end_matches(']').trim();
+    let all = if inner.is_empty() { format!("[{block}]") } else { format!("[{inner},{block}]") };
+    result.set("content", all);
+}
+
+/// An output schema describes an object in the legacy era: clients drop a list with another one.
+fn narrow_schemas(result: &mut Members<'_>) {
+    let Some(tools) = result.get("tools") else { return };
+    if !tools.contains("\"outputSchema\"") {
+        return;
+    }
+    let Ok(tools) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(tools) else {
+        return;
+    };
+    let tools: Vec<String> = tools.iter().map(|tool| legacy_tool(tool.get())).collect();
+    result.set("tools", format!("[{}]", tools.join(",")));
+}
+
+/// Returns a tool's definition as clients of the legacy era take it.
+pub fn legacy_tool(tool: &str) -> String {
+    let describes_object = |schema: &str| {
+        Members::read(schema).and_then(|schema| schema.string("type")).as_deref() == Some("object")
+    };
+    let Some(mut members) = Members::read(tool) else { return tool.to_owned() };
+    if members.get("outputSchema").is_none_or(describes_object) {
+        return tool.to_owned();
+    }
+    members.take("outputSchema");
+    members.to_string()
+}
+
+fn legacy_error(answer: &Message, error: &str, method: &str) -> Message {
+    let code = match RpcError::code_of(error) {
+        Some(INVALID_PARAMS) if method == method::RESOURCES_READ => RESOURCE_NOT_FOUND,
+        // What it requires stays in the error's data.
+        Some(CAPABILITY_REQUIRED) => INVALID_PARAMS,
+        _ => return answer.clone(),
+    };
+    recoded(answer, error, code)
+}
+
+/// Returns what a legacy server's answer to a request of `method` is for a modern client.
+/// `server_info` is what the server has said of itself, JSON text.
+pub fn for_modern(answer: &Message, method: &str, server_info: Option<&str>) -> Answer {
+    if let Some(error) = answer.part(Part::Error) {
+        return match RpcError::code_of(error) {
+            Some(RESOURCE_NOT_FOUND) => Answer::Final(recoded(answer, error, INVALID_PARAMS)),
+            // The client visits the addresses and sends the same request again.
+            Some(URL_ELICITATION_REQUIRED) => match InputRequired::of_urls(error) {
+                Some(input) => Answer::Input(input),
+                None => Answer::Final(recoded(answer, error, INVALID_PARAMS)),
+            },
+            _ => Answer::Final(answer.clone()),
+        };
+    }
+    let Some(result) = answer.part(Part::Result) else { return Answer::Final(answer.clone()) };
+    Answer::Final(answer.with(Part::Result, &decorate(result, method, server_info)))
+}
+
+fn recoded(answer: &Message, error: &str, code: i64) -> Message {
+    let Some(mut members) = Members::read(error) else { return answer.clone() };
+    members.set("code", code.to_string());
+    answer.with(Part::Error, &members.to_string())
+}
+
+/// Returns which era's client a server of the other one is to be translated for.
+pub fn is_foreign(client: Option<Era>, server: Era) -> bool {
+    client.is_some_and(|client| client != server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(body: &str) -> Message {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":7,{body}}}"#);
+        Message::parse(text.into()).expect("a message")
+    }
+
+    #[track_caller]
+    fn last(answer: Answer) -> String {
+        match answer {
+            Answer::Final(answer) => String::from_utf8_lossy(answer.bytes()).into_owned(),
+            Answer::Input(input) => panic!("asks {input:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn input(answer: Answer) -> InputRequired {
+        match answer {
+            Answer::Input(input) => input,
+            Answer::Final(answer) => panic!("answers {answer:?}"),
+        }
+    }
+
+    fn legacy(body: &str, method: &str) -> String {
+        last(for_legacy(&answer(body), method))
+    }
+
+    #[test]
+    fn a_legacy_client_sees_nothing_of_the_other_era() {
+        assert_eq!(
+            legacy(
+                r#""result":{"tools":[],"x":1e400,"resultType":"complete","ttlMs":1,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{},"a":1}}"#,
+                "tools/list"
+            ),
+            r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[],"x":1e400,"_meta":{"a":1}}}"#
+        );
+    }
+
+    #[test]
+    fn structured_content_of_another_type_goes_as_text() {
+        for (content, expected) in [
+            (r#""content":[]"#, r#""content":[{"text":"[1,2]","type":"text"}]"#),
+            (
+                r#""content":[{"type":"image","data":"","mimeType":"image/png"}]"#,
+                r#""content":[{"type":"image","data":"","mimeType":"image/png"},{"text":"[1,2]","type":"text"}]"#,
+            ),
+            (
+                r#""content":[{"type":"text","text":"1, 2"}]"#,
+                r#""content":[{"type":"text","text":"1, 2"}]"#,
+            ),
+        ] {
+            let body = format!(r#""result":{{{content},"structuredContent":[1,2]}}"#);
+            let seen = legacy(&body, "tools/call");
+            assert_eq!(seen, format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{{expected}}}}}"#));
+        }
+        let object = r#""result":{"content":[],"structuredContent":{"a":1}}"#;
+        assert!(legacy(object, "tools/call").contains(r#""structuredContent":{"a":1}"#));
+    }
+
+    #[test]
+    fn an_output_schema_of_another_type_is_left_out() {
+        let tools = r#""result":{"tools":[{"name":"a","outputSchema":{"type":"array"}},{"name":"b","outputSchema":{"type":"object"}},{"name":"c"}]}"#;
+        assert_eq!(
+            legacy(tools, "tools/list"),
+            r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"a"},{"name":"b","outputSchema":{"type":"object"}},{"name":"c"}]}}"#
+        );
+    }
+
+    #[test]
+    fn errors_have_the_codes_of_the_clients_era() {
+        let coded =
+            |code: i64| format!(r#""error":{{"code":{code},"message":"m","data":{{"a":1}}}}"#);
+        let seen = |answer: String| {
+            let answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
+            assert_eq!(answer["error"]["data"]["a"], 1, "all else stays");
+            answer["error"]["code"].as_i64().expect("a code")
+        };
+        assert_eq!(seen(legacy(&coded(-32602), "resources/read")), -32002);
+        assert_eq!(seen(legacy(&coded(-32602), "tools/call")), -32602);
+        assert_eq!(seen(legacy(&coded(-32021), "tools/call")), -32602);
+        assert_eq!(seen(legacy(&coded(-1), "tools/call")), -1);
+        let modern = |code| seen(last(for_modern(&answer(&coded(code)), "resources/read", None)));
+        assert_eq!(modern(-32002), -32602);
+        assert_eq!(modern(-32601), -32601);
+    }
+
+    #[test]
+    fn a_legacy_client_is_asked_what_a_modern_server_wants_to_know() {
+        let asks = answer(
+            r#""result":{"resultType":"input_required","requestState":"s\u0041","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}},"visit":{"method":"elicitation/create","params":{"mode":"url","url":"u"}},"where":{"method":"roots/list"},"broken":7}}"#,
+        );
+        let input = input(for_legacy(&asks, "tools/call"));
+        assert_eq!(input.state.as_deref(), Some(r#""s\u0041""#), "as it is");
+        let keys: Vec<_> = input.questions.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["who", "visit", "where"]);
+        let text =
+            |index: usize| String::from_utf8_lossy(input.questions[index].1.bytes()).into_owned();
+        assert!(text(0).ends_with(r#""method":"elicitation/create","params":{"message":"Who?"}}"#));
+        assert!(text(1).contains(r#""elicitationId":""#), "a visit has a name in 2025-11-25");
+        assert!(text(2).ends_with(r#""method":"roots/list","params":{}}"#));
+    }
+
+    #[test]
+    fn a_visit_that_a_legacy_server_demands_is_asked_for() {
+        let demands = answer(
+            r#""error":{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","url":"u","message":"Go","elicitationId":"1"}]}}"#,
+        );
+        let input = input(for_modern(&demands, "tools/call", None));
+        assert_eq!(
+            input.to_result(),
+            r#"{"resultType":"input_required","inputRequests":{"visit0":{"method":"elicitation/create","params":{"mode":"url","url":"u","message":"Go"}}}}"#
+        );
+        let bare = answer(r#""error":{"code":-32042,"message":"m"}"#);
+        assert!(last(for_modern(&bare, "tools/call", None)).contains("-32602"));
+    }
+
+    #[test]
+    fn what_is_no_object_passes() {
+        assert_eq!(legacy(r#""result":[1]"#, "x"), r#"{"jsonrpc":"2.0","id":7,"result":[1]}"#);
+    }
+}

@@ -1,0 +1,201 @@
+//! A client's request as the server's era has it.
+
+use std::borrow::Cow;
+
+use super::{Client, introduce};
+use crate::protocol::{
+    Era, Members, Message,
+    jsonrpc::Part,
+    mcp::method,
+    modern::{CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION},
+};
+
+/// Why a request cannot be put into the words of its server's era.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Untranslatable {
+    /// One era has what the other has not.
+    #[error("`{feature}` of {from} has no counterpart in {to}", from = side(*.client), to = side(other(*.client)))]
+    NoCounterpart {
+        /// The method.
+        feature: String,
+        /// The era of the client.
+        client: Era,
+    },
+    /// The request goes on with something that nobody here has begun.
+    #[error("`params.requestState` is none that this service has given out, or not any more")]
+    UnknownState,
+    /// The request goes on with something that another one has begun.
+    #[error("`params.requestState` was given out for another request")]
+    OtherRequest,
+}
+
+fn side(era: Era) -> &'static str {
+    match era {
+        Era::Legacy => "protocol versions up to 2025-11-25",
+        Era::Modern => "protocol version 2026-07-28",
+    }
+}
+
+fn other(era: Era) -> Era {
+    match era {
+        Era::Legacy => Era::Modern,
+        Era::Modern => Era::Legacy,
+    }
+}
+
+/// Returns a client's request as a server of the era `server` is to get it.
+///
+/// # Errors
+///
+/// [`Untranslatable`] when the server's era has nothing like it.
+pub fn request<'a>(
+    request: &'a Message,
+    client: &Client,
+    server: Era,
+) -> Result<Cow<'a, Message>, Untranslatable> {
+    match (client, server) {
+        (Client::Modern(_), Era::Modern)
+        | (Client::Legacy { .. } | Client::Ourselves, Era::Legacy) => Ok(Cow::Borrowed(request)),
+        (Client::Ourselves, Era::Modern) => Ok(Cow::Owned(introduce(request, client))),
+        (Client::Legacy { .. }, Era::Modern) => {
+            let asked = request.method().unwrap_or_default();
+            // Tasks were an experiment of 2025-11-25; the extension that replaces them has other
+            // methods and other words.
+            if asked.starts_with("tasks/") || NOT_MODERN.contains(&asked) {
+                let feature = asked.to_owned();
+                return Err(Untranslatable::NoCounterpart { feature, client: Era::Legacy });
+            }
+            let request = introduce(request, client);
+            // Who does not know tasks treats a request that asks for one as any other.
+            // Source: MCP 2025-11-25, "Tasks".
+            Ok(Cow::Owned(with_params(&request, |params| drop(params.take("task")))))
+        }
+        (Client::Modern(_), Era::Legacy) => {
+            let asked = request.method().unwrap_or_default();
+            if asked.starts_with("tasks/") {
+                let feature = asked.to_owned();
+                return Err(Untranslatable::NoCounterpart { feature, client: Era::Modern });
+            }
+            if request.part(Part::RequestState).is_some() {
+                return Err(Untranslatable::UnknownState);
+            }
+            Ok(Cow::Owned(with_params(request, strip)))
+        }
+    }
+}
+
+/// The methods of the legacy era that the modern one has not.
+const NOT_MODERN: [&str; 5] = [
+    method::INITIALIZE,
+    method::PING,
+    method::LOGGING_SET_LEVEL,
+    method::RESOURCES_SUBSCRIBE,
+    method::RESOURCES_UNSUBSCRIBE,
+];
+
+/// Takes out what a server of the legacy era knows from the handshake, or not at all.
+fn strip(params: &mut Members<'_>) {
+    params.take("inputResponses");
+    params.take("requestState");
+    let Some(meta) = params.get("_meta") else { return };
+    let meta = meta.to_owned();
+    let Some(mut meta) = Members::read(&meta) else { return };
+    for name in [VERSION, CAPABILITIES, CLIENT_INFO, LOG_LEVEL] {
+        meta.take(name);
+    }
+    if meta.is_empty() {
+        params.take("_meta");
+    } else {
+        params.set("_meta", meta.to_string());
+    }
+}
+
+/// Returns a request with other parameters; without any, it has none to begin with.
+pub(super) fn with_params(request: &Message, edit: impl FnOnce(&mut Members<'_>)) -> Message {
+    let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
+    let Some(mut whole) = Members::read(text) else { return request.clone() };
+    let params = whole.get("params").unwrap_or("{}").to_owned();
+    let Some(mut params) = Members::read(&params) else { return request.clone() };
+    edit(&mut params);
+    if params.is_empty() && whole.get("params").is_none() {
+        return request.clone();
+    }
+    whole.set("params", params.to_string());
+    Message::parse(whole.to_string().into()).unwrap_or_else(|_| request.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Level, modern::Introduction};
+
+    fn message(text: &str) -> Message {
+        Message::parse(text.to_owned().into()).expect("a message")
+    }
+
+    fn modern() -> Client {
+        Client::Modern(Introduction { capabilities: "{}".into(), client_info: None, level: None })
+    }
+
+    fn legacy() -> Client {
+        Client::Legacy { capabilities: r#"{"roots":{}}"#.into(), level: Some(Level::Error) }
+    }
+
+    #[test]
+    fn within_an_era_every_byte_stays() {
+        let text =
+            r#"{ "jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a" ,"task":{}}}"#;
+        for (client, server) in
+            [(modern(), Era::Modern), (legacy(), Era::Legacy), (Client::Ourselves, Era::Legacy)]
+        {
+            let sent = request(&message(text), &client, server).expect("a request").into_owned();
+            assert_eq!(sent.bytes(), text);
+        }
+    }
+
+    #[test]
+    fn a_legacy_server_sees_no_introduction() {
+        let asked = message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":1e400,"inputResponses":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"error","progressToken":"t","traceparent":"00"}}}"#,
+        );
+        let sent = request(&asked, &modern(), Era::Legacy).expect("a request");
+        assert_eq!(
+            sent.bytes(),
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":1e400,"_meta":{"progressToken":"t","traceparent":"00"}}}"#
+        );
+        let bare = message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+        );
+        let sent = request(&bare, &modern(), Era::Legacy).expect("a request");
+        assert_eq!(sent.bytes(), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
+    }
+
+    #[test]
+    fn a_modern_server_is_told_who_asks_and_nothing_of_tasks() {
+        let asked = message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
+        );
+        let sent = request(&asked, &legacy(), Era::Modern).expect("a request");
+        let read = Introduction::read(&sent).expect("an introduction");
+        assert_eq!((&*read.capabilities, read.level), (r#"{"roots":{}}"#, Some(Level::Error)));
+        assert!(!String::from_utf8_lossy(sent.bytes()).contains("task"));
+    }
+
+    #[test]
+    fn what_cannot_be_carried_is_named() {
+        let refused = |text: &str, client: &Client, server| {
+            request(&message(text), client, server).expect_err(text).to_string()
+        };
+        let tasks = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get"}"#;
+        assert_eq!(
+            refused(tasks, &legacy(), Era::Modern),
+            "`tasks/get` of protocol versions up to 2025-11-25 has no counterpart in protocol version 2026-07-28"
+        );
+        assert!(
+            refused(tasks, &modern(), Era::Legacy).contains("of protocol version 2026-07-28 has")
+        );
+        let foreign =
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"requestState":"x"}}"#;
+        assert!(refused(foreign, &modern(), Era::Legacy).contains("requestState"));
+    }
+}

@@ -1,0 +1,53 @@
+//! What a client has said that it can be asked for.
+
+use super::{Members, Message, mcp::method};
+
+/// Tells whether a client with these capabilities, JSON text, can be asked this. What we do not know
+/// may be asked of any client that can be told from others.
+pub fn covers(capabilities: &str, question: &Message) -> bool {
+    let declared = Members::read(capabilities).unwrap_or_default();
+    match question.method().unwrap_or_default() {
+        method::SAMPLING => declared.get("sampling").is_some(),
+        method::ROOTS_LIST => declared.get("roots").is_some(),
+        method::ELICITATION => {
+            let modes = declared.get("elicitation").and_then(Members::read);
+            modes.is_some_and(|modes| match mode(question).as_deref() {
+                None | Some("form") => modes.is_empty() || modes.get("form").is_some(),
+                Some(other) => modes.get(other).is_some(),
+            })
+        }
+        _ => true,
+    }
+}
+
+/// Returns the mode of an elicitation; the first that there was has no name.
+fn mode(question: &Message) -> Option<String> {
+    let text = std::str::from_utf8(question.bytes()).ok()?;
+    Members::read(Members::read(text)?.get("params")?)?.string("mode")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_asked_what_it_has_declared() {
+        let ask = |method, params| Message::request(method, Some(params));
+        let form = ask(method::ELICITATION, "{}");
+        let named = ask(method::ELICITATION, r#"{"mode":"form"}"#);
+        let url = ask(method::ELICITATION, r#"{"mode":"url"}"#);
+        for (capabilities, expected) in [
+            ("{}", [false, false, false]),
+            (r#"{"elicitation":{}}"#, [true, true, false]),
+            (r#"{"elicitation":{"form":{}}}"#, [true, true, false]),
+            (r#"{"elicitation":{"url":{}}}"#, [false, false, true]),
+            (r#"{"elicitation":{"form":{},"url":{}}}"#, [true, true, true]),
+        ] {
+            let asked = [&form, &named, &url].map(|question| covers(capabilities, question));
+            assert_eq!(asked, expected, "{capabilities}");
+        }
+        let roots = ask(method::ROOTS_LIST, "{}");
+        assert!(covers(r#"{"roots":{}}"#, &roots) && !covers(r#"{"sampling":{}}"#, &roots));
+        assert!(covers("{}", &ask("vendor/ask", "{}")));
+    }
+}

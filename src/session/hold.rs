@@ -1,0 +1,156 @@
+//! What becomes of a server's question to a client of the modern era: the call is held, and goes on
+//! when the client comes back.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{
+    sync::Notify,
+    time::{self, Instant},
+};
+
+use super::{
+    Sessions,
+    parked::{Missed, Parked},
+};
+use crate::{
+    call::{CallError, Exchange, Unanswered},
+    connection::Question,
+    era::{self, InputRequired, Untranslatable},
+    name::ServerName,
+    protocol::{Message, jsonrpc::Part},
+};
+
+/// The key of the one question that is put at a time.
+const KEY: &str = "question";
+
+/// A call whose server waits for its client.
+struct Held {
+    exchange: Box<Exchange>,
+    question: Question,
+}
+
+/// All calls that are held.
+#[derive(Default)]
+pub(super) struct Shelf {
+    parked: Mutex<Parked<Held>>,
+    more: Notify,
+}
+
+impl fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shelf")
+    }
+}
+
+/// What becomes of a request that brings a state.
+pub enum Resumed {
+    /// Whoever has given out the state is to see it.
+    Foreign(Message),
+    /// The call goes on.
+    Exchange(Box<Exchange>),
+    /// The client has left out what the server wants to know: the result that asks for it again.
+    Asked(String),
+}
+
+impl Shelf {
+    fn parked(&self) -> MutexGuard<'_, Parked<Held>> {
+        // Held for statements on plain data.
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of what nobody comes back for, for ever.
+    pub(super) async fn sweep(&self) -> Infallible {
+        loop {
+            let more = self.more.notified();
+            let next = self.parked().next_expiry();
+            let expiry = async {
+                match next {
+                    Some(next) => time::sleep_until(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = more => continue,
+                () = expiry => {}
+            }
+            let expired = self.parked().expired(Instant::now());
+            if !expired.is_empty() {
+                tracing::info!(
+                    n_calls = expired.len(),
+                    "calls whose clients did not come back are given up"
+                );
+            }
+        }
+    }
+
+    /// Lets go of everything.
+    pub(super) fn clear(&self) {
+        drop(self.parked().clear());
+    }
+
+    fn put(&self, held: Held) -> Result<String, CallError> {
+        let server = held.exchange.server().clone();
+        let digest = held.exchange.digest();
+        let question = held.question.message().clone();
+        let state = self.parked().put(server.clone(), digest, held, Instant::now());
+        // What there is no room for ends here: its server gets a refusal and a cancellation.
+        let full = |_| CallError::Unanswered { server, source: Unanswered::Full };
+        let state = state.map_err(full)?;
+        self.more.notify_one();
+        let state = Some(serde_json::Value::from(state).to_string());
+        Ok(InputRequired { questions: vec![(KEY.to_owned(), question)], state }.to_result())
+    }
+}
+
+impl Sessions {
+    /// Holds a call whose server has put a question, and returns the result that asks the client.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Unanswered`] when too many are held.
+    pub fn hold(&self, exchange: Box<Exchange>, question: Question) -> Result<String, CallError> {
+        self.shelf.put(Held { exchange, question })
+    }
+
+    /// Goes on with the call that a request to `server` is the continuation of.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Untranslatable`] when its state is one of ours and stands for nothing, or not for
+    /// this request.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, the call is lost.
+    pub async fn resume(&self, server: &ServerName, retry: Message) -> Result<Resumed, CallError> {
+        let state = retry.string(Part::RequestState);
+        let Some(state) = state.filter(|state| self.shelf.parked().is_ours(state)) else {
+            return Ok(Resumed::Foreign(retry));
+        };
+        let now = Instant::now();
+        let taken = self.shelf.parked().take(&state, server, &era::digest(&retry), now);
+        let (Held { mut exchange, question }, since) = taken.map_err(|missed| {
+            let source = match missed {
+                Missed::Unknown => Untranslatable::UnknownState,
+                Missed::OtherRequest => Untranslatable::OtherRequest,
+            };
+            CallError::Untranslatable { server: server.clone(), source }
+        })?;
+        let response = era::response(&retry, KEY);
+        exchange.resume(retry, now.duration_since(since));
+        let Some(response) = response else {
+            return self.hold(exchange, question).map(Resumed::Asked);
+        };
+        let answer = Message::parse(Message::response("0", &response));
+        match answer {
+            Ok(answer) => question.answer(&answer).await,
+            // Cut out of a message that was read.
+            Err(_) => drop(question),
+        }
+        Ok(Resumed::Exchange(exchange))
+    }
+}

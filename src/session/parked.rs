@@ -1,0 +1,174 @@
+//! Calls that are held while their clients find out what the server wants to know.
+//!
+//! A server of the legacy era asks its client in the middle of a call, and waits. A client of the
+//! modern era is asked with an answer, and comes back with another request. In between the call is
+//! kept here under a number that nobody can guess, which is all that the client's `requestState` has in
+//! it: what it stands for stays with us, so there is nothing in it that could be altered. It is good for
+//! the same request at the same server, once, and for [`defaults::INPUT_TIMEOUT`].
+//!
+//! Pure: time comes in as an argument.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::{config::defaults, name::ServerName};
+
+/// What tells whether a request is another one sent again.
+pub(super) type Digest = [u8; 32];
+
+/// What is held, by its number.
+#[derive(Debug)]
+pub(super) struct Parked<T> {
+    /// What every state of ours begins with. The server may be a gateway of our kind, whose states
+    /// are none of ours.
+    form: String,
+    held: HashMap<Uuid, Entry<T>>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    server: ServerName,
+    digest: Digest,
+    since: Instant,
+    held: T,
+}
+
+/// Why there is nothing to go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missed {
+    /// It was never held, or not any more.
+    Unknown,
+    /// The state was given out for another request.
+    OtherRequest,
+}
+
+impl<T> Default for Parked<T> {
+    fn default() -> Self {
+        let form = format!("metamcp.held.{}.", Uuid::new_v4().simple());
+        Self { form, held: HashMap::new() }
+    }
+}
+
+impl<T> Parked<T> {
+    /// Tells whether we have given out `state`.
+    pub(super) fn is_ours(&self, state: &str) -> bool {
+        state.starts_with(&self.form)
+    }
+
+    /// Holds a call to `server`, and returns the state to ask its client with; gives it back when
+    /// there is no room.
+    pub(super) fn put(
+        &mut self,
+        server: ServerName,
+        digest: Digest,
+        held: T,
+        now: Instant,
+    ) -> Result<String, T> {
+        if self.held.len() >= defaults::PARKED_MAX {
+            return Err(held);
+        }
+        let number = Uuid::new_v4();
+        self.held.insert(number, Entry { server, digest, since: now, held });
+        Ok(format!("{}{}", self.form, number.simple()))
+    }
+
+    /// Takes out the call that a request to `server` goes on with, and since when it is held.
+    pub(super) fn take(
+        &mut self,
+        state: &str,
+        server: &ServerName,
+        digest: &Digest,
+        now: Instant,
+    ) -> Result<(T, Instant), Missed> {
+        let number = state.strip_prefix(&self.form).and_then(|number| Uuid::try_parse(number).ok());
+        let number = number.ok_or(Missed::Unknown)?;
+        let entry = self.held.get(&number).filter(|entry| !entry.is_over(now));
+        let entry = entry.ok_or(Missed::Unknown)?;
+        if entry.server != *server || entry.digest != *digest {
+            return Err(Missed::OtherRequest);
+        }
+        self.held.remove(&number).map(|entry| (entry.held, entry.since)).ok_or(Missed::Unknown)
+    }
+
+    /// Takes out what nobody has come back for in time.
+    pub(super) fn expired(&mut self, now: Instant) -> Vec<T> {
+        self.held.extract_if(|_, entry| entry.is_over(now)).map(|(_, entry)| entry.held).collect()
+    }
+
+    /// Takes out everything.
+    pub(super) fn clear(&mut self) -> Vec<T> {
+        self.held.drain().map(|(_, entry)| entry.held).collect()
+    }
+
+    /// Returns when the next one is over.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        self.held.values().map(|entry| entry.since + defaults::INPUT_TIMEOUT).min()
+    }
+}
+
+impl<T> Entry<T> {
+    fn is_over(&self, now: Instant) -> bool {
+        now >= self.since + defaults::INPUT_TIMEOUT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: Digest = [7; 32];
+
+    fn server(name: &str) -> ServerName {
+        ServerName::new(name).expect("a name")
+    }
+
+    #[test]
+    fn a_call_is_gone_on_with_once_by_the_same_request() {
+        let now = Instant::now();
+        let mut parked = Parked::default();
+        let state = parked.put(server("a"), DIGEST, "held", now).expect("room");
+        assert!(parked.is_ours(&state) && !Parked::<()>::default().is_ours(&state));
+
+        let mut take = |state: &str, name, digest| parked.take(state, &server(name), digest, now);
+        assert_eq!(take(&state, "b", &DIGEST), Err(Missed::OtherRequest), "another server");
+        assert_eq!(take(&state, "a", &[8; 32]), Err(Missed::OtherRequest), "another request");
+        assert_eq!(take(&state, "a", &DIGEST), Ok(("held", now)), "a wrong guess costs nothing");
+        assert_eq!(take(&state, "a", &DIGEST), Err(Missed::Unknown), "twice");
+    }
+
+    #[test]
+    fn a_state_that_was_altered_stands_for_nothing() {
+        let now = Instant::now();
+        let mut parked = Parked::default();
+        let state = parked.put(server("a"), DIGEST, "held", now).expect("room");
+        for altered in ["", "x", &state[..state.len() - 1], &state[1..], &format!("{state}0")] {
+            assert_eq!(parked.take(altered, &server("a"), &DIGEST, now), Err(Missed::Unknown));
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_client_for_ever() {
+        let now = Instant::now();
+        let mut parked = Parked::default();
+        let state = parked.put(server("a"), DIGEST, "held", now).expect("room");
+        let end = now + defaults::INPUT_TIMEOUT;
+        assert_eq!(parked.next_expiry(), Some(end));
+        assert!(parked.expired(now).is_empty());
+        assert_eq!(parked.take(&state, &server("a"), &DIGEST, end), Err(Missed::Unknown));
+        assert_eq!(parked.expired(end), ["held"]);
+        assert_eq!(parked.next_expiry(), None);
+    }
+
+    #[test]
+    fn only_so_many_are_held() {
+        let now = Instant::now();
+        let mut parked = Parked::default();
+        for _ in 0..defaults::PARKED_MAX {
+            parked.put(server("a"), DIGEST, (), now).expect("room");
+        }
+        assert!(parked.put(server("a"), DIGEST, (), now).is_err());
+        assert_eq!(parked.clear().len(), defaults::PARKED_MAX);
+    }
+}

@@ -1,0 +1,64 @@
+//! Sessions that last as long as one request of the modern era: what it wants of the servers, which
+//! clients share, counts with what others want, and is taken back with it.
+
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+};
+
+use super::{Scope, Session, Sessions};
+use crate::{pool::Slot, protocol::Level};
+
+/// A session that ends when it is dropped.
+pub struct Passing {
+    sessions: Arc<Sessions>,
+    session: Arc<Session>,
+    key: Arc<str>,
+}
+
+impl Sessions {
+    /// Opens a session that no client knows the id of. Its client wants to see log messages of this
+    /// `level`, of the servers in `scope`.
+    pub fn pass(self: &Arc<Self>, scope: Scope, level: Option<Level>) -> Passing {
+        let number = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
+        // No header can have this as its value.
+        let key: Arc<str> = format!("\0{number}").into();
+        let mut session = Session::new(None, None, scope);
+        session.is_passing = true;
+        if level.is_some() {
+            session.memory().level = level;
+            self.n_levels.fetch_add(1, Ordering::Relaxed);
+        }
+        let session = Arc::new(session);
+        self.write().insert(Arc::clone(&key), Arc::clone(&session));
+        Passing { sessions: Arc::clone(self), session, key }
+    }
+
+    /// Tells a server what its clients want now.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is told all the same.
+    pub async fn settle(&self, session: &Session, slot: &Slot) {
+        slot.want(session.owner(), || self.wants(slot, session)).await;
+    }
+}
+
+impl Passing {
+    /// Returns the session.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.sessions.forget(&self.key);
+    }
+}
+
+impl fmt::Debug for Passing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passing").field("key", &self.key).finish_non_exhaustive()
+    }
+}

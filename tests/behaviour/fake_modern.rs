@@ -1,0 +1,432 @@
+//! The scriptable fake in the era without sessions.
+
+use hyper::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    claude_code::ClaudeCode,
+    client::{Client, Reply, running},
+    fake::Upstream,
+    modern::{Modern, VERSION, key, refusal, retry, subscription},
+    pipe::Pipe,
+    stream::End,
+};
+
+const MODERN: [&str; 2] = ["--era", "modern"];
+
+/// Starts an upstream of the modern era with more options.
+fn upstream(options: &[&str]) -> Upstream {
+    Upstream::start(&[&MODERN, options].concat())
+}
+
+/// Returns a client of an upstream.
+fn client(upstream: &Upstream) -> Modern {
+    Modern::new(upstream.client())
+}
+
+/// Returns a request as it is written on a pipe.
+fn on_pipe(id: u64, method: &str, params: Value) -> Value {
+    Modern::new(Client::new(String::new())).message(&json!(id), method, params)
+}
+
+/// Returns a tool call as it is written on a pipe.
+fn call_on_pipe(id: u64, name: &str, arguments: Value) -> Value {
+    on_pipe(id, "tools/call", json!({ "name": name, "arguments": arguments }))
+}
+
+#[tokio::test]
+async fn it_tells_what_it_is_and_what_of_it_may_be_kept() {
+    let upstream = upstream(&["--ttl", "7000"]);
+    let client = client(&upstream);
+
+    let told = client.discover().await.answer()["result"].clone();
+    assert_eq!(told["resultType"], "complete");
+    assert_eq!(told["supportedVersions"], json!([VERSION]));
+    assert_eq!((&told["ttlMs"], &told["cacheScope"]), (&json!(7000), &json!("public")));
+    assert_eq!(told["_meta"][key("serverInfo")]["name"], "fake_mcp");
+    assert_eq!(told["capabilities"]["prompts"]["listChanged"], true);
+    for (method, params, scope) in [
+        ("tools/list", json!({}), "public"),
+        ("prompts/list", json!({}), "public"),
+        ("resources/list", json!({}), "public"),
+        ("resources/templates/list", json!({}), "public"),
+        ("resources/read", json!({ "uri": "fake:///one" }), "private"),
+    ] {
+        let reply = client.request(json!(1), method, params).await;
+        let result = &reply.answer()["result"];
+        assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(7000), &json!(scope)));
+        assert_eq!(result["resultType"], "complete", "{method}");
+        assert!(!reply.headers.contains_key("mcp-session-id"));
+        assert_eq!(reply.headers["x-accel-buffering"], "no");
+    }
+    let called = client.tool("echo", json!({ "value": 1 })).await.answer()["result"].clone();
+    assert_eq!((&called["resultType"], called.get("ttlMs")), (&json!("complete"), None));
+    let unknown = json!({ "uri": "fake:///three" });
+    let unknown = client.request(json!(1), "resources/read", unknown).await;
+    assert_eq!(refusal(&unknown), (StatusCode::OK, Some(-32602)));
+    for method in [Method::GET, Method::DELETE] {
+        let headers = [("accept", "text/event-stream"), ("mcp-session-id", "x")];
+        let refused = client.http.send(method, &headers, "").await;
+        assert_eq!(refused.status, StatusCode::METHOD_NOT_ALLOWED);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_as_it_should_be_is_refused() {
+    let upstream = upstream(&[]);
+    let client = client(&upstream);
+    let bad = StatusCode::BAD_REQUEST;
+
+    for name in ["protocolVersion", "clientCapabilities"] {
+        let mut message = client.message(&json!("a"), "tools/list", json!({}));
+        message["params"]["_meta"].as_object_mut().expect("an object").remove(&key(name));
+        let reply = Reply::read(client.open(&message).await).await;
+        assert_eq!(refusal(&reply), (bad, Some(-32602)), "{name}");
+        assert_eq!(reply.answer()["id"], "a");
+    }
+    let other = client.clone().version("1900-01-01").discover().await;
+    assert_eq!(refusal(&other), (bad, Some(-32022)));
+    let data = json!({ "supported": [VERSION], "requested": "1900-01-01" });
+    assert_eq!(other.answer()["error"]["data"], data);
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
+        let reply = client.request(json!(1), method, json!({})).await;
+        assert_eq!(refusal(&reply), (StatusCode::NOT_FOUND, Some(-32601)), "{method}");
+    }
+    let ask = json!({ "method": "sampling/createMessage" });
+    let undeclared = client.tool("ask", ask).await;
+    assert_eq!(refusal(&undeclared), (bad, Some(-32021)));
+    let required = &undeclared.answer()["error"]["data"]["requiredCapabilities"];
+    assert_eq!(required, &json!({ "sampling": {} }));
+    let legacy = upstream.client().request(json!(0), "initialize", json!({})).await;
+    assert_eq!(refusal(&legacy), (bad, Some(-32020)));
+    let batch = json!([client.message(&json!(1), "tools/list", json!({}))]);
+    let headers = client.headers(&batch[0]);
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let batch = client.http.send(Method::POST, &headers, batch.to_string()).await;
+    assert_eq!(refusal(&batch), (bad, Some(-32600)));
+}
+
+#[tokio::test]
+async fn headers_say_what_the_body_says() {
+    let upstream = upstream(&[]);
+    let routed = json!({
+        "region": "Zürich ", "count": 42, "urgent": true, "at": { "zone": "=?base64?x?=" }, "text": "t",
+    });
+    let client = client(&upstream)
+        .mirror("Region", "/region")
+        .mirror("Count", "/count")
+        .mirror("Urgent", "/urgent")
+        .mirror("Zone", "/at/zone");
+    let told = client.call("routed", routed.clone()).await;
+    assert_eq!(told["arguments"], routed);
+    let absent = json!({ "region": null, "text": "t" });
+    assert_eq!(client.call("routed", absent.clone()).await["arguments"], absent);
+
+    let params = json!({ "name": "routed", "arguments": { "region": "here", "count": 42 } });
+    let message = client.message(&json!(1), "tools/call", params);
+    let headers = client.headers(&message);
+    let send = async |change: &str, to: Option<&str>| {
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .filter_map(|(name, value)| match (name == change, to) {
+                (true, to) => to.map(|to| (name, to)),
+                (false, _) => Some((name, value)),
+            })
+            .collect();
+        client.http.send(Method::POST, &headers, message.to_string()).await
+    };
+    let names = ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-Region"];
+    for (name, to) in names.iter().flat_map(|name| [(name, None), (name, Some("other"))]) {
+        let refused = send(name, to).await;
+        assert_eq!(refusal(&refused), (StatusCode::BAD_REQUEST, Some(-32020)), "{name}: {to:?}");
+    }
+    let encoded = [("mcp-name", "=?base64?cm91dGVk?="), ("mcp-param-Count", " 42.0 ")];
+    for (name, to) in encoded {
+        assert_eq!(send(name, Some(to)).await.status, StatusCode::OK, "{name}");
+    }
+    assert_eq!(send("mcp-name", Some("=?base64?%?=")).await.answer()["error"]["code"], -32020);
+}
+
+#[tokio::test]
+async fn it_tells_what_it_saw_of_the_client() {
+    let upstream = upstream(&[]);
+    let capabilities = json!({ "elicitation": {} });
+    let client = client(&upstream).named("me").capabilities(capabilities.clone()).level("notice");
+
+    let told = client.call("whoami", json!({})).await;
+
+    assert_eq!((&told["era"], &told["logLevel"]), (&json!("modern"), &json!("notice")));
+    assert_eq!(
+        (&told["clientInfo"]["name"], &told["clientCapabilities"]),
+        (&json!("me"), &capabilities)
+    );
+    let headers = json!({
+        "mcp-method": "tools/call", "mcp-name": "whoami", "mcp-protocol-version": VERSION,
+    });
+    assert_eq!(told["headers"], headers);
+    let keys: Vec<String> =
+        ["clientCapabilities", "clientInfo", "logLevel", "protocolVersion"].map(key).into();
+    assert_eq!(told["metaKeys"], json!(keys));
+    let legacy = Upstream::start(&["--era", "both"]);
+    let told = legacy.client().initialized().await.call("whoami", json!({})).await;
+    assert_eq!(told["era"], "legacy");
+}
+
+#[tokio::test]
+async fn what_it_asks_is_a_result_and_the_retry_has_the_answers() {
+    for options in [&[][..], &["--json"]] {
+        let upstream = upstream(options);
+        let all = json!({ "elicitation": {}, "roots": {}, "sampling": {} });
+        let client = client(&upstream).capabilities(all);
+        let tool = json!({ "name": "ask", "arguments": { "method": "roots/list" } });
+        let asked = client.request(json!(1), "tools/call", tool.clone()).await.answer();
+        assert_eq!(asked["result"]["resultType"], "input_required");
+        assert_eq!(asked["result"]["inputRequests"]["answer"]["method"], "roots/list");
+        assert_eq!(asked["result"].get("ttlMs"), None);
+        let again = retry(&tool, &asked["result"], |_, _| json!({ "roots": [] }));
+        let answer = client.request(json!(2), "tools/call", again.clone()).await.answer();
+        let told = &answer["result"]["structuredContent"];
+        assert_eq!(told, &json!({ "result": { "roots": [] } }));
+
+        let mut forged = again.clone();
+        forged["requestState"] = json!("mine");
+        let forged = client.request(json!(3), "tools/call", forged).await.answer();
+        assert_eq!(forged["error"]["code"], -32602);
+        let mut elsewhere = again;
+        elsewhere["name"] = json!("ask_twice");
+        let elsewhere = client.request(json!(3), "tools/call", elsewhere).await.answer();
+        assert_eq!(elsewhere["error"]["code"], -32602);
+
+        let mut asked = Vec::new();
+        let answer = client
+            .settle("ask_twice", json!({}), |key, request| {
+                asked.push((key.to_owned(), request["method"].clone()));
+                json!({ "action": "accept", "content": { "name": key } })
+            })
+            .await;
+        assert_eq!(asked.len(), 2);
+        let told = &answer["result"]["structuredContent"];
+        assert_eq!(told["first"]["result"]["content"]["name"], "first");
+        assert_eq!(told["second"]["result"]["content"]["name"], "second");
+
+        let answer = client.settle("ask_both", json!({}), |key, _| json!({ "for": key })).await;
+        let told = &answer["result"]["structuredContent"];
+        let expected = json!({ "name": { "result": { "for": "name" } }, "roots": { "result": { "for": "roots" } } });
+        assert_eq!(told, &expected);
+        assert_eq!(upstream.log("retries=4").await["retries"], 4);
+    }
+}
+
+#[tokio::test]
+async fn legacy_clients_are_asked_in_one_call() {
+    let upstream = Upstream::start(&["--era", "both"]);
+    let client = upstream.client().initialized().await;
+
+    for (tool, methods) in [
+        ("ask_twice", ["elicitation/create", "elicitation/create"]),
+        ("ask_both", ["elicitation/create", "roots/list"]),
+    ] {
+        let mut call = client.tool_stream(tool, json!({})).await;
+        for (n, method) in methods.iter().enumerate() {
+            let asked = call.message().await;
+            assert_eq!(asked["method"], *method);
+            client.respond(&asked["id"], json!({ "n": n })).await;
+        }
+        let answer = call.message().await["result"]["structuredContent"].clone();
+        let mut told: Vec<Value> =
+            answer.as_object().expect("an object").values().cloned().collect();
+        told.sort_by_key(|answer| answer["result"]["n"].as_u64());
+        assert_eq!(told, [json!({ "result": { "n": 0 } }), json!({ "result": { "n": 1 } })]);
+    }
+}
+
+#[tokio::test]
+async fn log_messages_come_with_the_call_that_wants_them() {
+    let upstream = upstream(&["--logging"]);
+    let client = client(&upstream);
+    let log = |level: &str| json!({ "level": level, "data": 1 });
+
+    assert_eq!(client.tool("log", log("error")).await.messages().len(), 1);
+    let client = client.level("warning");
+    assert_eq!(client.tool("log", log("info")).await.messages().len(), 1);
+    let messages = client.tool("log", log("error")).await.messages();
+    assert_eq!((messages.len(), &messages[0]["method"]), (2, &json!("notifications/message")));
+    let mut stream = client.tool_stream("log", log("error")).await;
+    assert_eq!(stream.message().await["params"]["data"], 1);
+    assert_eq!(stream.message().await["id"], 1);
+    let odd = client.level("loud").tool("log", log("error")).await;
+    assert_eq!(refusal(&odd), (StatusCode::BAD_REQUEST, Some(-32602)));
+}
+
+#[tokio::test]
+async fn who_listens_hears_what_it_wants_under_its_own_id() {
+    let upstream = upstream(&["--subscribe"]);
+    let client = client(&upstream);
+    let watched = json!({
+        "toolsListChanged": true, "resourceSubscriptions": ["a:1", "refuse:2"],
+    });
+    let mut one = client.listen(json!("same"), watched).await;
+    let mut two = client.listen(json!("same"), json!({ "promptsListChanged": true })).await;
+    let acknowledged = one.message().await;
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    let agreed = json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:1"] });
+    assert_eq!(acknowledged["params"]["notifications"], agreed);
+    assert_eq!(subscription(&acknowledged), "same");
+    two.message().await;
+    assert_eq!(upstream.log("listens=2").await["subscribed"], json!(["a:1"]));
+
+    upstream.control("change?list=prompts").await;
+    upstream.control("touch?uri=a:1").await;
+    client.call("flip_tools", json!({})).await;
+    client.call("change", json!({ "list": "resources" })).await;
+    for method in ["notifications/resources/updated", "notifications/tools/list_changed"] {
+        let notice = one.message().await;
+        assert_eq!((&notice["method"], subscription(&notice)), (&json!(method), &json!("same")));
+    }
+    assert_eq!(two.message().await["method"], "notifications/prompts/list_changed");
+    let prompts = client.request(json!(1), "prompts/list", json!({})).await.answer();
+    assert_eq!(prompts["result"]["prompts"][1]["name"], "extra_1");
+
+    drop(two);
+    assert_eq!(upstream.log("closed=1").await["closed"], json!(["same"]));
+    upstream.control("end_listens").await;
+    let ended = one.message().await;
+    assert_eq!((&ended["id"], subscription(&ended)), (&json!("same"), &json!("same")));
+    assert_eq!(ended["result"]["resultType"], "complete");
+    assert_eq!(one.rest().await.1, End::Whole);
+    assert_eq!(upstream.log("closed=1").await["listens"], 0);
+}
+
+#[tokio::test]
+async fn closing_the_stream_is_the_cancellation() {
+    for options in [&[][..], &["--json"]] {
+        let upstream = upstream(options);
+        let client = client(&upstream);
+        let params = json!({ "name": "hold", "arguments": { "key": "k" } });
+        let held = running({
+            let client = client.clone();
+            async move { client.request(json!("a"), "tools/call", params).await }
+        });
+        let other = running(client.call("hold", json!({ "key": "k" })));
+        upstream.log("held=2").await;
+
+        drop(held);
+
+        assert_eq!(upstream.log("closed=1").await["closed"], json!(["a"]));
+        upstream.control("release?key=k").await;
+        assert_eq!(other.end().await["key"], "k");
+        // Not even an id that is in flight is cancelled by a message.
+        let notice = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+        let accepted = client.http.post(notice.to_string()).await;
+        assert_eq!(accepted.status, StatusCode::ACCEPTED);
+        assert_eq!(upstream.log("").await["closed"], json!(["a"]));
+    }
+}
+
+#[tokio::test]
+async fn a_modern_pipe_has_all_that_and_no_handshake() {
+    let mut pipe = Pipe::start(&["--era", "modern", "--subscribe"]);
+    let initialize = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-06-18" },
+    });
+    let refused = pipe.ask(&initialize).await;
+    assert_eq!(refused["error"]["code"], -32022);
+    assert_eq!(refused["error"]["data"]["requested"], "2025-06-18");
+    let bare = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    assert_eq!(pipe.ask(&bare).await["error"]["code"], -32602);
+
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let acknowledged = pipe.ask(&on_pipe(3, "subscriptions/listen", filter)).await;
+    assert_eq!(subscription(&acknowledged), 3);
+    pipe.send(&call_on_pipe(4, "flip_tools", json!({}))).await;
+    let notice = pipe.message().await;
+    assert_eq!(subscription(&notice), 3);
+    assert_eq!(pipe.message().await["result"]["structuredContent"]["added"], "extra_1");
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 3 } });
+    pipe.send(&cancel).await;
+    let seen = call_on_pipe(5, "seen", json!({ "cancelled": 1 }));
+    let seen = pipe.ask(&seen).await["result"]["structuredContent"].clone();
+    assert_eq!((&seen["listens"], &seen["listened"]), (&json!(0), &json!(1)));
+    assert_eq!(pipe.ask(&call_on_pipe(6, "flip_tools", json!({}))).await["id"], 6);
+
+    let asked = pipe.ask(&call_on_pipe(7, "ask_twice", json!({}))).await;
+    assert_eq!(asked["error"]["code"], -32021);
+    pipe.close().await;
+}
+
+#[tokio::test]
+async fn the_first_message_decides_the_era_of_a_pipe() {
+    let initialize = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": { "protocolVersion": "2025-06-18", "capabilities": {} },
+    });
+    let mut modern = Pipe::start(&["--era", "both"]);
+    let told = modern.ask(&on_pipe(1, "server/discover", json!({}))).await;
+    assert_eq!(told["result"]["supportedVersions"], json!([VERSION]));
+    assert_eq!(modern.ask(&initialize).await["error"]["code"], -32022);
+
+    let mut legacy = Pipe::start(&["--era", "both"]);
+    assert!(legacy.ask(&initialize).await["result"].is_object());
+    let probe = on_pipe(2, "server/discover", json!({}));
+    assert_eq!(legacy.ask(&probe).await["error"]["code"], -32601);
+    let mut plain = Pipe::start(&[]);
+    assert_eq!(plain.ask(&probe).await["error"]["code"], -32601);
+    assert!(plain.ask(&initialize).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn a_probe_is_refused_or_never_answered() {
+    let initialize = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "initialize",
+        "params": { "protocolVersion": "2025-06-18", "capabilities": {} },
+    });
+    for era in ["legacy", "both"] {
+        let mut silent = Pipe::start(&["--era", era, "--probe", "silent"]);
+        silent.send(&on_pipe(1, "server/discover", json!({}))).await;
+        assert_eq!(silent.ask(&initialize).await["id"], 2);
+        let mut refusing = Pipe::start(&["--era", era, "--probe", "refuse=-32000"]);
+        let refused = refusing.ask(&on_pipe(1, "server/discover", json!({}))).await;
+        assert_eq!(refused["error"]["code"], -32000);
+        assert!(refusing.ask(&initialize).await["result"].is_object());
+    }
+    let upstream = upstream(&["--probe", "silent"]);
+    let client = client(&upstream);
+    let probe = running({
+        let client = client.clone();
+        async move { client.discover().await }
+    });
+    upstream.log("requests.server/discover=1").await;
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+    drop(probe);
+    let upstream = Upstream::start(&["--probe", "refuse=-32602"]);
+    let refused = Modern::new(upstream.client()).discover().await;
+    assert_eq!(refusal(&refused), (StatusCode::BAD_REQUEST, Some(-32602)));
+}
+
+#[tokio::test]
+async fn a_client_that_probes_gets_along_with_every_era() {
+    for (era, is_modern) in [("legacy", false), ("modern", true), ("both", true)] {
+        let upstream = Upstream::start(&["--era", era, "--protocol", "2025-11-25"]);
+        let mut client = ClaudeCode::connect(upstream.client()).await;
+        assert_eq!(client.is_modern(), is_modern, "{era}");
+
+        let list = client.request("tools/list", json!({})).await.answer();
+        assert_eq!(list["id"], if is_modern { 0 } else { 1 });
+        upstream.control("change?list=tools").await;
+        let notice = client.notices().message().await;
+        assert_eq!(notice["method"], "notifications/tools/list_changed");
+        if is_modern {
+            assert_eq!(subscription(&notice), "listen:0");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_may_want_what_no_header_can_carry() {
+    let upstream = upstream(&["--bad-header"]);
+    let list = client(&upstream).request(json!(1), "tools/list", json!({})).await.answer();
+    let tools = list["result"]["tools"].as_array().expect("a list").iter();
+    assert!(tools.into_iter().any(|tool| tool["name"] == "bad_header"));
+}

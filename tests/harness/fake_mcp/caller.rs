@@ -1,0 +1,132 @@
+//! What a modern request says about its client, and whether it may be answered at all.
+
+use std::collections::BTreeMap;
+
+use hyper::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    era::{MODERN, key},
+    fake::Fake,
+    headers,
+    message::{Fault, Members, Message},
+    methods,
+    session::Level,
+    tools,
+};
+
+/// A client, as one of its requests shows it.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    capabilities: Value,
+    info: Option<Value>,
+    level: Option<Level>,
+    /// The names of all metadata.
+    meta: Vec<String>,
+    /// The headers that mirror the body; nothing on a pipe.
+    headers: Option<BTreeMap<String, String>>,
+}
+
+/// A request that is not carried out.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) fault: Fault,
+}
+
+impl Caller {
+    /// Reads who calls, if the request is as the revision wants it.
+    pub(crate) fn admit(
+        fake: &Fake,
+        message: &Message<'_>,
+        headers: Option<&HeaderMap>,
+    ) -> Result<Self, Refusal> {
+        let bad = |fault| Refusal { status: StatusCode::BAD_REQUEST, fault };
+        let method = message.method.as_deref().unwrap_or_default();
+        let params = Members::read(message.params.map(|params| params.get()));
+        if headers.is_none() && method == "initialize" {
+            let version: Option<String> = params.optional("protocolVersion").ok().flatten();
+            return Err(bad(unsupported(&version.unwrap_or_default())));
+        }
+        if let Some(headers) = headers {
+            headers::check_presence(headers).map_err(bad)?;
+        }
+        let (caller, version) = Self::read(message, headers).map_err(bad)?;
+        if let Some(headers) = headers {
+            headers::check(fake, headers, &version, method, &params).map_err(bad)?;
+        }
+        if version != MODERN {
+            return Err(bad(unsupported(&version)));
+        }
+        if !methods::is_modern(method) {
+            let fault = Fault::new(-32601, "Method not found");
+            return Err(Refusal { status: StatusCode::NOT_FOUND, fault });
+        }
+        match tools::capabilities_of(method, &params) {
+            Some(needed) if !caller.has(&needed) => Err(bad(undeclared(&needed))),
+            _ => Ok(caller),
+        }
+    }
+
+    fn read(message: &Message<'_>, headers: Option<&HeaderMap>) -> Result<(Self, String), Fault> {
+        let meta = message.meta();
+        let version: String = meta.required(&key("protocolVersion"))?;
+        let capabilities: Value = meta.required(&key("clientCapabilities"))?;
+        if !capabilities.is_object() {
+            return Err(Fault::invalid("the client capabilities are no object"));
+        }
+        let caller = Self {
+            capabilities,
+            info: meta.optional(&key("clientInfo"))?,
+            level: meta.optional(&key("logLevel"))?,
+            meta: meta.names(),
+            headers: headers.map(headers::mirrored),
+        };
+        Ok((caller, version))
+    }
+
+    /// Tells whether each request comes on a connection of its own.
+    pub(crate) fn is_http(&self) -> bool {
+        self.headers.is_some()
+    }
+
+    /// Tells whether the client wants log messages of this level.
+    pub(crate) fn wants(&self, level: Level) -> bool {
+        self.level.is_some_and(|least| least <= level)
+    }
+
+    /// Tells whether the client declares what is needed.
+    fn has(&self, needed: &[&str]) -> bool {
+        needed.iter().all(|name| self.capabilities.get(name).is_some())
+    }
+
+    /// Returns everything, for a tool that tells it.
+    pub(crate) fn told(&self) -> Value {
+        json!({
+            "clientCapabilities": self.capabilities,
+            "clientInfo": self.info,
+            "logLevel": self.level,
+            "metaKeys": self.meta,
+            "headers": self.headers,
+        })
+    }
+}
+
+/// Returns the error for a version that is not served.
+fn unsupported(requested: &str) -> Fault {
+    Fault {
+        code: -32022,
+        message: format!("Unsupported protocol version; this server speaks {MODERN}"),
+        data: Some(json!({ "supported": [MODERN], "requested": requested }).to_string()),
+    }
+}
+
+/// Returns the error for what the client would have to be asked, and cannot.
+fn undeclared(needed: &[&str]) -> Fault {
+    let needed: BTreeMap<&str, Value> = needed.iter().map(|name| (*name, json!({}))).collect();
+    Fault {
+        code: -32021,
+        message: "The client does not declare a capability that is needed".to_owned(),
+        data: Some(json!({ "requiredCapabilities": needed }).to_string()),
+    }
+}

@@ -1,0 +1,115 @@
+//! The headers of a modern POST, which repeat what its body says.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hyper::HeaderMap;
+use serde_json::Value;
+
+use crate::{
+    fake::Fake,
+    message::{Fault, Members},
+    tools,
+};
+
+/// Header of the protocol version.
+pub(crate) const VERSION: &str = "mcp-protocol-version";
+
+/// The methods whose subject is repeated, and where the body has it.
+const NAMED: [(&str, &str); 3] =
+    [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")];
+
+/// Refuses a request that does not name its version and its method.
+pub(crate) fn check_presence(headers: &HeaderMap) -> Result<(), Fault> {
+    [VERSION, "mcp-method"].into_iter().try_for_each(|name| match headers.contains_key(name) {
+        true => Ok(()),
+        false => Err(Fault::mismatch(format!("`{name}` is missing"))),
+    })
+}
+
+/// Refuses a request whose headers say something else than its body.
+pub(crate) fn check(
+    fake: &Fake,
+    headers: &HeaderMap,
+    version: &str,
+    method: &str,
+    params: &Members,
+) -> Result<(), Fault> {
+    same(VERSION, plain(headers, VERSION)?, Some(version))?;
+    same("mcp-method", plain(headers, "mcp-method")?, Some(method))?;
+    if let Some((_, member)) = NAMED.iter().find(|(named, _)| *named == method) {
+        let name: Option<String> = params.optional(member)?;
+        same("mcp-name", decoded(headers, "mcp-name")?.as_deref(), name.as_deref())?;
+    }
+    if method != "tools/call" {
+        return Ok(());
+    }
+    let name: String = params.required("name")?;
+    let arguments: Value = params.optional("arguments")?.unwrap_or_default();
+    let tools = tools::list(fake);
+    let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else { return Ok(()) };
+    let mut mirrored = Vec::new();
+    mirrors(&tool["inputSchema"], &arguments, &mut mirrored);
+    for (header, value) in mirrored {
+        let header = format!("mcp-param-{}", header.to_ascii_lowercase());
+        let told = decoded(headers, &header)?;
+        let are_equal_numbers = || Some(told.as_ref()?.parse::<f64>().ok()? == value.as_f64()?);
+        let text = match value {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        if are_equal_numbers() != Some(true) {
+            same(&header, told.as_deref(), text.as_deref())?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the headers of the protocol.
+pub(crate) fn mirrored(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let of_protocol = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-"));
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    of_protocol.map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect()
+}
+
+/// Finds the arguments that are to be repeated in a header.
+fn mirrors<'a>(schema: &'a Value, value: &'a Value, found: &mut Vec<(&'a str, &'a Value)>) {
+    const ABSENT: &Value = &Value::Null;
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        let value = value.get(name).unwrap_or(ABSENT);
+        if let Some(header) = schema["x-mcp-header"].as_str() {
+            found.push((header, value));
+        }
+        mirrors(schema, value, found);
+    }
+}
+
+/// Returns a header without the space around it.
+fn plain<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    match value.to_str() {
+        Ok(value) if values.next().is_none() => Ok(Some(value.trim_matches([' ', '\t']))),
+        _ => Err(Fault::mismatch(format!("`{name}` is there twice or not ASCII"))),
+    }
+}
+
+/// Returns a header that may be written in Base64.
+fn decoded(headers: &HeaderMap, name: &str) -> Result<Option<String>, Fault> {
+    let Some(value) = plain(headers, name)? else { return Ok(None) };
+    let encoded = value.strip_prefix("=?base64?").and_then(|value| value.strip_suffix("?="));
+    let Some(encoded) = encoded else { return Ok(Some(value.to_owned())) };
+    let bytes = STANDARD.decode(encoded).ok();
+    match bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+        Some(text) => Ok(Some(text)),
+        None => Err(Fault::mismatch(format!("`{name}` is not Base64 of UTF-8"))),
+    }
+}
+
+fn same(name: &str, header: Option<&str>, body: Option<&str>) -> Result<(), Fault> {
+    if header == body {
+        return Ok(());
+    }
+    Err(Fault::mismatch(format!("`{name}` is {header:?}, and {body:?} in the body")))
+}

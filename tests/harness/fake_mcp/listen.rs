@@ -1,0 +1,138 @@
+//! `subscriptions/listen`: a request that is answered when it ends, with notices until then.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    call::Call,
+    era,
+    fake::Fake,
+    message::{Fault, Members},
+    notice::Notice,
+    wire::Write,
+};
+
+/// What a listener wants to hear of.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Filter {
+    #[serde(skip_serializing_if = "is_off")]
+    tools_list_changed: bool,
+    #[serde(skip_serializing_if = "is_off")]
+    prompts_list_changed: bool,
+    #[serde(skip_serializing_if = "is_off")]
+    resources_list_changed: bool,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    resource_subscriptions: BTreeSet<String>,
+}
+
+/// A request that listens.
+#[derive(Debug)]
+pub(crate) struct Listen {
+    call: Call,
+    filter: Filter,
+}
+
+impl Listen {
+    /// Tells whether its client has gone or does not want it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.call.cancelled.is_cancelled()
+    }
+
+    /// Gives back the request.
+    pub(crate) fn into_call(self) -> Call {
+        self.call
+    }
+
+    /// Returns the resources that are watched.
+    pub(crate) fn uris(&self) -> impl Iterator<Item = &String> {
+        self.filter.resource_subscriptions.iter()
+    }
+
+    fn wants(&self, notice: &Notice) -> bool {
+        match notice {
+            Notice::Tools => self.filter.tools_list_changed,
+            Notice::Prompts => self.filter.prompts_list_changed,
+            Notice::Resources => self.filter.resources_list_changed,
+            Notice::Updated(uri) => self.filter.resource_subscriptions.contains(uri),
+        }
+    }
+}
+
+/// Starts to listen: says what is agreed to, and only then anything else.
+pub(crate) async fn open(call: Call, params: &Members) {
+    let filter = match agreed(&call.fake, params) {
+        Ok(filter) => filter,
+        Err(fault) => return call.error(&fault).await,
+    };
+    let (id, agreed) = (era::subscription(&call.id), json!(filter));
+    let message = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{id},"notifications":{agreed}}}}}"#
+    );
+    call.wire.send(Write::Aside(message)).await;
+    let fake = call.fake.clone();
+    fake.log("listen", &format!(r#","id":{}"#, call.id));
+    let gone = {
+        let mut state = fake.state();
+        state.listens.push(Listen { call, filter });
+        // It may have been cancelled before it got here.
+        state.listens.extract_if(.., |listen| listen.is_over()).collect::<Vec<_>>()
+    };
+    drop(gone);
+    fake.count("listened");
+}
+
+/// Returns the part of the filter that is honoured; a URI that starts with `refuse:` is not.
+fn agreed(fake: &Fake, params: &Members) -> Result<Filter, Fault> {
+    let mut filter: Filter = params.required("notifications")?;
+    let watches = fake.options.subscribe;
+    filter.resource_subscriptions.retain(|uri| watches && !uri.starts_with("refuse:"));
+    Ok(filter)
+}
+
+impl Fake {
+    /// Writes a notice to every stream that wants it; returns how many.
+    pub(crate) async fn tell_listens(&self, notice: &Notice) -> usize {
+        let wanted = {
+            let state = self.state();
+            let wanting = state.listens.iter().filter(|listen| listen.wants(notice));
+            wanting.map(|listen| (listen.call.id.clone(), listen.call.wire.clone())).collect()
+        };
+        let wanted: Vec<_> = wanted;
+        for (id, wire) in &wanted {
+            wire.send(Write::Aside(notice.message(Some(id)))).await;
+        }
+        wanted.len()
+    }
+
+    /// Writes a message to all streams that listen, verbatim; returns how many.
+    pub(crate) async fn push_to_listens(&self, message: &str) -> usize {
+        let wires: Vec<_> = {
+            let state = self.state();
+            state.listens.iter().map(|listen| listen.call.wire.clone()).collect()
+        };
+        for wire in &wires {
+            wire.send(Write::Aside(message.to_owned())).await;
+        }
+        wires.len()
+    }
+
+    /// Ends all streams that listen as they should end: with an answer; returns how many.
+    pub(crate) async fn end_listens(&self) -> usize {
+        let ended = std::mem::take(&mut self.state().listens);
+        let n_ended = ended.len();
+        for Listen { call, .. } in ended {
+            let meta = era::subscription(&call.id);
+            call.result(&format!(r#"{{"resultType":"complete","_meta":{meta}}}"#)).await;
+        }
+        self.changed();
+        n_ended
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_off(is_on: &bool) -> bool {
+    !is_on
+}

@@ -1,0 +1,223 @@
+//! A client of revision 2026-07-28: no session, each request says all about itself.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hyper::{Method, Response, StatusCode, body::Incoming};
+use serde_json::{Value, json};
+
+use super::{
+    client::{Client, MCP_HEADERS, Reply},
+    stream::EventStream,
+};
+
+/// The version of the protocol.
+pub(crate) const VERSION: &str = "2026-07-28";
+
+/// What the names of the protocol's own metadata start with.
+const PREFIX: &str = "io.modelcontextprotocol/";
+
+/// A client of one path.
+#[derive(Clone)]
+pub(crate) struct Modern {
+    pub(crate) http: Client,
+    version: String,
+    capabilities: Value,
+    info: Value,
+    level: Option<&'static str>,
+    /// The arguments that are repeated in headers: the name of the header and where they are.
+    mirrored: Vec<(&'static str, &'static str)>,
+}
+
+impl Modern {
+    /// Returns a client that can be asked nothing.
+    pub(crate) fn new(http: Client) -> Self {
+        Self {
+            http,
+            version: VERSION.to_owned(),
+            capabilities: json!({}),
+            info: json!({ "name": "test", "version": "1" }),
+            level: None,
+            mirrored: Vec::new(),
+        }
+    }
+
+    /// Declares these capabilities from now on.
+    pub(crate) fn capabilities(self, capabilities: Value) -> Self {
+        Self { capabilities, ..self }
+    }
+
+    /// Calls itself by this name from now on.
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { info: json!({ "name": name, "version": "1" }), ..self }
+    }
+
+    /// Wants log messages from this level on.
+    pub(crate) fn level(self, level: &'static str) -> Self {
+        Self { level: Some(level), ..self }
+    }
+
+    /// Speaks another version of the protocol.
+    pub(crate) fn version(self, version: &str) -> Self {
+        Self { version: version.to_owned(), ..self }
+    }
+
+    /// Repeats an argument in the header `Mcp-Param-{name}`.
+    pub(crate) fn mirror(mut self, name: &'static str, pointer: &'static str) -> Self {
+        self.mirrored.push((name, pointer));
+        self
+    }
+
+    /// Returns a request with all its metadata; that of `params` is kept.
+    pub(crate) fn message(&self, id: &Value, method: &str, mut params: Value) -> Value {
+        let meta = &mut params["_meta"];
+        meta[key("protocolVersion")] = json!(self.version);
+        meta[key("clientCapabilities")] = self.capabilities.clone();
+        meta[key("clientInfo")] = self.info.clone();
+        if let Some(level) = self.level {
+            meta[key("logLevel")] = json!(level);
+        }
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    }
+
+    /// Returns the headers that a message needs.
+    pub(crate) fn headers(&self, message: &Value) -> Vec<(String, String)> {
+        let method = message["method"].as_str().unwrap_or_default();
+        let params = &message["params"];
+        let mut headers = MCP_HEADERS.map(|(name, value)| (name.into(), value.into())).to_vec();
+        headers.push(("mcp-protocol-version".into(), self.version.clone()));
+        headers.push(("mcp-method".into(), method.to_owned()));
+        let name = match method {
+            "tools/call" | "prompts/get" => params["name"].as_str(),
+            "resources/read" => params["uri"].as_str(),
+            _ => None,
+        };
+        headers.extend(name.map(|name| ("mcp-name".into(), encoded(name))));
+        for (name, pointer) in &self.mirrored {
+            let text = match params["arguments"].pointer(pointer) {
+                None | Some(Value::Null) => continue,
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+            };
+            headers.push((format!("mcp-param-{name}"), encoded(&text)));
+        }
+        headers
+    }
+
+    /// Posts a message with its headers and returns the answer as soon as its head is there.
+    pub(crate) async fn open(&self, message: &Value) -> Response<Incoming> {
+        let headers = self.headers(message);
+        let headers: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.http.open(Method::POST, &headers, message.to_string()).await
+    }
+
+    /// Posts a request and returns the whole answer.
+    pub(crate) async fn request(&self, id: Value, method: &str, params: Value) -> Reply {
+        Reply::read(self.open(&self.message(&id, method, params)).await).await
+    }
+
+    /// Posts a request and returns the stream of its answer; a plain one is one event.
+    pub(crate) async fn stream(&self, id: Value, method: &str, params: Value) -> EventStream {
+        EventStream::new(self.open(&self.message(&id, method, params)).await)
+    }
+
+    /// Asks what the server is.
+    pub(crate) async fn discover(&self) -> Reply {
+        self.request(json!("discover"), "server/discover", json!({})).await
+    }
+
+    /// Listens to what `filter` names: the first message is the acknowledgement.
+    pub(crate) async fn listen(&self, id: Value, filter: Value) -> EventStream {
+        self.stream(id, "subscriptions/listen", json!({ "notifications": filter })).await
+    }
+
+    /// Calls a tool under id 1, as every client does, and returns the whole answer.
+    pub(crate) async fn tool(&self, name: &str, arguments: Value) -> Reply {
+        let params = json!({ "name": name, "arguments": arguments });
+        self.request(json!(1), "tools/call", params).await
+    }
+
+    /// Calls a tool under id 1 and returns the stream of its answer.
+    pub(crate) async fn tool_stream(&self, name: &str, arguments: Value) -> EventStream {
+        let params = json!({ "name": name, "arguments": arguments });
+        self.stream(json!(1), "tools/call", params).await
+    }
+
+    /// Calls a tool and returns its structured content.
+    pub(crate) fn call(
+        &self,
+        name: &str,
+        arguments: Value,
+    ) -> impl Future<Output = Value> + Send + use<> {
+        let (client, name) = (self.clone(), name.to_owned());
+        async move {
+            let reply = client.tool(&name, arguments).await;
+            reply.answer()["result"]["structuredContent"].clone()
+        }
+    }
+
+    /// Calls a tool, answers whatever is asked meanwhile by `answer` of its key and its request,
+    /// and returns the last answer.
+    pub(crate) async fn settle(
+        &self,
+        name: &str,
+        arguments: Value,
+        mut answer: impl FnMut(&str, &Value) -> Value,
+    ) -> Value {
+        let params = json!({ "name": name, "arguments": arguments });
+        let mut replied = self.request(json!(1), "tools/call", params.clone()).await.answer();
+        let mut n_rounds = 1;
+        while replied["result"]["resultType"] == "input_required" {
+            n_rounds += 1;
+            let retry = retry(&params, &replied["result"], &mut answer);
+            replied = self.request(json!(n_rounds), "tools/call", retry).await.answer();
+            assert!(n_rounds < 8, "it asks and asks: {replied}");
+        }
+        replied
+    }
+}
+
+/// Returns the parameters of a request that is made again, with answers to what was asked.
+pub(crate) fn retry(
+    params: &Value,
+    asked: &Value,
+    mut answer: impl FnMut(&str, &Value) -> Value,
+) -> Value {
+    let mut params = params.clone();
+    let requests = asked["inputRequests"].as_object();
+    let answers = requests.into_iter().flatten().map(|(key, request)| {
+        let answer = answer(key, request);
+        (key.clone(), answer)
+    });
+    let answers: serde_json::Map<String, Value> = answers.collect();
+    if requests.is_some() {
+        params["inputResponses"] = Value::Object(answers);
+    }
+    if let Some(state) = asked.get("requestState") {
+        params["requestState"] = state.clone();
+    }
+    params
+}
+
+/// Returns the whole name of a member of the protocol's metadata.
+pub(crate) fn key(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
+/// Returns the subscription that a message belongs to.
+pub(crate) fn subscription(message: &Value) -> &Value {
+    let body = message.get("params").unwrap_or(&message["result"]);
+    &body["_meta"][key("subscriptionId")]
+}
+
+/// Returns the code of the error and the status that it came with.
+pub(crate) fn refusal(reply: &Reply) -> (StatusCode, Option<i64>) {
+    (reply.status, reply.answer()["error"]["code"].as_i64())
+}
+
+/// Returns a value as a header can carry it.
+fn encoded(value: &str) -> String {
+    let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && value.trim() == value
+        && !(value.starts_with("=?base64?") && value.ends_with("?="));
+    if is_plain { value.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(value)) }
+}
