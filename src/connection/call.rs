@@ -96,6 +96,7 @@ impl Call {
 
     pub(super) async fn send(
         &mut self,
+        request: &Message,
         frame: Pieces,
         is_cancellable: bool,
     ) -> Result<(), Failure> {
@@ -108,8 +109,9 @@ impl Call {
                 self.is_sent = true;
             }
             Link::Http(_) => {
-                let posting =
-                    http::Link::post(Arc::clone(&self.connection), self.id, frame, self.inbox());
+                let connection = Arc::clone(&self.connection);
+                let post = http::Post { id: self.id, request: request.clone(), frame };
+                let posting = http::Link::post(connection, post, self.inbox());
                 self.posting = Some(posting);
             }
         }
@@ -210,6 +212,8 @@ impl Drop for Call {
         if self.is_sent
             && let Some(posting) = self.posting.take()
             && let Link::Http(link) = &self.connection.link
+            // Else the end of its stream is how the server is told.
+            && !self.connection.is_stateless()
         {
             let (connection, inbox) = (Arc::clone(&self.connection), Arc::clone(&self.inbox));
             link.drain(connection, self.id, posting, inbox, self.ends);
