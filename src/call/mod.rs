@@ -12,7 +12,7 @@ use crate::{
     connection::{Aside, Call, Event, Limits, Owner},
     era::{self, Answer, Client, InputRequired},
     name::ServerName,
-    pool::{Lease, Permit, Slot, Tripped},
+    pool::{Guest, Lease, Permit, Slot, Tripped},
     protocol::{
         Era, Message, Pieces,
         jsonrpc::Part,
@@ -55,6 +55,8 @@ pub struct Exchange {
     left: Budget,
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
+    /// A client whose own connection ends with the request. The last to go.
+    guest: Option<Guest>,
 }
 
 enum Stage {
@@ -103,9 +105,17 @@ impl Exchange {
             is_fresh: false,
             left: Budget::default(),
             has_begun: false,
+            guest: None,
         };
         exchange.enter(limits);
         exchange
+    }
+
+    /// Sees the client off when nothing is left of the request.
+    #[must_use]
+    pub fn of_guest(mut self, guest: Option<Guest>) -> Self {
+        self.guest = guest;
+        self
     }
 
     /// Asks for a connection, if the server may be asked for anything.

@@ -19,6 +19,7 @@ use crate::{
 mod error;
 mod exclusive;
 mod gate;
+mod guest;
 mod hints;
 mod idle;
 mod keeper;
@@ -32,6 +33,7 @@ mod wants;
 
 pub use error::SlotError;
 pub use gate::{Gate, Permit, Tripped};
+pub use guest::Guest;
 pub use hints::Hints;
 pub use life::State;
 use roster::Roster;

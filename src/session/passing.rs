@@ -7,7 +7,11 @@ use std::{
 };
 
 use super::{Scope, Session, Sessions};
-use crate::{pool::Slot, protocol::Level};
+use crate::{
+    connection::Owner,
+    pool::{Guest, Slot},
+    protocol::Level,
+};
 
 /// A session that ends when it is dropped.
 pub struct Passing {
@@ -32,6 +36,12 @@ impl Sessions {
         let session = Arc::new(session);
         self.write().insert(Arc::clone(&key), Arc::clone(&session));
         Passing { sessions: Arc::clone(self), session, key }
+    }
+
+    /// Returns somebody who is nobody else, with these capabilities, JSON text.
+    pub fn guest(&self, capabilities: &str) -> Guest {
+        let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
+        Guest::new(Arc::clone(&self.pool), Owner::new(key, capabilities))
     }
 
     /// Tells a server what its clients want now.

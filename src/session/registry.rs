@@ -27,7 +27,7 @@ use crate::{
 /// All sessions of clients, by the id that they send.
 #[derive(Debug)]
 pub struct Sessions {
-    pool: Arc<Pool>,
+    pub(super) pool: Arc<Pool>,
     pub(super) seal: Seal,
     rules: ArcSwap<SessionRules>,
     pub(super) since: Instant,

@@ -71,7 +71,8 @@ impl Views {
         request: &Message,
     ) -> Result<Arc<Slot>, CallError> {
         let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
-        let found = self.catalog.server_of_resource(&uri, session.owner(), self.limits()).await;
+        let found =
+            self.catalog.server_of_resource(&uri, self.lister(session), self.limits()).await;
         let slot = found.and_then(|server| self.pool.slot(server.as_str()));
         slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })
     }
@@ -102,7 +103,7 @@ impl Views {
     /// Returns the item of `slot` that is called `item`, or has it as its alias; else what was asked
     /// for, of which the server knows best what to say.
     async fn meant(&self, session: &Session, slot: &Arc<Slot>, list: List, item: &str) -> String {
-        let listing = self.catalog.listing(slot, list, session.owner(), self.limits()).await;
+        let listing = self.catalog.listing(slot, list, self.lister(session), self.limits()).await;
         let items = listing.as_deref().map(Vec::as_slice).unwrap_or_default();
         let name = slot.name().qualify(item);
         let is_alias = |key: &str| alias::exposed(slot.name(), key) == name;
@@ -133,7 +134,7 @@ impl Views {
         if let Some(cursor) = request.string(Part::Cursor) {
             return Err(CallError::UnknownCursor { cursor: shown(&cursor) });
         }
-        let listings = self.catalog.all(list, session.owner(), self.limits()).await;
+        let listings = self.catalog.all(list, self.lister(session), self.limits()).await;
         let mut result = Vec::new();
         result.extend_from_slice(format!("{{\"{}\":[", list.member()).as_bytes());
         let mut is_first = true;

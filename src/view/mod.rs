@@ -13,9 +13,9 @@ use crate::{
     call::{self, CallError, Exchange},
     catalog::Catalog,
     config::{Config, RootView, defaults},
-    connection::Limits,
+    connection::{Limits, Owner},
     name::ServerName,
-    pool::{Pool, Slot},
+    pool::{Guest, Pool, Slot},
     protocol::{
         Level, Message,
         jsonrpc::Part,
@@ -25,6 +25,9 @@ use crate::{
     redact,
     session::{Refused, Resumed, Scope, Session, Sessions},
 };
+
+/// The key of the owner that is no client: those of clients begin with 1.
+const ONLOOKER: u64 = 0;
 
 mod alias;
 mod direct;
@@ -52,6 +55,9 @@ pub struct Views {
     sessions: Arc<Sessions>,
     catalog: Catalog,
     config: ArcSwap<Config>,
+    /// Who looks at what servers offer that have a connection for each client, where the client
+    /// itself cannot be told from others.
+    onlooker: Owner,
 }
 
 /// What becomes of a request.
@@ -80,7 +86,8 @@ impl Views {
         catalog: Catalog,
         config: Arc<Config>,
     ) -> Self {
-        Self { pool, sessions, catalog, config: ArcSwap::new(config) }
+        let (config, onlooker) = (ArcSwap::new(config), Owner::new(ONLOOKER, "{}"));
+        Self { pool, sessions, catalog, config, onlooker }
     }
 
     /// Returns the sessions of the clients.
@@ -206,9 +213,10 @@ impl Views {
                 }
             }
         };
-        let (owner, client) = (session.owner(), session.client());
-        let exchange = Exchange::new(slot, owner, client, request, self.limits());
-        Ok(Outcome::Exchange(Box::new(exchange)))
+        let guest = self.guest(&slot, session).await;
+        let owner = guest.as_ref().map(Guest::owner).or(session.owner());
+        let exchange = Exchange::new(slot, owner, session.client(), request, self.limits());
+        Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
 
     /// Sets the log level that a client wants to see.

@@ -3,19 +3,19 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Outcome, View, Views, alias, direct};
 use crate::{
     call::{self, CallError},
     config::defaults,
-    connection::Limits,
+    connection::{Limits, Owner},
     era::{self, subscription::Filter},
     name::{self, ServerName},
-    pool::Slot,
+    pool::{Guest, Slot, Wants},
     protocol::{
-        Level, Message,
+        Era, Level, Message,
         headers::Mirrored,
         jsonrpc::Part,
         mcp::{self, Profile, method},
@@ -65,7 +65,7 @@ impl Views {
             return Ok(own_discovery(direct::capabilities(), direct::INSTRUCTIONS));
         };
         let slot = self.slot_of(server)?;
-        if let Some(profile) = known(&slot).await {
+        if let Some(profile) = self.known(&slot).await {
             return Ok(discovery(&profile, slot.is_standing() && !slot.is_owned()));
         }
         // They are told to look again when it is there.
@@ -76,6 +76,30 @@ impl Views {
             mcp::leave_out_notices(&mut capabilities);
         }
         Ok(own_discovery(capabilities, &instructions))
+    }
+
+    /// Returns what a server has said of itself, if it is there at once.
+    async fn known(&self, slot: &Arc<Slot>) -> Option<Profile> {
+        let patience = defaults::DISCOVER_PATIENCE;
+        let limits = Limits { silence: patience, total: patience };
+        let lease = call::connect(slot, Some(&self.onlooker), limits).await.ok()?;
+        lease.connection.profile().cloned()
+    }
+
+    /// Returns for whom lists are read: nobody knows a client of this era again, so that one who is
+    /// none looks for all of them where each client has its own connection.
+    pub(super) fn lister<'a>(&'a self, session: &'a Session) -> Option<&'a Owner> {
+        session.owner().or_else(|| session.is_modern().then_some(&self.onlooker))
+    }
+
+    /// Returns the client of a request as one that has a connection of its own until it is answered,
+    /// where each client has one and this one cannot be told from others.
+    pub(super) async fn guest(&self, slot: &Slot, session: &Session) -> Option<Guest> {
+        let introduction = session.introduction().filter(|_| slot.is_owned())?;
+        let guest = self.sessions.guest(&introduction.capabilities);
+        let wants = || Wants { level: introduction.level, ..Wants::default() };
+        slot.want(Some(guest.owner()), wants).await;
+        Some(guest)
     }
 
     fn slot_of(&self, server: &ServerName) -> Result<Arc<Slot>, CallError> {
@@ -91,12 +115,17 @@ impl Views {
         level: Level,
     ) -> Result<(), CallError> {
         let Some(slot) = self.pool.slot(server.as_str()) else { return Ok(()) };
-        if !slot.is_standing() {
+        let live = slot.live(session.owner());
+        // One of the modern era is told with each request.
+        if !slot.is_standing()
+            || slot.is_owned()
+            || live.as_ref().is_some_and(|live| live.era() == Era::Modern)
+        {
             return Ok(());
         }
         let told = self.sessions.pass(Scope::One(server.clone()), Some(level));
         // A server that is not there yet must know it before it gets the request.
-        let _lease = match slot.live(session.owner()) {
+        let _lease = match live {
             Some(_) => None,
             None => Some(call::connect(&slot, session.owner(), self.limits()).await?),
         };
@@ -209,42 +238,20 @@ fn has_subscriptions(profile: &Profile) -> bool {
     capabilities.is_some_and(|all| all["resources"]["subscribe"] == true)
 }
 
-/// Returns what a server has said of itself, if it is there at once.
-async fn known(slot: &Arc<Slot>) -> Option<Profile> {
-    let limits =
-        Limits { silence: defaults::DISCOVER_PATIENCE, total: defaults::DISCOVER_PATIENCE };
-    let lease = call::connect(slot, None, limits).await.ok()?;
-    lease.connection.profile().cloned()
-}
-
 /// Returns what a server says of itself, as a client of the modern era is told it. Without a
 /// connection that is everybody's, nobody is told of changes.
 fn discovery(profile: &Profile, is_everybodys: bool) -> Value {
-    let mut result: Map<String, Value> = profile.result.clone();
-    result.remove("protocolVersion");
-    let server = result.remove("serverInfo");
-    result.insert("supportedVersions".into(), json!(version::SERVED));
+    let mut result = profile.for_modern_client(is_everybodys);
     if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
-        // The tasks of 2025-11-25 are others than those of the extension.
-        capabilities.remove("tasks");
-        let logging = capabilities.get("logging").cloned();
-        if !is_everybodys {
-            let mut quiet = Value::Object(std::mem::take(capabilities));
-            mcp::leave_out_notices(&mut quiet);
-            if let Value::Object(quiet) = quiet {
-                *capabilities = quiet;
-            }
-            // That belongs to a request, and needs no memory.
-            capabilities.extend(logging.map(|logging| ("logging".to_owned(), logging)));
+        // Log messages belong to a request, and need no memory.
+        let logging = profile.result.get("capabilities").and_then(|all| all.get("logging"));
+        capabilities.extend(logging.map(|logging| ("logging".to_owned(), logging.clone())));
+        if profile.era() == Era::Legacy {
+            // The tasks of 2025-11-25 are others than those of the extension.
+            capabilities.remove("tasks");
         }
     }
-    if let Some(server) = server {
-        let meta = result.entry("_meta").or_insert_with(|| json!({}));
-        if let Some(meta) = meta.as_object_mut() {
-            meta.entry(SERVER_INFO).or_insert(server);
-        }
-    }
-    result.into()
+    result
 }
 
 /// Returns what we say of ourselves.
@@ -278,6 +285,7 @@ mod tests {
         assert_eq!(
             discovery(&profile(), true),
             json!({
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
                 "supportedVersions": version::SERVED, "instructions": "i",
                 "capabilities": {
                     "tools": { "listChanged": true }, "logging": {},

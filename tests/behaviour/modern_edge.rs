@@ -358,3 +358,30 @@ async fn a_request_sees_log_messages_of_its_own_level_and_the_server_knows_it_as
     };
     crate::until(is_quiet).await;
 }
+
+#[tokio::test]
+async fn where_each_client_has_a_connection_a_request_has_one_until_it_is_answered() {
+    let fakes = Fakes::new();
+    let config = fakes.server("own", &["--logging"]) + "sharing = \"session\"\n";
+    let daemon = Daemon::with(config).ready();
+    let client = modern(&daemon, "/");
+    for method in ["tools/list", "prompts/list", "tools/list"] {
+        let listed = client.request(json!(1), method, json!({})).await.answer();
+        let items = listed["result"].as_object().expect("a result").values();
+        assert!(items.filter_map(Value::as_array).any(|items| !items.is_empty()), "{listed}");
+    }
+    assert_eq!(fakes.pids("own").len(), 1, "one looks for all");
+    let pid = async |client: &Modern, name: &str| {
+        client.call(name, json!({})).await["pid"].as_u64().expect("a process")
+    };
+    let first = pid(&client, "own__whoami").await;
+    let second = pid(&modern(&daemon, "/servers/own"), "whoami").await;
+    assert_ne!(first, second, "nothing of one request is left for the next");
+    let seen =
+        client.clone().level("critical").call("own__seen", json!({ "counts": { "levels": 1 } }));
+    assert_eq!(seen.await["levels"], json!(["critical"]));
+    crate::until(async || {
+        crate::server_status(&daemon, "own").await["connections"].as_u64() <= Some(1)
+    })
+    .await;
+}
