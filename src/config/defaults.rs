@@ -105,6 +105,10 @@ pub const STREAM_STABLE_AFTER: Duration = Duration::from_secs(5);
 /// how often to open a stream of notices that never was there. Ours: two to three seconds of pauses.
 pub const STREAM_ATTEMPTS_MAX: u32 = 5;
 
+/// How long a subscription is read on after another one has taken its place. Ours: what was on its
+/// way on the TCP connection of the one when the other was acknowledged.
+pub const LISTEN_OVERLAP: Duration = Duration::from_millis(250);
+
 /// How many idle TCP connections to one upstream are kept. Ours.
 pub const UPSTREAM_IDLE_MAX: usize = 64;
 
@@ -238,7 +242,8 @@ pub const SESSION_CONNECTIONS: usize = 16;
 /// The largest `max_connections`: beyond it, a host runs out of processes. Ours.
 pub const MAX_CONNECTIONS_MAX: usize = 1024;
 
-/// How long a server may take to set a log level or to have a resource watched. Ours.
+/// How long a server may take to set a log level, to have a resource watched, or to acknowledge a
+/// subscription. Ours.
 pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often what clients want of a session is compared with what it has, before it is left to the

@@ -6,6 +6,7 @@
 //! | progress | who waits for the request of its token |
 //! | a message on the stream of a request | who waits for that request |
 //! | a log message, where all comes on one stream | the only one who waits; else, or if that is us, it is announced |
+//! | what belongs to a subscription of ours | is announced, without its tag |
 //! | a request | where the connection has an owner: somebody who waits; else it is announced |
 //! | anything else | is announced |
 
@@ -15,12 +16,15 @@ use super::{
     Announcement, Aside, Connection, Failure, Link, Owner, Party, Question, Waiter, inbox::Full,
     mux::Settled,
 };
-use crate::protocol::{
-    Era, Message, RpcError, Shape,
-    error::METHOD_NOT_FOUND,
-    jsonrpc::Part,
-    mcp::{List, method},
-    version,
+use crate::{
+    era::listening,
+    protocol::{
+        Era, Message, RpcError, Shape,
+        error::METHOD_NOT_FOUND,
+        jsonrpc::Part,
+        mcp::{List, method},
+        version,
+    },
 };
 
 impl Connection {
@@ -70,6 +74,13 @@ impl Connection {
     }
 
     fn notified(&self, message: Message, via: Option<u64>) {
+        let (message, via) = match self.era() {
+            Era::Legacy => (message, via),
+            Era::Modern => match self.subscribed(message, via) {
+                Some(rest) => rest,
+                None => return,
+            },
+        };
         match message.method() {
             Some(method::PROGRESS) => {
                 let token = message.integer(Part::ProgressToken);
@@ -97,6 +108,32 @@ impl Connection {
             _ => {}
         }
         self.announce(Aside::Notification(message));
+    }
+
+    /// Takes what is about a subscription of ours; returns what is for clients, without a trace of
+    /// it, and the request whose stream it came on, if that is not the subscription.
+    fn subscribed(&self, message: Message, via: Option<u64>) -> Option<(Message, Option<u64>)> {
+        let subscription = listening::subscription(&message);
+        match message.method() {
+            Some(method::SUBSCRIPTIONS_ACKNOWLEDGED) => {
+                self.hand(Aside::Notification(message), subscription.or(via), |_| true);
+                None
+            }
+            // It ends a subscription, and nothing else. Source: MCP 2026-07-28, "Cancellation".
+            Some(method::CANCELLED) => {
+                let id = message.integer(Part::CancelledId);
+                if let Some(id) = id.filter(|id| self.mux().is_probe(*id)) {
+                    self.fail(id, Failure::BrokenOff("the server has ended it".into()));
+                }
+                None
+            }
+            _ => match subscription {
+                // One that was let go; the next one tells the same.
+                Some(id) if !self.is_waiting(id) => None,
+                Some(_) => Some((listening::untagged(&message), None)),
+                None => Some((message, via)),
+            },
+        }
     }
 
     /// Tells whether nothing says to which request a message belongs.

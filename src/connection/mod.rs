@@ -54,6 +54,7 @@ mod http;
 mod inbound;
 mod inbox;
 mod keepalive;
+mod listening;
 mod mux;
 mod owner;
 mod question;
@@ -110,6 +111,7 @@ pub struct Connection {
     counters: Counters,
     warm_up: WarmUp,
     mirrors: http::Mirrors,
+    notices: listening::Notices,
     /// Told once that a server asks which may not.
     is_asking: Once,
 }
@@ -162,6 +164,7 @@ impl Connection {
             counters: Counters::default(),
             warm_up: WarmUp::default(),
             mirrors: http::Mirrors::default(),
+            notices: listening::Notices::default(),
             is_asking: Once::new(),
         }
     }

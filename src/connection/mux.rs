@@ -26,8 +26,8 @@ pub(super) struct Mux<W> {
     n_draining: usize,
     in_flight_max: usize,
     draining_max: usize,
-    /// Our own questions whether the server is there, which nobody but us waits for: they are no
-    /// work, take no room and do not drain.
+    /// Our own questions, whether the server is there and what it has to tell, which nobody but us
+    /// waits for: they are no work, take no room and do not drain.
     probes: HashMap<u64, W>,
 }
 
@@ -110,6 +110,11 @@ impl<W> Mux<W> {
     /// Tells whether the answer to `id` is still to come, wanted or not.
     pub(super) fn is_open(&self, id: u64) -> bool {
         self.entries.contains_key(&id) || self.probes.contains_key(&id)
+    }
+
+    /// Tells whether `id` is one of our own questions.
+    pub(super) fn is_probe(&self, id: u64) -> bool {
+        self.probes.contains_key(&id)
     }
 
     /// Ends the wait for `id`: its answer has come, or never will.

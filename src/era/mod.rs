@@ -21,6 +21,7 @@ mod answer;
 mod client;
 mod input;
 mod introduce;
+pub mod listening;
 mod request;
 mod result;
 pub mod subscription;
