@@ -19,7 +19,7 @@ use super::{
 use crate::{
     era::listening,
     protocol::{
-        Era, Message, RpcError, Shape,
+        Era, Level, Message, RpcError, Shape,
         error::METHOD_NOT_FOUND,
         jsonrpc::Part,
         mcp::{List, method},
@@ -99,7 +99,14 @@ impl Connection {
                 return;
             }
             Some(method::LOG_MESSAGE) if self.has_one_stream() => {
-                let sole = self.mux().sole();
+                // A server without sessions writes only for requests that have asked for it.
+                let is_modern = self.era() == Era::Modern;
+                let level = message.string(Part::Level).and_then(|name| Level::named(&name));
+                let level = level.unwrap_or(Level::Emergency);
+                let may_be = |waiter: &Waiter| {
+                    !is_modern || waiter.level.is_some_and(|least| level >= least)
+                };
+                let sole = self.mux().sole(may_be);
                 if sole.is_some() {
                     return self.hand(Aside::Notification(message), sole, |_| true);
                 }
