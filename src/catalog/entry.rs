@@ -5,7 +5,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Listing, patience::Standing, records::Records};
+use super::{
+    Listing,
+    patience::Standing,
+    records::Records,
+    shown::{Place, Shown},
+};
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
@@ -33,8 +38,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 struct State {
     kept: Option<Kept>,
-    /// Somebody was told a list without this one.
-    is_missed: bool,
+    shown: Shown,
     /// The generation of the last connection that did not give it in time.
     slow_one: Option<u64>,
 }
@@ -88,8 +92,8 @@ impl Entry {
         slot.dialled_for(owner).map_or(Standing::Absent, Standing::Dialled)
     }
 
-    /// Notes that somebody is told a list without this one, and is to be told when it comes; unless
-    /// it has come at this moment. `has_waited` says that it was waited for in vain.
+    /// Notes that somebody is shown the lists of the others without this one, and is to be told when
+    /// it comes; unless it has come at this moment. `has_waited` says that it was waited for in vain.
     pub(super) fn missed(
         &self,
         slot: &Slot,
@@ -99,7 +103,7 @@ impl Entry {
         let mut state = self.state();
         let current = self.current_in(&state, slot, owner);
         if current.is_none() {
-            state.is_missed = true;
+            state.shown.leave_out();
             if has_waited && let Some(connection) = slot.live(owner) {
                 state.slow_one = Some(connection.generation());
             }
@@ -107,14 +111,39 @@ impl Entry {
         current
     }
 
-    /// Reads the list, and tells those who have another one.
+    /// Notes that a client was shown a page as the server wrote it.
+    pub(super) fn passed(&self, page: &[Item], place: Place) {
+        self.state().shown.pass(page, place);
+    }
+
+    /// Notes that clients are shown `listing` from now on, and tells whether some know another one.
+    pub(super) fn show(&self, listing: &Listing) -> bool {
+        self.state().shown.list(listing)
+    }
+
+    /// Notes that a client was told something that may be wrong.
+    pub(super) fn doubt(&self) {
+        self.state().shown.doubt();
+    }
+
+    /// Tells whether clients were shown nothing since they were told to ask again.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.state().shown == Shown::Nothing
+    }
+
+    /// Notes that all clients are told to ask again.
+    pub(super) fn forget(&self) {
+        self.state().shown.forget();
+    }
+
+    /// Reads the list, and tells whether there are clients that know another one.
     pub(super) async fn read(
         &self,
         slot: Arc<Slot>,
         owner: Option<Owner>,
         limits: Limits,
         records: Arc<Records>,
-    ) -> Result<Listing, CallError> {
+    ) -> Result<(Listing, bool), CallError> {
         let leased = call::connection(&slot, owner.as_ref(), limits.silence).await;
         match &leased {
             Ok(_) => records.note(&slot, false),
@@ -143,19 +172,11 @@ impl Entry {
         let listing: Listing = Arc::new(items);
         let is_news = {
             let mut state = self.state();
-            // What the server announces itself is told anyway.
-            let is_other = state
-                .kept
-                .as_ref()
-                .is_some_and(|kept| !Arc::ptr_eq(&kept.lists, &lists) && kept.listing != listing);
             state.kept = Some(Kept { lists, revision, listing: Arc::clone(&listing) });
             state.slow_one = None;
-            std::mem::take(&mut state.is_missed) || is_other
+            state.shown.list(&listing)
         };
-        if is_news {
-            connection.tell_late();
-        }
-        Ok(listing)
+        Ok((listing, is_news))
     }
 
     /// Reads all pages.

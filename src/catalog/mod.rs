@@ -1,6 +1,7 @@
 //! What all servers offer, as one list: tools, prompts, resources.
 //!
-//! Each server's list is read once per connection and kept until the server announces a change.
+//! Each server's list is read once per connection and kept until the server announces a change. It
+//! is compared with what clients know then, so that they hear of it only if it is another one.
 
 use std::{
     collections::HashMap,
@@ -9,22 +10,25 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use tokio::time::timeout;
+use tokio::{sync::mpsc, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::{
     call::CallError,
     config::defaults,
-    connection::{Limits, Owner},
+    connection::{Announcement, Limits, Owner},
     name::ServerName,
     pool::{Pool, Slot, SlotError},
     protocol::mcp::{Item, List},
     report::chain,
+    session::Sessions,
 };
 
+mod changes;
 mod entry;
 mod patience;
 mod records;
+mod shown;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +42,10 @@ pub type Listing = Arc<Vec<Item>>;
 #[derive(Debug)]
 pub struct Catalog {
     pool: Arc<Pool>,
+    sessions: Arc<Sessions>,
     tasks: TaskTracker,
+    /// What clients are to hear.
+    told: mpsc::Sender<Announcement>,
     entries: Mutex<HashMap<Key, Arc<Entry>>>,
     records: Arc<Records>,
 }
@@ -52,9 +59,16 @@ struct Key {
 }
 
 impl Catalog {
-    /// Returns an empty catalog of the servers in `pool`; its reads are owned by `tasks`.
-    pub fn new(pool: Arc<Pool>, tasks: TaskTracker) -> Self {
-        Self { pool, tasks, entries: Mutex::default(), records: Arc::default() }
+    /// Returns an empty catalog of the servers in `pool`; its reads are owned by `tasks`. What
+    /// `sessions` are to hear goes to `told`.
+    pub fn new(
+        pool: Arc<Pool>,
+        sessions: Arc<Sessions>,
+        tasks: TaskTracker,
+        told: mpsc::Sender<Announcement>,
+    ) -> Self {
+        let (entries, records) = (Mutex::default(), Arc::default());
+        Self { pool, sessions, tasks, told, entries, records }
     }
 
     /// Returns the list of every server that has it, in the order of the servers' names.
@@ -144,9 +158,16 @@ impl Catalog {
         }
         let (slot, reader) = (Arc::clone(slot), Arc::clone(&entry));
         let (name, reading) = (slot.name().clone(), owner.cloned());
-        let records = Arc::clone(&self.records);
+        let (records, told) = (Arc::clone(&self.records), self.told.clone());
+        let news =
+            Announcement::of_change(name.clone(), owner.filter(|_| slot.is_owned()).cloned(), list);
         let flight = entry.reads.join(&self.tasks, ready, || async move {
-            reader.read(slot, reading, limits, records).await.map_err(Arc::new)
+            let (listing, is_news) =
+                reader.read(slot, reading, limits, records).await.map_err(Arc::new)?;
+            if is_news {
+                changes::tell(&told, news);
+            }
+            Ok(listing)
         });
         flight.outcome().await.unwrap_or_else(|| {
             let source = SlotError::Closing(name.clone());
@@ -186,6 +207,14 @@ impl Catalog {
             return Some(server);
         }
         templated(&self.all(List::ResourceTemplates, owner, limits).await, uri)
+    }
+
+    /// Notes that a client was told of a server what may be wrong, so that it is told again when the
+    /// lists are there.
+    pub fn doubt(&self, slot: &Slot, owner: Option<&Owner>) {
+        for list in [List::Tools, List::Prompts, List::Resources] {
+            self.entry(slot, list, owner).doubt();
+        }
     }
 
     /// Returns the tools and prompts that were read so far, with their servers.

@@ -293,6 +293,10 @@ pub const WATCHED_MAX: usize = 1024;
 /// How many messages that belong to no request may wait to be handed on; more are dropped. Ours.
 pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
+/// How long a notice of a changed list or an updated resource waits for more of the same, so that a
+/// burst of them is one. Ours: seed 002 has 150 ms, before and not instead of a look at the list.
+pub const NOTICE_WINDOW: Duration = Duration::from_millis(100);
+
 /// How many client connections are served at a time; more wait in the backlog. Ours: as many as
 /// sessions, of which each may hold a stream for good, and a quarter of the descriptors that the
 /// unit allows.

@@ -240,6 +240,26 @@ impl List {
         }
     }
 
+    /// Returns the notification that says that it has changed.
+    pub fn notice(self) -> &'static str {
+        match self {
+            Self::Tools => method::TOOLS_CHANGED,
+            Self::Prompts => method::PROMPTS_CHANGED,
+            Self::Resources | Self::ResourceTemplates => method::RESOURCES_CHANGED,
+        }
+    }
+
+    /// Returns the lists that the notification `method` is about, the main one first; none for any
+    /// other notification.
+    pub fn of_notice(method: &str) -> &'static [Self] {
+        match method {
+            method::TOOLS_CHANGED => &[Self::Tools],
+            method::PROMPTS_CHANGED => &[Self::Prompts],
+            method::RESOURCES_CHANGED => &[Self::Resources, Self::ResourceTemplates],
+            _ => &[],
+        }
+    }
+
     /// Tells whether items are called by a name that must be unique over all servers.
     ///
     /// Resources are called by URI, which we do not change.

@@ -44,6 +44,7 @@ impl Views {
                     // late or down now may be there for its first call.
                     None => {
                         slot.missed();
+                        self.catalog.doubt(&slot, session.owner());
                         answer(request, &stand_in(session, request, server))
                     }
                 })
