@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     Listing,
+    findings::Findings,
     patience::Standing,
     records::Records,
     shown::{Place, Shown},
@@ -19,8 +20,9 @@ use crate::{
     protocol::{
         Message, RpcError,
         error::METHOD_NOT_FOUND,
+        item::Rejected,
         jsonrpc::Part,
-        mcp::{Item, List, Page},
+        mcp::{Item, List, Page, TWICE},
     },
     single_flight::SingleFlight,
 };
@@ -143,6 +145,7 @@ impl Entry {
         owner: Option<Owner>,
         limits: Limits,
         records: Arc<Records>,
+        findings: Arc<Findings>,
     ) -> Result<(Listing, bool), CallError> {
         let leased = call::connection(&slot, owner.as_ref(), limits.silence).await;
         match &leased {
@@ -164,11 +167,12 @@ impl Entry {
         let revision = lists.of(self.list);
         let has_list =
             connection.profile().is_some_and(|profile| profile.has(self.list.capability()));
-        let items = if has_list {
+        let (items, rejected) = if has_list {
             self.pages(&slot, owner.as_ref(), &connection, limits).await?
         } else {
-            Vec::new()
+            (Vec::new(), Vec::new())
         };
+        findings.read(slot.name(), self.list, &items, &rejected, true);
         let listing: Listing = Arc::new(items);
         let is_news = {
             let mut state = self.state();
@@ -179,15 +183,16 @@ impl Entry {
         Ok((listing, is_news))
     }
 
-    /// Reads all pages.
+    /// Reads all pages; returns what is kept from clients, too.
     async fn pages(
         &self,
         slot: &Arc<Slot>,
         owner: Option<&Owner>,
         connection: &Connection,
         limits: Limits,
-    ) -> Result<Vec<Item>, CallError> {
+    ) -> Result<(Vec<Item>, Vec<Rejected>), CallError> {
         let list = self.list;
+        let mut rejected = Vec::new();
         let (mut items, mut seen) = (Vec::new(), HashSet::new());
         let mut cursor: Option<String> = None;
         for _ in 0..defaults::LIST_PAGES_MAX {
@@ -211,15 +216,12 @@ impl Entry {
                 method: list.method(),
                 answer: error.to_string(),
             })?;
-            for reason in &page.rejected {
-                tracing::warn!(mcp_server = %slot.name(), reason, "item left out of the merged list");
-            }
+            rejected.extend(page.rejected);
             for item in page.items {
                 if seen.insert(item.key.clone()) {
                     items.push(item);
                 } else {
-                    let item = item.key;
-                    tracing::warn!(mcp_server = %slot.name(), item, "item left out: listed twice");
+                    rejected.push(Rejected { position: seen.len(), item: item.key, reason: TWICE });
                 }
             }
             match page.next {
@@ -228,7 +230,7 @@ impl Entry {
                 _ => break,
             }
         }
-        Ok(items)
+        Ok((items, rejected))
     }
 
     /// Tells whether the connection is there that the list was read from, or one is being made.

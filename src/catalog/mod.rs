@@ -4,6 +4,7 @@
 //! is compared with what clients know then, so that they hear of it only if it is another one.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -19,13 +20,18 @@ use crate::{
     connection::{Announcement, Limits, Owner},
     name::ServerName,
     pool::{Pool, Slot, SlotError},
-    protocol::mcp::{Item, List},
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        mcp::{Item, List, Page},
+    },
     report::chain,
     session::Sessions,
 };
 
 mod changes;
 mod entry;
+mod findings;
 mod patience;
 mod records;
 mod shown;
@@ -33,7 +39,9 @@ mod shown;
 mod tests;
 
 use entry::Entry;
+pub use findings::{Collision, Findings, Quarantined};
 use records::Records;
+use shown::Place;
 
 /// One server's list.
 pub type Listing = Arc<Vec<Item>>;
@@ -48,6 +56,7 @@ pub struct Catalog {
     told: mpsc::Sender<Announcement>,
     entries: Mutex<HashMap<Key, Arc<Entry>>>,
     records: Arc<Records>,
+    findings: Arc<Findings>,
 }
 
 /// Which list: of a client's own connection, where the server has one for each.
@@ -67,8 +76,8 @@ impl Catalog {
         tasks: TaskTracker,
         told: mpsc::Sender<Announcement>,
     ) -> Self {
-        let (entries, records) = (Mutex::default(), Arc::default());
-        Self { pool, sessions, tasks, told, entries, records }
+        let (entries, records, findings) = (Mutex::default(), Arc::default(), Arc::default());
+        Self { pool, sessions, tasks, told, entries, records, findings }
     }
 
     /// Returns the list of every server that has it, in the order of the servers' names.
@@ -159,11 +168,12 @@ impl Catalog {
         let (slot, reader) = (Arc::clone(slot), Arc::clone(&entry));
         let (name, reading) = (slot.name().clone(), owner.cloned());
         let (records, told) = (Arc::clone(&self.records), self.told.clone());
+        let findings = Arc::clone(&self.findings);
         let news =
             Announcement::of_change(name.clone(), owner.filter(|_| slot.is_owned()).cloned(), list);
         let flight = entry.reads.join(&self.tasks, ready, || async move {
             let (listing, is_news) =
-                reader.read(slot, reading, limits, records).await.map_err(Arc::new)?;
+                reader.read(slot, reading, limits, records, findings).await.map_err(Arc::new)?;
             if is_news {
                 changes::tell(&told, news);
             }
@@ -190,23 +200,127 @@ impl Catalog {
         owner: Option<&Owner>,
         limits: Limits,
     ) -> Option<ServerName> {
-        let known = |list| {
-            let slots = self.pool.slots();
-            let kept = slots.values().filter_map(|slot| {
-                let listing = self.entry(slot, list, owner).current(slot, owner)?;
-                Some((slot.name().clone(), listing))
-            });
-            kept.collect::<Vec<_>>()
-        };
+        let known = |list| self.known_now(list, owner);
         let found = listed(&known(List::Resources), uri)
             .or_else(|| templated(&known(List::ResourceTemplates), uri));
-        if found.is_some() {
-            return found;
+        // One that had the resource before may have it still, and comes first then.
+        if let Some(found) = found
+            && !self.had_before(List::Resources, owner, uri, &found)
+        {
+            return Some(found);
         }
         if let Some(server) = listed(&self.all(List::Resources, owner, limits).await, uri) {
             return Some(server);
         }
         templated(&self.all(List::ResourceTemplates, owner, limits).await, uri)
+    }
+
+    /// Returns what is to be done with the answer of a server to a client's own list request: items
+    /// that the client would choke on are cut out. An answer without such items stays as it is.
+    /// `is_first` tells whether the first page was asked for.
+    pub fn sieve(
+        &self,
+        slot: &Slot,
+        list: List,
+        owner: Option<&Owner>,
+        is_first: bool,
+    ) -> impl FnOnce(Message) -> Message + Send + Sync + use<> {
+        let (entry, findings) = (self.entry(slot, list, owner), Arc::clone(&self.findings));
+        let server = slot.name().clone();
+        move |answer| {
+            // An error, or what is no list, is for the client to judge.
+            let Some(result) = answer.part(Part::Result) else { return answer };
+            let Ok(page) = Page::read(list, result) else { return answer };
+            let place = Place { is_first, is_last: page.next.is_none() };
+            let is_whole = place.is_first && place.is_last;
+            findings.read(&server, list, &page.items, &page.rejected, is_whole);
+            entry.passed(&page.items, place);
+            if page.rejected.is_empty() {
+                return answer;
+            }
+            match page.without_rejected(list, result) {
+                Some(rest) => answer.with(Part::Result, &rest),
+                None => answer,
+            }
+        }
+    }
+
+    /// Returns the server that a completion for the resource or template `uri` is asked of: one that
+    /// has exactly this template, else that of the resource.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn server_of_template(
+        &self,
+        uri: &str,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Option<ServerName> {
+        let list = List::ResourceTemplates;
+        if let Some(found) = listed(&self.known_now(list, owner), uri)
+            && !self.had_before(list, owner, uri, &found)
+        {
+            return Some(found);
+        }
+        if let Some(found) = listed(&self.all(list, owner, limits).await, uri) {
+            return Some(found);
+        }
+        self.server_of_resource(uri, owner, limits).await
+    }
+
+    /// Returns the lists that were read and are current.
+    fn known_now(&self, list: List, owner: Option<&Owner>) -> Vec<(ServerName, Listing)> {
+        let slots = self.pool.slots();
+        let kept = slots.values().filter_map(|slot| {
+            let listing = self.entry(slot, list, owner).current(slot, owner)?;
+            Some((slot.name().clone(), listing))
+        });
+        kept.collect()
+    }
+
+    /// Tells whether a server whose name comes before that of `found` had `uri` in its list when
+    /// that was read last, and its list is to be read again.
+    fn had_before(&self, list: List, owner: Option<&Owner>, uri: &str, found: &ServerName) -> bool {
+        let slots = self.pool.slots();
+        slots.range(..found.clone()).any(|(_, slot)| {
+            let entry = self.entry(slot, list, owner);
+            let had = || entry.last().is_some_and(|last| last.iter().any(|item| item.key == uri));
+            entry.current(slot, owner).is_none() && had()
+        })
+    }
+
+    /// Returns the items that clients are not shown.
+    pub fn quarantined(&self) -> Vec<Quarantined> {
+        self.findings.quarantined_of(|server| self.pool.slot(server.as_str()).is_some())
+    }
+
+    /// Takes note of items that are called the same in a merged list.
+    pub fn collided(&self, found: impl IntoIterator<Item = Collision>) {
+        self.findings.collided(found);
+    }
+
+    /// Returns the items that are called the same in a merged list, as far as lists were read.
+    pub fn collisions(&self) -> Vec<Collision> {
+        if !self.findings.has_collisions() {
+            return Vec::new();
+        }
+        let entries: Vec<_> = self
+            .entries()
+            .iter()
+            .filter(|(key, _)| self.pool.slot(key.server.as_str()).is_some())
+            .map(|(key, entry)| (key.clone(), Arc::clone(entry)))
+            .collect();
+        let has = |collision: &Collision, server: &ServerName, item: &str| {
+            entries.iter().any(|(key, entry)| {
+                key.server == *server
+                    && key.list.member() == collision.list
+                    && entry.last().is_some_and(|last| last.iter().any(|known| known.key == item))
+            })
+        };
+        self.findings.collisions_that(|found| {
+            has(found, &found.server, &found.keys.0) && has(found, &found.left_out, &found.keys.1)
+        })
     }
 
     /// Notes that a client was told of a server what may be wrong, so that it is told again when the
@@ -267,5 +381,6 @@ fn templated(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName
             is_like.then_some((literal.len(), server))
         })
     });
-    matches.max_by_key(|(length, _)| *length).map(|(_, server)| server.clone())
+    // Of two that are as like, the first one.
+    matches.min_by_key(|(length, _)| Reverse(*length)).map(|(_, server)| server.clone())
 }

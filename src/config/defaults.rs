@@ -379,6 +379,14 @@ pub const CONTROL_CONNECTIONS_MAX: usize = 64;
 /// How many pages of one list are read. Ours: a server that echoes the cursor would loop.
 pub const LIST_PAGES_MAX: usize = 200;
 
+/// How many items a page of a merged list has at most. Ours: some clients read the first page alone,
+/// and none can do with more tools than that.
+pub const LIST_PAGE_ITEMS: usize = 1000;
+
+/// How many items that clients are not shown are remembered for operators, and how many that are
+/// called the same. Ours: more than one can read.
+pub const FINDINGS_MAX: usize = 256;
+
 /// How much of a server's own words an error shows, in bytes. Ours.
 pub const QUOTE_BYTES_MAX: usize = 500;
 

@@ -87,9 +87,10 @@ impl Daemon {
         let sessions = Sessions::new(Arc::clone(&pool), seal, &config.listen.session);
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let catalog = Catalog::new(Arc::clone(&pool), Arc::clone(&sessions), tasks, telling);
-        let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
+        let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
-        let board = Board::new(Arc::clone(&pool), Arc::clone(&liveness));
+        let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
+        let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
         Ok(Self {
             source,
             log,

@@ -60,6 +60,8 @@ pub enum Part {
     Level,
     /// `params.progress` of a progress notification.
     Progress,
+    /// `params.ref` of a completion.
+    Reference,
     /// The whole `result`.
     Result,
     /// The whole `error`.
@@ -138,6 +140,7 @@ impl Message {
             mark(Part::Capabilities, params.capabilities);
             mark(Part::Level, params.level);
             mark(Part::Progress, params.progress);
+            mark(Part::Reference, params.reference);
         }
         // The usual ones are not copied.
         let method = envelope.method.map(|name| match method::known(&name) {
@@ -309,7 +312,9 @@ impl Envelope<'_> {
 }
 
 /// Reads a member that is there, `null` included.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+pub(super) fn present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -326,6 +331,7 @@ struct Params<'a> {
     capabilities: Option<&'a RawValue>,
     level: Option<&'a RawValue>,
     progress: Option<&'a RawValue>,
+    reference: Option<&'a RawValue>,
 }
 
 /// A member of parameters, told by its name without a copy of it.
@@ -343,6 +349,8 @@ enum Key {
     Capabilities,
     Level,
     Progress,
+    #[serde(rename = "ref")]
+    Reference,
     #[serde(other)]
     Other,
 }
@@ -384,6 +392,7 @@ impl<'de> Visitor<'de> for ParamsVisitor {
                 Key::Capabilities => params.capabilities = Some(map.next_value()?),
                 Key::Level => params.level = Some(map.next_value()?),
                 Key::Progress => params.progress = Some(map.next_value()?),
+                Key::Reference => params.reference = Some(map.next_value()?),
                 Key::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }

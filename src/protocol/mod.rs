@@ -4,6 +4,7 @@
 
 pub mod batch;
 pub mod error;
+pub mod item;
 pub mod jsonrpc;
 pub mod level;
 pub mod mcp;

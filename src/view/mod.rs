@@ -51,7 +51,7 @@ pub enum View {
 pub struct Views {
     pool: Arc<Pool>,
     sessions: Arc<Sessions>,
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     config: ArcSwap<Config>,
 }
 
@@ -78,7 +78,7 @@ impl Views {
     pub fn new(
         pool: Arc<Pool>,
         sessions: Arc<Sessions>,
-        catalog: Catalog,
+        catalog: Arc<Catalog>,
         config: Arc<Config>,
     ) -> Self {
         Self { pool, sessions, catalog, config: ArcSwap::new(config) }

@@ -6,11 +6,15 @@ use serde_json::json;
 
 use super::{Outcome, Views, answer, nothing_is_kept, own_profile};
 use crate::{
-    call::{self, CallError},
+    call::{self, CallError, Exchange},
     config::defaults,
     connection::Limits,
     name::ServerName,
-    protocol::{Message, jsonrpc::Part, mcp::method},
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        mcp::{List, method},
+    },
     session::Session,
 };
 
@@ -73,7 +77,15 @@ impl Views {
                 method: asked.to_owned(),
                 hint: "Use `initialize`: versions up to 2025-11-25 are served.",
             }),
-            _ => Ok(self.exchange(slot, session, request.clone())),
+            asked => {
+                let Some(list) = List::of_method(asked) else {
+                    return Ok(self.exchange(slot, session, request.clone()));
+                };
+                let (owner, is_first) = (session.owner(), request.part(Part::Cursor).is_none());
+                let sieve = self.catalog.sieve(&slot, list, owner, is_first);
+                let exchange = Exchange::new(slot, owner, request.clone(), self.limits());
+                Ok(Outcome::Exchange(Box::new(exchange.through(sieve))))
+            }
         }
     }
 }
