@@ -30,7 +30,9 @@ use crate::{
 
 mod alias;
 mod direct;
+mod merge;
 mod passthrough;
+mod reference;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,8 @@ mod fidelity;
 mod generations;
 mod kills;
 mod levels;
+mod lists;
+mod merged;
 mod neighbours;
 mod owned;
 mod pairs;
