@@ -12,6 +12,7 @@ mod batches;
 mod breaker;
 mod children;
 mod command_line;
+mod content;
 mod cycles;
 mod edge;
 mod exclusive;
