@@ -116,7 +116,7 @@ impl<'a> Merged<'a> {
     fn position(&self, cursor: &str, n_items_max: usize) -> Option<usize> {
         let (start, mark) = cursor.split_once('-')?;
         let start: usize = start.parse().ok()?;
-        let is_border = start > 0 && start < self.items.len() && start % n_items_max == 0;
+        let is_border = start > 0 && start < self.items.len() && start.is_multiple_of(n_items_max);
         (is_border && mark == self.mark()).then_some(start)
     }
 
