@@ -14,6 +14,7 @@ mod children;
 mod command_line;
 mod cycles;
 mod edge;
+mod envelopes;
 mod exclusive;
 mod fake;
 mod fake_modern;
