@@ -15,6 +15,7 @@ mod command_line;
 mod content;
 mod cycles;
 mod edge;
+mod envelopes;
 mod eras;
 mod exclusive;
 mod fake;
