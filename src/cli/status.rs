@@ -77,11 +77,24 @@ fn show(status: &Value) {
         status["clients"],
         pool(&status["pool"]),
     ));
-    let columns =
-        ["name", "state", "transport", "pid", "generation", "in_flight", "requests", "last_error"];
+    let columns = [
+        "name",
+        "state",
+        "transport",
+        "protocol_version",
+        "pid",
+        "generation",
+        "in_flight",
+        "requests",
+        "last_error",
+    ];
     let mut rows = vec![columns.map(|column| column.replace('_', " ").to_uppercase())];
     for server in status["servers"].as_array().into_iter().flatten() {
         rows.push(columns.map(|column| match column {
+            "protocol_version" => match (&server[column], &server["era"]) {
+                (Value::Null, _) => "-".to_owned(),
+                (version, era) => format!("{} ({})", text(version), text(era)),
+            },
             "state" => format!("{}{}", text(&server[column]), breaker(&server["breaker"])),
             column => text(&server[column]),
         }));

@@ -36,6 +36,7 @@ mod pinned;
 mod plain_answers;
 mod restarts;
 mod retry;
+mod server_eras;
 mod service;
 mod sessions;
 mod sharing;

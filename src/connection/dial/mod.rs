@@ -165,7 +165,12 @@ impl Place<'_> {
         let opened = match self.open(opening).await {
             Err(Halt::Reopen(other, error)) if choice == EraChoice::Auto => {
                 tracing::debug!(mcp_server = %server, %error, "server is asked in the other era");
-                self.open(other).await
+                // Without the probe it works: that was no good.
+                let spoilt = |(connection, finding)| match finding {
+                    Finding::Nothing => (connection, Finding::Legacy(Evidence::Harm)),
+                    Finding::Modern | Finding::Legacy(_) => (connection, finding),
+                };
+                self.open(other).await.map(spoilt)
             }
             opened => opened,
         };

@@ -199,6 +199,11 @@ impl Link {
         }
         let body = upstream::whole(answer.into_body()).await?;
         match Message::parse(body.clone()) {
+            Ok(message)
+                if connection.profile().is_some() && alone::is_modern_refusal(status, &message) =>
+            {
+                Err(Failure::EraLost(status))
+            }
             // An answer to this very request is one, whatever the status.
             Ok(message)
                 if message.shape() == Shape::Response && message.integer(Part::Id) == Some(id) =>
