@@ -55,9 +55,13 @@ pub struct Exchange {
     left: Budget,
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
+    sieve: Option<Sieve>,
     /// A client whose own connection ends with the request. The last to go.
     guest: Option<Guest>,
 }
+
+/// What is done with an answer before the client sees it.
+type Sieve = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
 
 enum Stage {
     /// The server is left alone.
@@ -105,6 +109,7 @@ impl Exchange {
             is_fresh: false,
             left: Budget::default(),
             has_begun: false,
+            sieve: None,
             guest: None,
         };
         exchange.enter(limits);
@@ -115,6 +120,16 @@ impl Exchange {
     #[must_use]
     pub fn of_guest(mut self, guest: Option<Guest>) -> Self {
         self.guest = guest;
+        self
+    }
+
+    /// Has `sieve` look at the answer before anybody else does, and change it.
+    #[must_use]
+    pub fn through(
+        mut self,
+        sieve: impl FnOnce(Message) -> Message + Send + Sync + 'static,
+    ) -> Self {
+        self.sieve = Some(Box::new(sieve));
         self
     }
 
@@ -144,6 +159,10 @@ impl Exchange {
             let error = match self.advance().await {
                 Ok(Event::Answer(answer)) => {
                     self.answered(&answer);
+                    let answer = match self.sieve.take() {
+                        Some(sieve) => sieve(answer),
+                        None => answer,
+                    };
                     match self.translated(answer) {
                         Ok(Some(answer)) => return Ok(Event::Answer(answer)),
                         Ok(None) => continue,
