@@ -111,7 +111,7 @@ impl Views {
                 self.exchange(slot, session, request.with(Part::Reference, &renamed)).await
             }
             Reference::Resource(uri) => {
-                let (owner, limits) = (session.owner(), self.limits());
+                let (owner, limits) = (self.lister(session), self.limits());
                 let found = self.catalog.server_of_template(&uri, owner, limits).await;
                 let slot = found.and_then(|server| self.pool.slot(server.as_str()));
                 let slot = slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;

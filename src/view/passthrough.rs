@@ -10,6 +10,7 @@ use crate::{
     config::defaults,
     connection::Limits,
     name::ServerName,
+    pool::Guest,
     protocol::{
         Message,
         jsonrpc::Part,
@@ -81,11 +82,13 @@ impl Views {
                 let Some(list) = List::of_method(asked) else {
                     return self.exchange(slot, session, request.clone()).await;
                 };
-                let (owner, is_first) = (session.owner(), request.part(Part::Cursor).is_none());
-                let sieve = self.catalog.sieve(&slot, list, owner, is_first);
+                let is_first = request.part(Part::Cursor).is_none();
+                let sieve = self.catalog.sieve(&slot, list, self.lister(session), is_first);
+                let guest = self.guest(&slot, session).await;
+                let owner = guest.as_ref().map(Guest::owner).or(session.owner());
                 let client = session.client();
                 let exchange = Exchange::new(slot, owner, client, request.clone(), self.limits());
-                Ok(Outcome::Exchange(Box::new(exchange.through(sieve))))
+                Ok(Outcome::Exchange(Box::new(exchange.through(sieve).of_guest(guest))))
             }
         }
     }
