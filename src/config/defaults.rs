@@ -127,6 +127,14 @@ pub const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// Clients allow 30 s to connect; past this we answer without knowing its capabilities. Ours.
 pub const INITIALIZE_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long `server/discover` on a server's own path waits for a server that is not connected. Claude
+/// Code's first request, on whose answer all others wait. Ours: half of the 100 ms that it may take.
+pub const DISCOVER_PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long the acknowledgement of a subscription waits for servers to be asked to watch resources.
+/// Ours: as long as the merged lists, for the same reason.
+pub const SUBSCRIBE_PATIENCE: Duration = LIST_PATIENCE;
+
 /// How long the merged lists wait for servers that are still starting; clients are told to read them
 /// again when one comes later. Below the 5 s after which Claude Code gives a list up. Ours.
 pub const LIST_PATIENCE: Duration = Duration::from_secs(4);
@@ -323,6 +331,10 @@ pub const WATCHED_MAX: usize = 1024;
 /// How many messages that belong to no request may wait to be handed on; more are dropped. Ours.
 pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
+/// How long a notice of a changed list or an updated resource waits for more of the same, so that a
+/// burst of them is one. Ours: seed 002 has 150 ms, before and not instead of a look at the list.
+pub const NOTICE_WINDOW: Duration = Duration::from_millis(100);
+
 /// How many client connections are served at a time; more wait in the backlog. Ours: as many as
 /// sessions, of which each may hold a stream for good, and a quarter of the descriptors that the
 /// unit allows.
@@ -404,6 +416,14 @@ pub const CONTROL_CONNECTIONS_MAX: usize = 64;
 
 /// How many pages of one list are read. Ours: a server that echoes the cursor would loop.
 pub const LIST_PAGES_MAX: usize = 200;
+
+/// How many items a page of a merged list has at most. Ours: some clients read the first page alone,
+/// and none can do with more tools than that.
+pub const LIST_PAGE_ITEMS: usize = 1000;
+
+/// How many items that clients are not shown are remembered for operators, and how many that are
+/// called the same. Ours: more than one can read.
+pub const FINDINGS_MAX: usize = 256;
 
 /// How much of a server's own words an error shows, in bytes. Ours.
 pub const QUOTE_BYTES_MAX: usize = 500;

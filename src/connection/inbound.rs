@@ -19,7 +19,7 @@ use super::{
 use crate::{
     era::listening,
     protocol::{
-        Era, Message, RpcError, Shape,
+        Era, Level, Message, RpcError, Shape,
         error::METHOD_NOT_FOUND,
         jsonrpc::Part,
         mcp::{List, method},
@@ -99,7 +99,14 @@ impl Connection {
                 return;
             }
             Some(method::LOG_MESSAGE) if self.has_one_stream() => {
-                let sole = self.mux().sole();
+                // A server without sessions writes only for requests that have asked for it.
+                let is_modern = self.era() == Era::Modern;
+                let level = message.string(Part::Level).and_then(|name| Level::named(&name));
+                let level = level.unwrap_or(Level::Emergency);
+                let may_be = |waiter: &Waiter| {
+                    !is_modern || waiter.level.is_some_and(|least| level >= least)
+                };
+                let sole = self.mux().sole(may_be);
                 if sole.is_some() {
                     return self.hand(Aside::Notification(message), sole, |_| true);
                 }
@@ -257,28 +264,11 @@ impl Connection {
         }
     }
 
-    /// Tells the clients that the lists of this server may be others than they know.
+    /// Says that the lists of this server may be others than clients know.
     pub fn tell_changed(&self) {
-        self.tell_lists(|aside| self.announce(aside));
-    }
-
-    /// Tells the clients that were served without this server that its lists are there. That is
-    /// for all of them, also where what the server says on a connection is not.
-    pub fn tell_late(&self) {
-        match &self.party {
-            Party::Shared | Party::Owned(_) => self.tell_changed(),
-            Party::Exclusive => self.tell_lists(|aside| self.hand_on(None, aside)),
-        }
-    }
-
-    fn tell_lists(&self, tell: impl Fn(Aside)) {
-        for (list, notice) in [
-            (List::Tools, method::TOOLS_CHANGED),
-            (List::Prompts, method::PROMPTS_CHANGED),
-            (List::Resources, method::RESOURCES_CHANGED),
-        ] {
+        for list in [List::Tools, List::Prompts, List::Resources] {
             if self.profile().is_some_and(|profile| profile.has(list.capability())) {
-                tell(Aside::Notification(Message::notification(notice, None)));
+                self.announce(Aside::Notification(Message::notification(list.notice(), None)));
             }
         }
     }

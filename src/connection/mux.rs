@@ -96,10 +96,14 @@ impl<W> Mux<W> {
         entry.map(|entry| &entry.waiter).or_else(|| self.probes.get(&id))
     }
 
-    /// Returns the request that the server works on, if it is only one and somebody waits for it.
-    /// What was abandoned may still have something to say.
-    pub(super) fn sole(&self) -> Option<u64> {
-        if self.entries.len() == 1 { self.any() } else { None }
+    /// Returns the request that the server works on and for which `may_be` holds, if it is only one
+    /// and somebody waits for it. What was abandoned may still have something to say.
+    pub(super) fn sole(&self, may_be: impl Fn(&W) -> bool) -> Option<u64> {
+        let mut found = self.entries.iter().filter(|(_, entry)| may_be(&entry.waiter));
+        match (found.next(), found.next()) {
+            (Some((id, entry)), None) if !entry.is_draining => Some(*id),
+            _ => None,
+        }
     }
 
     /// Returns a request that somebody waits for.

@@ -26,7 +26,7 @@ mod request;
 mod result;
 pub mod subscription;
 
-pub use answer::{Answer, for_legacy, for_modern, is_foreign, legacy_tool};
+pub use answer::{Answer, for_legacy, for_modern, legacy_list};
 pub use client::Client;
 pub use input::{InputRequired, digest, response, retry};
 pub use introduce::introduce;

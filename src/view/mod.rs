@@ -8,12 +8,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::{self, CallError, Exchange},
     catalog::Catalog,
-    config::{Config, RootView, defaults},
-    connection::Limits,
+    config::{Config, RootView, defaults, diff::ServerDiff},
+    connection::{Announcement, Limits},
     name::ServerName,
     pool::{Pool, Slot},
     protocol::{
@@ -28,7 +30,10 @@ use crate::{
 
 mod alias;
 mod direct;
+mod merge;
+mod modern;
 mod passthrough;
+mod reference;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +54,7 @@ pub enum View {
 pub struct Views {
     pool: Arc<Pool>,
     sessions: Arc<Sessions>,
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     config: ArcSwap<Config>,
 }
 
@@ -76,7 +81,7 @@ impl Views {
     pub fn new(
         pool: Arc<Pool>,
         sessions: Arc<Sessions>,
-        catalog: Catalog,
+        catalog: Arc<Catalog>,
         config: Arc<Config>,
     ) -> Self {
         Self { pool, sessions, catalog, config: ArcSwap::new(config) }
@@ -85,6 +90,24 @@ impl Views {
     /// Returns the sessions of the clients.
     pub fn sessions(&self) -> &Arc<Sessions> {
         &self.sessions
+    }
+
+    /// Hands on what servers say to nobody in particular, as [`Catalog::heed`] does, until `stop`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, what is in the queue is lost.
+    pub async fn heed(
+        self: Arc<Self>,
+        announced: mpsc::Receiver<Announcement>,
+        stop: CancellationToken,
+    ) {
+        self.catalog.heed(announced, || self.limits(), stop).await;
+    }
+
+    /// Tells clients that servers have come, gone or changed with the configuration.
+    pub fn replaced(&self, diff: &ServerDiff) {
+        self.catalog.replaced(diff);
     }
 
     /// Applies another configuration to requests from now on.
@@ -125,15 +148,37 @@ impl Views {
     ///
     /// Safe: nothing was sent to a server yet that could not be sent again.
     pub async fn handle(&self, view: &View, session: &Session, request: Message) -> Outcome {
-        let handled = match (view, request.method().unwrap_or_default()) {
-            (_, method::PING) => Ok(answer(&request, &json!({}))),
-            (View::Direct, _) => self.direct(session, &request).await,
+        self.try_handle(view, session, &request).await.unwrap_or_else(|error| {
+            let error = error.to_rpc();
+            let error = if session.is_modern() { error.for_modern() } else { error };
+            Outcome::Answer(error.render(request.part(Part::Id)))
+        })
+    }
+
+    async fn try_handle(
+        &self,
+        view: &View,
+        session: &Session,
+        request: &Message,
+    ) -> Result<Outcome, CallError> {
+        if session.is_modern()
+            && let Some(handled) = self.modern(view, request).await
+        {
+            return handled;
+        }
+        let outcome = match (view, request.method().unwrap_or_default()) {
+            (_, method::PING) => answer(request, &json!({})),
+            (View::Direct, _) => self.direct(session, request).await?,
             (View::Passthrough { server, is_root }, _) => {
-                self.passthrough(session, server, *is_root, &request).await
+                self.passthrough(session, server, *is_root, request).await?
             }
         };
-        handled
-            .unwrap_or_else(|error| Outcome::Answer(error.to_rpc().render(request.part(Part::Id))))
+        if let Some(level) = session.introduction().and_then(|introduction| introduction.level)
+            && let Outcome::Exchange(exchange) = &outcome
+        {
+            self.lower_level(session, exchange.server(), level).await?;
+        }
+        Ok(outcome)
     }
 
     /// Passes on a notification that concerns a server and no request of ours.
