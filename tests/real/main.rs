@@ -192,6 +192,8 @@ impl Installed {
         let mut client = Command::new(self.0.join(program));
         client.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real").join(script));
         client.env("METAMCP_REAL_SERVERS", &self.0);
+        // The scripts are in the sources.
+        client.env("PYTHONDONTWRITEBYTECODE", "1");
         client
     }
 
