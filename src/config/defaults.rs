@@ -21,7 +21,7 @@ pub const MAX_TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 /// Source: seed 001, `shutdownTimeout`.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a server may take from being started to having answered `initialize`.
+/// How long a server may take from being started to the end of its handshake.
 /// Long, because `npx` and `uvx` may fetch a package first. Ours.
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -57,6 +57,16 @@ pub const UPSTREAM_TCP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long an idle TCP connection to an upstream is kept. Below the 5 s after which Node and
 /// uvicorn close theirs: a request on one that is being closed would be lost.
 pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How long a server may leave `server/discover` unanswered until `initialize` is sent as well.
+/// Ours: longer than most take to start, of which nothing is lost for those that take longer, and
+/// shorter than clients wait for a list. One that answers to nothing but `initialize` costs its
+/// clients this much, once.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a server that refused `server/discover` is believed to know nothing of it, so that one
+/// that has been replaced behind its address, or by its package, is seen. Ours.
+pub const LEGACY_BELIEVED: Duration = Duration::from_secs(60 * 60);
 
 /// How long all lists of an upstream together may take that are read before its first request.
 /// Bounded, because some start their own servers only then. Source: seed 003, "pre-warm"; the
@@ -112,6 +122,14 @@ pub const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// How long `initialize` on a server's own path waits for that server.
 /// Clients allow 30 s to connect; past this we answer without knowing its capabilities. Ours.
 pub const INITIALIZE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long `server/discover` on a server's own path waits for a server that is not connected. Claude
+/// Code's first request, on whose answer all others wait. Ours: half of the 100 ms that it may take.
+pub const DISCOVER_PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long the acknowledgement of a subscription waits for servers to be asked to watch resources.
+/// Ours: as long as the merged lists, for the same reason.
+pub const SUBSCRIBE_PATIENCE: Duration = LIST_PATIENCE;
 
 /// How long the merged lists wait for servers that are still starting; clients are told to read them
 /// again when one comes later. Below the 5 s after which Claude Code gives a list up. Ours.

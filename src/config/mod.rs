@@ -31,7 +31,7 @@ pub use health::Health;
 pub use lifecycle::Lifecycle;
 pub use pool::Pool;
 pub use secret::Secret;
-pub use server::{Retry, Server, Start, Transport};
+pub use server::{EraChoice, Retry, Server, Start, Transport};
 pub use session::{SessionMode, SessionRules};
 pub use sharing::Sharing;
 pub use tls::Tls;

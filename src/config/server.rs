@@ -22,12 +22,14 @@ pub struct Server {
     pub sharing: Sharing,
     /// How long a connection that nobody uses is kept.
     pub lifecycle: Lifecycle,
-    /// How long it may take from being started to having answered `initialize`.
+    /// How long it may take from being started to the end of its handshake.
     pub start_timeout: Duration,
     /// How it is watched.
     pub health: Health,
     /// What is sent to it a second time.
     pub retry: Retry,
+    /// In which era it is spoken to.
+    pub era: EraChoice,
 }
 
 impl Server {
@@ -41,6 +43,7 @@ impl Server {
             lifecycle: Lifecycle::Pooled,
             start_timeout: defaults::START_TIMEOUT,
             retry: Retry::Safe,
+            era: EraChoice::Auto,
         }
     }
 
@@ -118,6 +121,19 @@ pub enum Retry {
     Never,
 }
 
+/// In which era of the protocol a server is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EraChoice {
+    /// In the newest that it understands: it is asked.
+    #[default]
+    Auto,
+    /// With an `initialize` handshake, and never asked for anything newer.
+    Legacy,
+    /// Without one, from protocol version 2026-07-28.
+    Modern,
+}
+
 impl Transport {
     /// Returns the name of the transport for status output.
     pub fn name(&self) -> &'static str {
@@ -149,6 +165,7 @@ pub(super) struct Table {
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     start_timeout: Option<Duration>,
     retry: Option<Word<Retry>>,
+    era: Option<Word<EraChoice>>,
 }
 
 impl Table {
@@ -171,10 +188,20 @@ impl Table {
         let lifecycle = lifecycle::of(self.lifecycle.take(), start)?;
         let start_timeout = self.start_timeout.unwrap_or(defaults::START_TIMEOUT);
         let retry = self.retry.map(|retry| retry.0).unwrap_or_default();
+        let era = self.era.take().map(|era| era.0).unwrap_or_default();
         let own = self.health.take().unwrap_or_default().checked()?;
         let transport = self.transport(place)?;
         let health = own.over(health.over(Health::of(&transport)));
-        Ok(Arc::new(Server { transport, start, sharing, lifecycle, start_timeout, health, retry }))
+        Ok(Arc::new(Server {
+            transport,
+            start,
+            sharing,
+            lifecycle,
+            start_timeout,
+            health,
+            retry,
+            era,
+        }))
     }
 
     fn transport(self, place: std::ops::Range<usize>) -> Result<Transport, Problem> {

@@ -10,7 +10,10 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use super::{Aside, Connection, Failure, Inbox, Limits, Link, http};
-use crate::protocol::{Message, Pieces, mcp::method};
+use crate::{
+    config::defaults,
+    protocol::{Message, Pieces, mcp::method},
+};
 
 /// A request in flight. Dropping it cancels the request at the server.
 pub struct Call {
@@ -93,6 +96,7 @@ impl Call {
 
     pub(super) async fn send(
         &mut self,
+        request: &Message,
         frame: Pieces,
         is_cancellable: bool,
     ) -> Result<(), Failure> {
@@ -105,8 +109,9 @@ impl Call {
                 self.is_sent = true;
             }
             Link::Http(_) => {
-                let posting =
-                    http::Link::post(Arc::clone(&self.connection), self.id, frame, self.inbox());
+                let connection = Arc::clone(&self.connection);
+                let post = http::Post { id: self.id, request: request.clone(), frame };
+                let posting = http::Link::post(connection, post, self.inbox());
                 self.posting = Some(posting);
             }
         }
@@ -129,7 +134,14 @@ impl Call {
         let coming = std::future::poll_fn(|context| self.poll_next(context));
         match time::timeout_at(deadline, coming).await {
             Ok(event) => {
-                self.silent_until = Instant::now() + self.limits.silence;
+                // While its client is asked something, the server has nothing to say.
+                let silence = match &event {
+                    Ok(Event::Aside(Aside::Question(_))) => {
+                        self.limits.silence.max(defaults::INPUT_TIMEOUT)
+                    }
+                    Ok(_) | Err(_) => self.limits.silence,
+                };
+                self.silent_until = Instant::now() + silence;
                 event
             }
             Err(_) => {
@@ -200,6 +212,8 @@ impl Drop for Call {
         if self.is_sent
             && let Some(posting) = self.posting.take()
             && let Link::Http(link) = &self.connection.link
+            // Else the end of its stream is how the server is told.
+            && !self.connection.is_stateless()
         {
             let (connection, inbox) = (Arc::clone(&self.connection), Arc::clone(&self.inbox));
             link.drain(connection, self.id, posting, inbox, self.ends);

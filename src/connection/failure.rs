@@ -50,6 +50,9 @@ pub enum Failure {
     /// The upstream does not know our session any more.
     #[error("the upstream has forgotten our session (HTTP {0})")]
     SessionLost(StatusCode),
+    /// The upstream does not speak the version of our requests any more.
+    #[error("the upstream does not speak the version of our requests any more (HTTP {0})")]
+    EraLost(StatusCode),
     /// The server left pings unanswered.
     #[error("the server does not answer pings")]
     Unresponsive,
@@ -163,6 +166,7 @@ impl Failure {
             | Self::Gone
             | Self::Connect(_)
             | Self::SessionLost(_)
+            | Self::EraLost(_)
             | Self::Unresponsive
             | Self::Status { .. }
             | Self::BrokenOff(_)
@@ -182,6 +186,7 @@ impl Failure {
             Self::Gone
             | Self::Connect(_)
             | Self::SessionLost(_)
+            | Self::EraLost(_)
             | Self::NotInTime { .. }
             | Self::Saturated => true,
             Self::Exited { .. }
@@ -217,7 +222,7 @@ impl Failure {
             | Self::BrokenOff(_)
             | Self::Timeout { .. }
             | Self::NotInTime { .. } => Fault::Offline,
-            Self::SessionLost(_) => Fault::Http,
+            Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
             Self::Status { status, .. } => Fault::of_status(*status),
             Self::Oversized { .. } => Fault::Protocol,
             Self::Closed | Self::Overrun | Self::Saturated => Fault::Cancelled,
@@ -233,6 +238,7 @@ impl Failure {
             | Self::Gone
             | Self::Connect(_)
             | Self::SessionLost(_)
+            | Self::EraLost(_)
             | Self::Unresponsive
             | Self::BrokenOff(_) => true,
             Self::Status { .. }
@@ -253,6 +259,7 @@ impl Failure {
             Self::Gone => "SERVER_GONE",
             Self::Connect(_) => "SERVER_UNREACHABLE",
             Self::SessionLost(_) => "SESSION_LOST",
+            Self::EraLost(_) => "ERA_LOST",
             Self::Unresponsive => "SERVER_UNRESPONSIVE",
             Self::Status { .. } => "UPSTREAM_STATUS",
             Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
@@ -283,6 +290,9 @@ impl Failure {
             }
             Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
             Self::SessionLost(_) => "Call again: a new session is made.",
+            Self::EraLost(_) => {
+                "Call again: it is connected anew, in the version that it speaks now."
+            }
             Self::Unresponsive => "Call again: the server is connected anew. See its own log.",
             Self::Status { status, .. } if matches!(status.as_u16(), 401 | 403) => {
                 "Check the credentials in `headers` of this server."

@@ -1,7 +1,8 @@
 //! MCP servers inside a test: tasks instead of processes, so that time can be virtual.
 //!
 //! [`Servers`] is the launcher; a server is known by the `command` that it is declared with. Its
-//! tool `echo` answers at once with its arguments, `wait` when [`Server::release`] lets it.
+//! tool `echo` answers at once with its arguments, `wait` when [`Server::release`] lets it, and `ask`
+//! asks its client something before it waits.
 
 use std::{
     collections::BTreeMap,
@@ -205,7 +206,10 @@ impl Server {
         loop {
             tokio::select! {
                 line = lines.next_line() => match line {
-                    Ok(Some(line)) if manner != Manner::Hangs => answers.extend(self.answer(&line)),
+                    Ok(Some(line)) if manner != Manner::Hangs => {
+                        answers.extend(question(&line));
+                        answers.extend(self.answer(&line));
+                    }
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => break,
                 },
@@ -245,7 +249,7 @@ impl Server {
                 self.n_calls.fetch_add(1, Relaxed);
                 let text = params["arguments"].to_string();
                 let result = json!({ "content": [{ "type": "text", "text": text }] });
-                if params["name"] == "wait" {
+                if params["name"] == "wait" || params["name"] == "ask" {
                     return Some(Box::pin(async move {
                         self.releases.acquire().await.expect("never closed").forget();
                         respond(result)
@@ -311,6 +315,14 @@ impl Tenant for Guest {
     }
 }
 
+/// Returns what a server asks before it answers.
+fn question(line: &str) -> Option<BoxFuture<'static, Value>> {
+    let message: Value = serde_json::from_str(line).expect("JSON");
+    let asks = message["method"] == "tools/call" && message["params"]["name"] == "ask";
+    let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" });
+    asks.then(|| -> BoxFuture<'static, Value> { Box::pin(ready(question)) })
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -319,7 +331,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        connection::{Connection, DialError, Failure, Limits, Party},
+        connection::{Aside, Connection, DialError, Event, Failure, Limits, Party},
         name::ServerName,
         protocol::{Message, jsonrpc::Part},
     };
@@ -328,10 +340,14 @@ mod tests {
         Limits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
 
     async fn dial(servers: &Arc<Servers>) -> Result<Arc<Connection>, DialError> {
+        dial_for(servers, Party::Shared).await
+    }
+
+    async fn dial_for(servers: &Arc<Servers>, party: Party) -> Result<Arc<Connection>, DialError> {
         let (dialer, _announced) = servers.dialer();
         let name = ServerName::new("test").expect("a name");
         let closing = CancellationToken::new();
-        dialer.dial(&name, &declared("test"), 1, Party::Shared, closing, Instant::now()).await
+        dialer.dial(&name, &declared("test"), 1, party, closing, Instant::now()).await
     }
 
     fn call(tool: &str) -> Message {
@@ -374,6 +390,23 @@ mod tests {
         server.kill();
         let failure = waiting.finish().await.expect_err("killed");
         assert!(matches!(failure, Failure::Exited { .. }), "{failure}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_asked_has_longer_than_a_server_may_be_silent() {
+        let servers = Servers::new();
+        let connection = dial_for(&servers, Party::Exclusive).await.expect("connects");
+        let limits = Limits { total: 2 * defaults::INPUT_TIMEOUT, ..LIMITS };
+        let mut asking = connection.call(&call("ask"), limits).await.expect("sent");
+        let Ok(Event::Aside(Aside::Question(question))) = asking.next().await else {
+            panic!("the server asks");
+        };
+
+        let silence = time::timeout(2 * LIMITS.silence, asking.next()).await;
+        assert!(silence.is_err(), "nothing is wrong");
+        drop(question);
+        servers.of("test").release(1);
+        asking.finish().await.expect("answered");
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,10 +16,11 @@ use super::{
     mux::Settled,
 };
 use crate::protocol::{
-    Message, RpcError, Shape,
+    Era, Message, RpcError, Shape,
     error::METHOD_NOT_FOUND,
     jsonrpc::Part,
     mcp::{List, method},
+    version,
 };
 
 impl Connection {
@@ -37,7 +38,13 @@ impl Connection {
     fn answered(&self, message: Message) {
         let id = message.integer(Part::Id);
         match self.settle(id) {
-            Settled::Wanted(waiter) => waiter.inbox.settle(Ok(message)),
+            Settled::Wanted(waiter) => {
+                let message = match waiter.lists_tools {
+                    Some(is_first) => self.screen(message, is_first),
+                    None => message,
+                };
+                waiter.inbox.settle(Ok(message));
+            }
             // A client that has gone left its request behind, to be drained.
             Settled::Drained(_) => {
                 self.counters.late.fetch_add(1, Ordering::Relaxed);
@@ -104,6 +111,25 @@ impl Connection {
     fn asked(self: &Arc<Self>, request: Message, via: Option<u64>) {
         let id = request.part(Part::Id).unwrap_or("null");
         match request.method() {
+            // Source: MCP 2026-07-28, "stdio" and "Streamable HTTP": it must not.
+            other if self.era() == Era::Modern => {
+                let name = other.unwrap_or_default();
+                self.is_asking.call_once(|| {
+                    tracing::warn!(
+                        mcp_server = %self.server, mcp_method = name,
+                        "server asks on a connection of an era without such questions: refused"
+                    );
+                });
+                let error = RpcError::new(
+                    METHOD_NOT_FOUND,
+                    "METHOD_NOT_FOUND",
+                    format!(
+                        "`{name}`: servers of protocol version {} ask in a result, not with a request",
+                        version::MODERN
+                    ),
+                );
+                self.deliver_soon(error.render(Some(id)));
+            }
             Some(method::PING) => self.deliver_soon(Message::response(id, "{}")),
             other if matches!(self.party, Party::Shared) => {
                 let name = other.unwrap_or_default();
@@ -175,7 +201,8 @@ impl Connection {
             let mut mux = self.mux();
             let Some(waiter) = mux.waiter(id) else { return };
             let (inbox, ends) = (Arc::clone(&waiter.inbox), waiter.ends);
-            if was_sent {
+            // Its stream ends with the one who read it, where it has one of its own.
+            if was_sent && !self.is_stateless() {
                 mux.abandon(id, ends);
             } else {
                 mux.settle(id);

@@ -16,8 +16,9 @@
 //! A connection does not heal: once it is gone, the pool dials another of the next generation.
 
 use std::{
+    borrow::Cow,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -32,11 +33,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::defaults,
+    era::{Client, introduce},
     name::ServerName,
     protocol::{
         Era, Message, Shape,
         jsonrpc::Part,
         mcp::{Profile, method},
+        modern,
     },
     redact::Redactor,
 };
@@ -106,6 +109,9 @@ pub struct Connection {
     lists: Arc<ListRevisions>,
     counters: Counters,
     warm_up: WarmUp,
+    mirrors: http::Mirrors,
+    /// Told once that a server asks which may not.
+    is_asking: Once,
 }
 
 #[derive(Debug)]
@@ -120,6 +126,8 @@ struct Waiter {
     inbox: Arc<Inbox>,
     /// It asked for progress.
     has_token: bool,
+    /// It asked for tools, whose marks the link has to know: for the first page of them, or not.
+    lists_tools: Option<bool>,
     /// How old the connection is when the request has had all its time.
     ends: Duration,
 }
@@ -153,6 +161,8 @@ impl Connection {
             lists: Arc::default(),
             counters: Counters::default(),
             warm_up: WarmUp::default(),
+            mirrors: http::Mirrors::default(),
+            is_asking: Once::new(),
         }
     }
 
@@ -234,17 +244,40 @@ impl Connection {
     ) -> Result<Call, Failure> {
         let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
+        let request = &*self.introduced(request);
         self.begin(request, Call::new(Arc::clone(self), limits), |mux, waiter| mux.admit(waiter))
             .await
     }
 
-    /// Asks the server whether it is there. Nobody else waits for the answer, and it is no work:
-    /// the connection counts as idle meanwhile.
+    /// Returns the request as a server of the modern era takes it: one that does not say who asks is
+    /// of a client of whom no more is known than whose connection it is.
+    fn introduced<'a>(&self, request: &'a Message) -> Cow<'a, Message> {
+        if self.era() == Era::Legacy || modern::version_of(request).is_some() {
+            return Cow::Borrowed(request);
+        }
+        let client = Client::Legacy { capabilities: self.party.capabilities().into(), level: None };
+        Cow::Owned(introduce(request, &client))
+    }
+
+    /// Asks the server whether it is there, in the words of its era.
     async fn probe(self: &Arc<Self>, patience: Duration) -> Result<Message, Failure> {
+        let question = match self.era() {
+            Era::Legacy => Message::request(method::PING, None),
+            Era::Modern => dial::discovery(),
+        };
+        self.inquire(&question, patience).await
+    }
+
+    /// Asks the server about itself. Nobody else waits for the answer, and it is no work: the
+    /// connection counts as idle meanwhile.
+    async fn inquire(
+        self: &Arc<Self>,
+        question: &Message,
+        patience: Duration,
+    ) -> Result<Message, Failure> {
         let limits = Limits { silence: patience, total: patience };
         let call = Call::probe(Arc::clone(self), limits);
-        let ping = Message::request(method::PING, None);
-        self.begin(&ping, call, |mux, waiter| Ok(mux.probe(waiter))).await?.finish().await
+        self.begin(question, call, |mux, waiter| Ok(mux.probe(waiter))).await?.finish().await
     }
 
     /// Gives `request` the id that `admit` has for it, and sends it.
@@ -257,7 +290,9 @@ impl Connection {
         debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
         let has_token = request.part(Part::ProgressToken).is_some();
         let ends = self.since.elapsed() + call.limits().total;
-        let waiter = Waiter { inbox: call.inbox(), has_token, ends };
+        let lists_tools = (self.is_stateless() && request.method() == Some(method::TOOLS_LIST))
+            .then(|| request.part(Part::Cursor).is_none());
+        let waiter = Waiter { inbox: call.inbox(), has_token, lists_tools, ends };
         self.expire();
         let id = admit(&mut self.mux(), waiter).map_err(|_| Failure::Saturated)?;
         call.admitted(id);
@@ -268,8 +303,10 @@ impl Connection {
         }
         let number = id.to_string();
         let frame = request.edit_in_pieces([(Part::Id, &number), (Part::ProgressToken, &number)]);
-        let is_cancellable = request.method() != Some(method::INITIALIZE);
-        call.send(frame, is_cancellable).await?;
+        // A handshake cannot be called off.
+        let is_cancellable =
+            !matches!(request.method(), Some(method::INITIALIZE | method::DISCOVER));
+        call.send(request, frame, is_cancellable).await?;
         Ok(call)
     }
 
@@ -293,21 +330,35 @@ impl Connection {
         request: &Message,
         limits: Limits,
     ) -> Result<Message, Failure> {
-        self.call(request, limits).await?.finish().await
+        let request = match self.era() {
+            Era::Legacy => Cow::Borrowed(request),
+            Era::Modern => Cow::Owned(introduce(request, &Client::Ourselves)),
+        };
+        self.call(&request, limits).await?.finish().await
     }
 
-    /// Sends a notification. It is lost when the server is gone, or does not take it within
+    /// Sends a notification, unless the server is of the era that knows none from clients, but that
+    /// they do not want an answer any more. It is lost when the server is gone, or does not take it within
     /// [`defaults::GOODBYE_TIMEOUT`]: nobody waits for an answer to it.
     ///
     /// # Cancel safety
     ///
     /// Safe: it is sent or not.
     pub async fn notify(self: &Arc<Self>, notification: &Message) {
-        self.deliver(notification.bytes().clone()).await;
+        let is_known = match self.era() {
+            Era::Legacy => true,
+            Era::Modern => notification.method() == Some(method::CANCELLED),
+        };
+        if is_known {
+            self.deliver(notification.bytes().clone()).await;
+        }
     }
 
     /// Sends what has no answer, as [`Connection::notify`] does.
     async fn deliver(&self, frame: Bytes) {
+        if !self.takes_asides() {
+            return;
+        }
         let sending = async {
             match &self.link {
                 Link::Stdio(link) => link.send(frame, None).await,
@@ -325,10 +376,24 @@ impl Connection {
 
     /// Sends what has no answer in the background, if there is room: for what may be lost.
     fn deliver_soon(&self, frame: Bytes) {
+        if !self.takes_asides() {
+            return;
+        }
         match &self.link {
             Link::Stdio(link) => link.try_send(frame),
             Link::Http(link) => link.try_notify(frame),
         }
+    }
+
+    /// Tells whether the server takes anything but requests. Source: MCP 2026-07-28, "Streamable
+    /// HTTP": an answer that is not wanted is not read, and there is nothing else to say.
+    fn takes_asides(&self) -> bool {
+        !self.is_stateless()
+    }
+
+    /// Tells whether each request has an HTTP exchange of its own and nothing in common with others.
+    fn is_stateless(&self) -> bool {
+        matches!(self.link, Link::Http(_)) && self.era() == Era::Modern
     }
 
     fn mux(&self) -> MutexGuard<'_, Mux<Waiter>> {

@@ -1,5 +1,5 @@
 //! MCP over streamable HTTP, legacy era: POST carries one message or a batch of them, GET opens the
-//! stream of the session, DELETE ends it.
+//! stream of the session, DELETE ends it. A message of the modern era is handed on to [`modern`].
 //!
 //! Sessions are lenient unless the operator wants them otherwise (ruling 6): a client may bring our
 //! id, none, or one from before a restart; all of them are served from the same pool.
@@ -17,6 +17,7 @@ use tokio::time;
 use super::{
     Edge, Response,
     batch::Replies,
+    modern,
     reply::{Accepts, Reply},
     respond::{self, EdgeError},
     stream,
@@ -35,7 +36,7 @@ use crate::{
 };
 
 const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
-const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
+pub(super) const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const EVENTS: &[u8] = b"text/event-stream";
 
@@ -48,6 +49,9 @@ pub(super) async fn respond(
     let sessions = edge.views.sessions();
     match *request.method() {
         Method::POST => post(edge, view, request).await,
+        Method::GET | Method::DELETE if modern::is_named(request.headers()) => {
+            Err(EdgeError::Method("POST"))
+        }
         _ if sessions.mode() == SessionMode::Off => Err(EdgeError::Method("POST")),
         Method::GET => listen(edge, view, request.headers()),
         // The connections that clients share are everybody's and stay.
@@ -137,8 +141,13 @@ async fn post(
 ) -> Result<Response, EdgeError> {
     let (head, body) = request.into_parts();
     check_content_type(&head.headers)?;
+    let posted = match Posted::parse(read(body).await?)? {
+        Posted::One(message) if modern::is_spoken(&head.headers, &message) => {
+            return Ok(modern::respond(edge, view, &head.headers, message).await);
+        }
+        legacy => legacy,
+    };
     let version = version(&head.headers)?;
-    let posted = Posted::parse(read(body).await?)?;
     // What is not answered is taken from any client.
     let accepts = match posted.wants_answer() {
         true => accepts(&head.headers)?.preferring(&edge),
@@ -289,7 +298,7 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), EdgeError> {
     }
 }
 
-fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
+pub(super) fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
     let mut accepts = Accepts::default();
     let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut is_empty = true;

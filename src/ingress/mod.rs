@@ -16,6 +16,7 @@ mod beat;
 mod events;
 mod handshake;
 mod mcp;
+mod modern;
 mod origin;
 mod pair;
 mod quiet;

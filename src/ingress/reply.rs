@@ -11,7 +11,7 @@ use futures_util::{future::BoxFuture, stream};
 use hyper::StatusCode;
 use tokio::time::{self, Instant};
 
-use super::{Edge, Response, beat::Beat, respond};
+use super::{Edge, Response, beat::Beat, modern, respond};
 use crate::{
     call::Exchange,
     config::defaults,
@@ -102,7 +102,9 @@ impl Reply {
         };
         match first {
             Some(Part::Answer(answer)) if self.accepts.json => {
-                respond::json_bytes(StatusCode::OK, answer)
+                let is_modern = self.running.session().is_modern();
+                let status = if is_modern { modern::status_of(&answer) } else { StatusCode::OK };
+                respond::json_bytes(status, answer)
             }
             // The client has cancelled, and takes no stream that could end without an answer.
             Some(Part::Nothing) if !self.accepts.events => respond::empty(StatusCode::ACCEPTED),
@@ -239,14 +241,17 @@ async fn advance(
                 let asked = edge.views.sessions().hold(exchange, question);
                 return Part::Answer(match asked {
                     Ok(result) => Message::response(&id, &result).into(),
-                    Err(error) => error.to_rpc().render(Some(&id)).into(),
+                    Err(error) => error.to_rpc().for_modern().render(Some(&id)).into(),
                 });
             }
             Ok(Event::Aside(Aside::Question(question))) => {
                 ask(question, running, accepts).map(Pieces::from)
             }
             Err(error) => {
-                return Part::Answer(error.to_rpc().render(Some(exchange.client_id())).into());
+                let error = error.to_rpc();
+                let is_modern = running.session().is_modern();
+                let error = if is_modern { error.for_modern() } else { error };
+                return Part::Answer(error.render(Some(exchange.client_id())).into());
             }
         };
         if let Some(aside) = aside {

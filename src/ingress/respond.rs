@@ -9,24 +9,26 @@ use hyper::{
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
 };
 use serde::Serialize;
+use serde_json::json;
 
-use super::{Body, Response};
+use super::{Body, Response, modern::HeaderError, origin::Refusal};
 use crate::{
     body::Outgoing,
     call::CallError,
     config::defaults,
+    era::subscription::FilterError,
     protocol::{
         BatchError, ParseError, RpcError,
         error::{
-            INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, SESSION_NOT_FOUND, SESSION_REQUIRED,
-            UNSUPPORTED_VERSION,
+            HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR,
+            SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION,
         },
+        modern::IntroductionError,
         version,
     },
+    redact,
     session::NoSession,
 };
-
-use super::origin::Refusal;
 
 /// Why a request is refused before anybody has looked at what it asks for.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +84,23 @@ pub(super) enum EdgeError {
     /// The protocol version is not served.
     #[error("protocol version `{0}` is not served")]
     Version(String),
+    /// The headers do not fit the body.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// The request does not say what it must of its client.
+    #[error(transparent)]
+    Introduction(#[from] IntroductionError),
+    /// What is to be told to a listener cannot be read.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// The client wants to listen, and takes no events.
+    #[error(
+        "`subscriptions/listen` is answered with an event stream, which the client does not accept"
+    )]
+    NoEvents,
+    /// Nobody has asked, in an era in which nobody does.
+    #[error("a response, which protocol version {} does not have", version::MODERN)]
+    Response,
     /// The request must belong to a session.
     #[error(transparent)]
     Session(#[from] NoSession),
@@ -99,7 +118,7 @@ impl EdgeError {
             Self::PairFull => StatusCode::SERVICE_UNAVAILABLE,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Accept(_) | Self::NoStream(_) => StatusCode::NOT_ACCEPTABLE,
+            Self::Accept(_) | Self::NoStream(_) | Self::NoEvents => StatusCode::NOT_ACCEPTABLE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BrokenOff
@@ -107,7 +126,12 @@ impl EdgeError {
             | Self::Batch(_)
             | Self::NoBatches(_)
             | Self::Version(_)
+            | Self::Header(_)
+            | Self::Introduction(_)
+            | Self::Response
             | Self::Session(NoSession::Missing) => StatusCode::BAD_REQUEST,
+            // The request was read, and fails like any other.
+            Self::Filter(_) => StatusCode::OK,
         }
     }
 
@@ -181,25 +205,58 @@ impl EdgeError {
             Self::Session(NoSession::Unknown) => {
                 (SESSION_NOT_FOUND, "SESSION_NOT_FOUND", "Send `initialize` without a session id.")
             }
+            Self::Header(_) => (
+                HEADER_MISMATCH,
+                "HEADER_MISMATCH",
+                "Repeat in the headers what the body says, encoded where it must be.",
+            ),
+            Self::Introduction(_) => (
+                INVALID_PARAMS,
+                "INVALID_META",
+                "Say version and capabilities of the client with every request.",
+            ),
+            Self::Filter(_) => {
+                (INVALID_PARAMS, "INVALID_FILTER", "Name each kind of notification with `true`.")
+            }
+            Self::NoEvents => {
+                (INVALID_REQUEST, "ACCEPT", "Send `Accept: application/json, text/event-stream`.")
+            }
+            Self::Response => (
+                INVALID_REQUEST,
+                "UNEXPECTED_RESPONSE",
+                "Send the request again with the answers in `inputResponses`.",
+            ),
             Self::Version(asked) => {
-                let context =
-                    serde_json::json!({ "supported": version::LEGACY, "requested": asked });
+                let (supported, requested) = (json!(version::SERVED), json!(asked));
+                let context = json!({ "supported": supported, "requested": requested });
                 return RpcError::new(UNSUPPORTED_VERSION, "UNSUPPORTED_VERSION", self.to_string())
                     .suggest("Use `initialize` and the version that it answers with.")
-                    .context(context);
+                    .context(context)
+                    .detail("supported", supported)
+                    .detail("requested", requested);
             }
         };
         RpcError::new(code, name, self.to_string()).suggest(hint)
     }
 
     pub(super) fn into_response(self) -> Response {
+        self.into_response_to(None)
+    }
+
+    /// Returns the answer to the request whose id is the JSON text `id`, where it could be read.
+    pub(super) fn into_response_to(self, id: Option<&str>) -> Response {
         tracing::debug!(error = %self, status = %self.status(), "request refused");
-        let mut response = json_bytes(self.status(), self.to_rpc().render(None));
+        let mut response = json_bytes(self.status(), self.to_rpc().render(id));
         if let Self::Method(methods) = self {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
         }
         response
     }
+}
+
+/// Returns a client's own words as far as an error repeats them.
+pub(super) fn shown(words: &str) -> String {
+    redact::cut(words, defaults::SUGGESTION_BYTES_MAX).to_owned()
 }
 
 /// Returns `bytes`, which are JSON.

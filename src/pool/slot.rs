@@ -341,6 +341,7 @@ impl Slot {
             // One that was never needed is idle too.
             () => states.into_iter().find(|state| is_any(*state)).unwrap_or(State::Idle),
         };
+        let profile = live.first().and_then(|connection| connection.profile());
         SlotStatus {
             name: self.origin.name.clone(),
             state,
@@ -356,10 +357,8 @@ impl Slot {
             waiting: keepers.iter().filter(|keeper| keeper.is_waiting).count(),
             generation: self.generation(),
             pid: live.first().and_then(|connection| connection.pid()),
-            protocol_version: live
-                .first()
-                .and_then(|connection| connection.profile())
-                .map(|profile| profile.protocol_version.clone()),
+            era: profile.map(|profile| profile.era().name()),
+            protocol_version: profile.map(|profile| profile.protocol_version.clone()),
             last_error: keepers.into_iter().find_map(|keeper| keeper.last_error),
             breaker: self.origin.gate.snapshot(),
             traffic,

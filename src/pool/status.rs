@@ -30,7 +30,10 @@ pub struct SlotStatus {
     /// The process id of a spawned child, of the first where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The protocol version that was negotiated.
+    /// `legacy` or `modern`: whether it shakes hands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub era: Option<&'static str>,
+    /// The protocol version that it is spoken to in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
     /// Why the last attempt to connect failed, or the last connection ended by itself.

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{
     Sessions,
-    parked::{self, Missed, Parked},
+    parked::{Missed, Parked},
 };
 use crate::{
     call::{CallError, Exchange, Unanswered},
@@ -127,8 +127,8 @@ impl Sessions {
     ///
     /// Dropped halfway, the call is lost.
     pub async fn resume(&self, server: &ServerName, retry: Message) -> Result<Resumed, CallError> {
-        let Some(state) = retry.string(Part::RequestState).filter(|state| parked::is_ours(state))
-        else {
+        let state = retry.string(Part::RequestState);
+        let Some(state) = state.filter(|state| self.shelf.parked().is_ours(state)) else {
             return Ok(Resumed::Foreign(retry));
         };
         let now = Instant::now();

@@ -15,15 +15,17 @@ use uuid::Uuid;
 
 use crate::{config::defaults, name::ServerName};
 
-/// What a state of ours begins with.
-const FORM: &str = "metamcp.held.";
-
 /// What tells whether a request is another one sent again.
 pub(super) type Digest = [u8; 32];
 
 /// What is held, by its number.
 #[derive(Debug)]
-pub(super) struct Parked<T>(HashMap<Uuid, Entry<T>>);
+pub(super) struct Parked<T> {
+    /// What every state of ours begins with. The server may be a gateway of our kind, whose states
+    /// are none of ours.
+    form: String,
+    held: HashMap<Uuid, Entry<T>>,
+}
 
 #[derive(Debug)]
 struct Entry<T> {
@@ -44,16 +46,17 @@ pub(super) enum Missed {
 
 impl<T> Default for Parked<T> {
     fn default() -> Self {
-        Self(HashMap::new())
+        let form = format!("metamcp.held.{}.", Uuid::new_v4().simple());
+        Self { form, held: HashMap::new() }
     }
 }
 
-/// Tells whether `state` looks like one of ours.
-pub(super) fn is_ours(state: &str) -> bool {
-    state.starts_with(FORM)
-}
-
 impl<T> Parked<T> {
+    /// Tells whether we have given out `state`.
+    pub(super) fn is_ours(&self, state: &str) -> bool {
+        state.starts_with(&self.form)
+    }
+
     /// Holds a call to `server`, and returns the state to ask its client with; gives it back when
     /// there is no room.
     pub(super) fn put(
@@ -63,12 +66,12 @@ impl<T> Parked<T> {
         held: T,
         now: Instant,
     ) -> Result<String, T> {
-        if self.0.len() >= defaults::PARKED_MAX {
+        if self.held.len() >= defaults::PARKED_MAX {
             return Err(held);
         }
         let number = Uuid::new_v4();
-        self.0.insert(number, Entry { server, digest, since: now, held });
-        Ok(format!("{FORM}{}", number.simple()))
+        self.held.insert(number, Entry { server, digest, since: now, held });
+        Ok(format!("{}{}", self.form, number.simple()))
     }
 
     /// Takes out the call that a request to `server` goes on with, and since when it is held.
@@ -79,29 +82,29 @@ impl<T> Parked<T> {
         digest: &Digest,
         now: Instant,
     ) -> Result<(T, Instant), Missed> {
-        let number = state.strip_prefix(FORM).and_then(|number| Uuid::try_parse(number).ok());
+        let number = state.strip_prefix(&self.form).and_then(|number| Uuid::try_parse(number).ok());
         let number = number.ok_or(Missed::Unknown)?;
-        let entry = self.0.get(&number).filter(|entry| !entry.is_over(now));
+        let entry = self.held.get(&number).filter(|entry| !entry.is_over(now));
         let entry = entry.ok_or(Missed::Unknown)?;
         if entry.server != *server || entry.digest != *digest {
             return Err(Missed::OtherRequest);
         }
-        self.0.remove(&number).map(|entry| (entry.held, entry.since)).ok_or(Missed::Unknown)
+        self.held.remove(&number).map(|entry| (entry.held, entry.since)).ok_or(Missed::Unknown)
     }
 
     /// Takes out what nobody has come back for in time.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<T> {
-        self.0.extract_if(|_, entry| entry.is_over(now)).map(|(_, entry)| entry.held).collect()
+        self.held.extract_if(|_, entry| entry.is_over(now)).map(|(_, entry)| entry.held).collect()
     }
 
     /// Takes out everything.
     pub(super) fn clear(&mut self) -> Vec<T> {
-        self.0.drain().map(|(_, entry)| entry.held).collect()
+        self.held.drain().map(|(_, entry)| entry.held).collect()
     }
 
     /// Returns when the next one is over.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
-        self.0.values().map(|entry| entry.since + defaults::INPUT_TIMEOUT).min()
+        self.held.values().map(|entry| entry.since + defaults::INPUT_TIMEOUT).min()
     }
 }
 
@@ -126,7 +129,7 @@ mod tests {
         let now = Instant::now();
         let mut parked = Parked::default();
         let state = parked.put(server("a"), DIGEST, "held", now).expect("room");
-        assert!(is_ours(&state));
+        assert!(parked.is_ours(&state) && !Parked::<()>::default().is_ours(&state));
 
         let mut take = |state: &str, name, digest| parked.take(state, &server(name), digest, now);
         assert_eq!(take(&state, "b", &DIGEST), Err(Missed::OtherRequest), "another server");
@@ -140,7 +143,7 @@ mod tests {
         let now = Instant::now();
         let mut parked = Parked::default();
         let state = parked.put(server("a"), DIGEST, "held", now).expect("room");
-        for altered in ["", "x", FORM, &state[..state.len() - 1], &state.replace(FORM, "other.")] {
+        for altered in ["", "x", &state[..state.len() - 1], &state[1..], &format!("{state}0")] {
             assert_eq!(parked.take(altered, &server("a"), &DIGEST, now), Err(Missed::Unknown));
         }
     }

@@ -143,7 +143,8 @@ impl Sessions {
         }
     }
 
-    /// Has resources of a server watched for a client, and returns those that are.
+    /// Has resources of a server watched for a client, and returns those that are: all that it does
+    /// not refuse in time.
     ///
     /// # Cancel safety
     ///
@@ -161,7 +162,9 @@ impl Sessions {
             }
         }
         let owner = session.owner();
-        self.settle(session, slot).await;
+        let settling = self.settle(session, slot);
+        let _goes_on_in_the_background =
+            time::timeout(defaults::SUBSCRIBE_PATIENCE, settling).await;
         let n_accepted = accepted.len();
         accepted.retain(|uri| {
             let is_refused = slot.refusal(owner, uri).is_some();

@@ -2,23 +2,35 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Outcome, Views, alias, answer, missing, nearest, own_profile, shown};
 use crate::{
     call::CallError,
+    era,
     name::{self, QUALIFIER},
     pool::Slot,
     protocol::{
         Message,
         jsonrpc::Part,
-        mcp::{List, method},
+        mcp::{self, List, method},
     },
     session::Session,
 };
 
 /// What clients are told about the names. Clients cut instructions at 2 KB.
-const INSTRUCTIONS: &str = "Tools and prompts of several MCP servers, each called SERVER__NAME.";
+pub(super) const INSTRUCTIONS: &str =
+    "Tools and prompts of several MCP servers, each called SERVER__NAME.";
+
+/// Returns what all servers together offer.
+pub(super) fn capabilities() -> Value {
+    json!({
+        "logging": {},
+        "tools": { "listChanged": true },
+        "prompts": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+    })
+}
 
 impl Views {
     pub(super) async fn direct(
@@ -32,13 +44,8 @@ impl Views {
         }
         match asked {
             method::INITIALIZE => {
-                let capabilities = json!({
-                    "logging": {},
-                    "tools": { "listChanged": true },
-                    "prompts": { "listChanged": true },
-                    "resources": { "listChanged": true, "subscribe": true },
-                });
-                Ok(answer(request, &own_profile(session, request, capabilities, INSTRUCTIONS)))
+                let profile = own_profile(session, request, capabilities(), INSTRUCTIONS);
+                Ok(answer(request, &profile))
             }
             method::TOOLS_CALL => self.call(session, request, List::Tools).await,
             method::PROMPTS_GET => self.call(session, request, List::Prompts).await,
@@ -144,7 +151,11 @@ impl Views {
         }
         result.extend_from_slice(b"]}");
         let id = request.part(Part::Id).unwrap_or("null");
-        let result = String::from_utf8(result).expect("items are JSON text, which is UTF-8");
+        let mut result = String::from_utf8(result).expect("items are JSON text, which is UTF-8");
+        if session.is_modern() {
+            let server_info = mcp::implementation().to_string();
+            result = era::decorate(&result, list.method(), Some(&server_info));
+        }
         Ok(Outcome::Answer(Message::response(id, &result)))
     }
 }

@@ -28,6 +28,7 @@ use crate::{
 
 mod alias;
 mod direct;
+mod modern;
 mod passthrough;
 
 /// A view.
@@ -125,15 +126,37 @@ impl Views {
     ///
     /// Safe: nothing was sent to a server yet that could not be sent again.
     pub async fn handle(&self, view: &View, session: &Session, request: Message) -> Outcome {
-        let handled = match (view, request.method().unwrap_or_default()) {
-            (_, method::PING) => Ok(answer(&request, &json!({}))),
-            (View::Direct, _) => self.direct(session, &request).await,
+        self.try_handle(view, session, &request).await.unwrap_or_else(|error| {
+            let error = error.to_rpc();
+            let error = if session.is_modern() { error.for_modern() } else { error };
+            Outcome::Answer(error.render(request.part(Part::Id)))
+        })
+    }
+
+    async fn try_handle(
+        &self,
+        view: &View,
+        session: &Session,
+        request: &Message,
+    ) -> Result<Outcome, CallError> {
+        if session.is_modern()
+            && let Some(handled) = self.modern(view, request).await
+        {
+            return handled;
+        }
+        let outcome = match (view, request.method().unwrap_or_default()) {
+            (_, method::PING) => answer(request, &json!({})),
+            (View::Direct, _) => self.direct(session, request).await?,
             (View::Passthrough { server, is_root }, _) => {
-                self.passthrough(session, server, *is_root, &request).await
+                self.passthrough(session, server, *is_root, request).await?
             }
         };
-        handled
-            .unwrap_or_else(|error| Outcome::Answer(error.to_rpc().render(request.part(Part::Id))))
+        if let Some(level) = session.introduction().and_then(|introduction| introduction.level)
+            && let Outcome::Exchange(exchange) = &outcome
+        {
+            self.lower_level(session, exchange.server(), level).await?;
+        }
+        Ok(outcome)
     }
 
     /// Passes on a notification that concerns a server and no request of ours.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Outcome, Views, answer, nothing_is_kept, own_profile};
 use crate::{
@@ -70,20 +70,25 @@ impl Views {
             }
             asked @ method::DISCOVER => Err(CallError::UnknownMethod {
                 method: asked.to_owned(),
-                hint: "Use `initialize`: versions up to 2025-11-25 are served.",
+                hint: "Use `initialize`, or say with the request that it is of version 2026-07-28.",
             }),
             _ => self.exchange(slot, session, request.clone()).await,
         }
     }
 }
 
-/// What a server that cannot be asked most likely offers.
-fn stand_in(session: &Session, request: &Message, server: &ServerName) -> serde_json::Value {
-    let capabilities = json!({
+/// Returns what a server that cannot be asked most likely offers.
+pub(super) fn stand_in_capabilities() -> Value {
+    json!({
         "tools": { "listChanged": true },
         "prompts": { "listChanged": true },
         "resources": { "listChanged": true },
-    });
+    })
+}
+
+/// What a server that cannot be asked most likely says of itself.
+fn stand_in(session: &Session, request: &Message, server: &ServerName) -> Value {
+    let capabilities = stand_in_capabilities();
     let instructions = format!("The server `{server}` is not connected yet.");
     own_profile(session, request, capabilities, &instructions)
 }

@@ -106,7 +106,7 @@ async fn a_request_that_cannot_be_served_is_refused_with_the_remedy() {
         (&[("content-type", "text/plain")][..], ping, 415, "CONTENT_TYPE"),
         (&[json_only, ("accept", "text/html")][..], ping, 406, "ACCEPT"),
         (
-            &[json_only, ("mcp-protocol-version", "2026-07-28")][..],
+            &[json_only, ("mcp-protocol-version", "2027-01-01")][..],
             ping,
             400,
             "UNSUPPORTED_VERSION",
@@ -149,14 +149,16 @@ async fn a_request_that_cannot_be_served_is_refused_with_the_remedy() {
 #[tokio::test]
 async fn the_unsupported_version_names_the_supported_ones() {
     let daemon = Daemon::with("").ready();
-    let client = daemon.client("/").header("mcp-protocol-version", "2026-07-28");
+    let client = daemon.client("/").header("mcp-protocol-version", "2027-01-01");
 
     let reply = client.request(json!("probe"), "server/discover", json!({})).await;
 
     assert_eq!(reply.status, 400);
     let error = &reply.answer()["error"];
     assert_eq!(error["code"], -32022);
-    assert_eq!(error["data"]["context"]["supported"][0], "2025-11-25");
+    let served = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+    assert_eq!(error["data"]["context"]["supported"], json!(served));
+    assert_eq!(error["data"]["supported"], json!(served));
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ async fn a_batch_is_refused_with_the_version_that_has_none() {
 async fn a_version_that_is_not_served_is_refused_whatever_is_asked() {
     let daemon = Daemon::with("").ready();
     let client = daemon.client("/");
-    for version in ["1999-01-01", "2026-07-28", "", "latest", "2025-03-26, 2025-03-26"] {
+    for version in ["1999-01-01", "2027-01-01", "", "latest", "2025-03-26, 2025-03-26"] {
         let header = ("mcp-protocol-version", version);
         for (method, body) in [
             (Method::POST, PING),
@@ -135,6 +135,8 @@ async fn a_version_that_is_not_served_is_refused_whatever_is_asked() {
             let error = &reply.answer()["error"];
             assert_eq!(error["data"]["code"], "UNSUPPORTED_VERSION");
             assert_eq!(error["data"]["context"]["requested"], version);
+            let served = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+            assert_eq!(error["data"]["context"]["supported"], json!(served));
         }
     }
 }

@@ -51,26 +51,32 @@ pub enum DialError {
         endpoint: String,
     },
     /// It did not get through the handshake.
-    #[error("connect to server `{server}`: it did not answer `initialize`")]
+    #[error("connect to server `{server}`: it did not answer `{asked}`")]
     Handshake {
         /// The server.
         server: ServerName,
+        /// What it was asked.
+        asked: &'static str,
         /// Why.
         source: Failure,
     },
     /// It refused the handshake.
-    #[error("connect to server `{server}`: it refused `initialize`: {answer}")]
+    #[error("connect to server `{server}`: it refused `{asked}`: {answer}")]
     Refused {
         /// The server.
         server: ServerName,
+        /// What it was asked.
+        asked: &'static str,
         /// Its error object.
         answer: String,
     },
     /// What it answered is of no use.
-    #[error("connect to server `{server}`: its answer to `initialize` is of no use")]
+    #[error("connect to server `{server}`: its answer to `{asked}` is of no use")]
     Profile {
         /// The server.
         server: ServerName,
+        /// What it was asked.
+        asked: &'static str,
         /// Why.
         source: ProfileError,
     },
@@ -118,7 +124,7 @@ impl DialError {
             }
             Self::Handshake { source, .. } => return source.hint(),
             Self::Refused { .. } | Self::Profile { .. } => {
-                "Check that the server supports protocol version 2024-11-05 or one of its successors up to 2025-11-25."
+                "Check that the server supports protocol version 2024-11-05 or one of its successors up to 2026-07-28, and that `era` is not set to one that it does not speak."
             }
         };
         hint.into()
@@ -180,12 +186,29 @@ impl DialError {
             | Failure::Closed
             | Failure::Gone
             | Failure::SessionLost(_)
+            | Failure::EraLost(_)
             | Failure::Unresponsive
             | Failure::Oversized { .. }
             | Failure::Timeout { .. }
             | Failure::NotInTime { .. }
             | Failure::Overrun
             | Failure::Saturated => false,
+        }
+    }
+
+    /// Tells whether it may be due to the era in which the server was spoken to. That it is not
+    /// there, or has ended, has other reasons.
+    pub(super) fn is_about_era(&self) -> bool {
+        match self {
+            Self::Refused { .. } | Self::Profile { .. } => true,
+            Self::Handshake { source, .. } => matches!(
+                source,
+                Failure::Status { .. } | Failure::Timeout { .. } | Failure::BrokenOff(_)
+            ),
+            Self::Secret { .. }
+            | Self::Launch { .. }
+            | Self::Header { .. }
+            | Self::Endpoint { .. } => false,
         }
     }
 
@@ -225,7 +248,7 @@ mod tests {
     }
 
     fn handshake(source: Failure) -> DialError {
-        DialError::Handshake { server: server(), source }
+        DialError::Handshake { server: server(), asked: "initialize", source }
     }
 
     fn status(code: u16) -> DialError {
@@ -239,7 +262,8 @@ mod tests {
         let os = std::io::Error::other("no memory");
         let header = DialError::Header { server: server(), header: "a".to_owned() };
         let endpoint = DialError::Endpoint { server: server(), endpoint: "b".to_owned() };
-        let refused = DialError::Refused { server: server(), answer: "{}".to_owned() };
+        let refused =
+            DialError::Refused { server: server(), asked: "initialize", answer: "{}".to_owned() };
         for (error, fault, may_pass) in [
             (spawn(SpawnError::NotFound { command: command() }), Fault::Offline, false),
             (spawn(SpawnError::NotExecutable { command: command() }), Fault::Offline, false),

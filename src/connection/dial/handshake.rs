@@ -1,49 +1,403 @@
-//! The first exchange with a server: what it is, and that we are ready.
+//! The first exchange with a server: what it is, and in which era it speaks.
+//!
+//! ```text
+//!  server/discover ──▶ its answer ──────────────▶ modern
+//!        │ └─ an error, or a result of anything else ──▶ initialize ──▶ legacy
+//!        └─ silence ──▶ initialize as well: whichever is answered, `initialize` before the other
+//! ```
+//!
+//! What is sent on a pipe stays there: a server that starts slowly finds both questions, and says
+//! which of them it understands. The first one that it takes decides for as long as the pipe lasts.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+
+use hyper::StatusCode;
+use tokio::time::{self, Instant};
 
 use super::{
     super::{Connection, Failure, Limits, Link},
     DialError,
+    verdict::{Evidence, Finding, Opening},
 };
-use crate::protocol::{
-    Message,
-    jsonrpc::Part,
-    mcp::{self, Profile, method},
+use crate::{
+    config::defaults,
+    era::{Client, introduce},
+    protocol::{
+        Message, RpcError,
+        error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, UNSUPPORTED_VERSION},
+        jsonrpc::Part,
+        mcp::{self, Profile, method},
+        version,
+    },
 };
 
-/// Shakes hands within `patience`.
+/// Why there was no handshake.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// There will be none.
+    Failed(DialError),
+    /// It ended when it was asked for its era.
+    EndedAtProbe(DialError),
+    /// Another connection has to be opened, and so.
+    Reopen(Opening, DialError),
+}
+
+impl From<DialError> for Halt {
+    fn from(error: DialError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What an answer to `server/discover` tells.
+#[derive(Debug)]
+enum Discovery {
+    /// What the server is.
+    Modern(Profile),
+    /// It is of the modern era and refuses this very request.
+    Refused,
+    /// It is of the legacy era.
+    Legacy,
+}
+
+/// One handshake.
+struct Handshake<'a> {
+    connection: &'a Arc<Connection>,
+    patience: Duration,
+    ends: Instant,
+}
+
+/// Opens the connection as `opening` says, within `patience`, and returns what that has shown.
 pub(super) async fn shake_hands(
     connection: &Arc<Connection>,
+    opening: Opening,
     patience: Duration,
-) -> Result<(), DialError> {
-    let server = connection.server();
-    let failed = |source| DialError::Handshake { server: server.clone(), source };
-    let request = Message::request(
-        method::INITIALIZE,
-        Some(&mcp::initialize_params(connection.party.capabilities())),
-    );
-    let limits = Limits { silence: patience, total: patience };
-    let answer = match connection.ask(&request, limits).await {
-        Ok(answer) => answer,
-        // A child that has ended before it was written to: how it ended is known a little later.
-        Err(Failure::Gone) => {
-            connection.down().await;
-            return Err(failed(connection.reason().cloned().unwrap_or(Failure::Gone)));
+) -> Result<Finding, Halt> {
+    let handshake = Handshake { connection, patience, ends: Instant::now() + patience };
+    match opening {
+        Opening::Initialize => {
+            let answer = handshake.initialize().await?;
+            if answer.part(Part::Result).is_none() {
+                // What was believed of it does not hold any more.
+                let error = handshake.refused(method::INITIALIZE, &answer);
+                return Err(Halt::Reopen(Opening::Probe, error));
+            }
+            handshake.initialized(&answer, Finding::Nothing).await
         }
-        Err(failure) => return Err(failed(failure)),
-    };
-    let Some(result) = answer.part(Part::Result) else {
-        let answer = connection.quote(answer.part(Part::Error).unwrap_or_default());
-        return Err(DialError::Refused { server: server.clone(), answer });
-    };
-    let profile = Profile::read(result)
-        .map_err(|source| DialError::Profile { server: server.clone(), source })?;
-    if let Link::Http(link) = &connection.link {
-        link.settled(&profile);
+        Opening::DiscoverOnly => {
+            let answer = handshake.discover().await;
+            let answer = answer.map_err(|failure| handshake.failed(method::DISCOVER, failure))?;
+            match Discovery::of(&answer) {
+                Discovery::Modern(profile) => Ok(handshake.discovered(profile)),
+                Discovery::Refused | Discovery::Legacy => {
+                    Err(handshake.not_discovered(&answer).into())
+                }
+            }
+        }
+        Opening::Discover => handshake.probe(patience).await,
+        // Half of the time is left for the other way where there is little of it.
+        Opening::Probe => handshake.probe(defaults::PROBE_TIMEOUT.min(patience / 2)).await,
     }
-    let _set_before = connection.profile.set(profile);
-    connection.notify(&Message::notification(method::INITIALIZED, None)).await;
-    connection.told_initialized();
-    Ok(())
+}
+
+impl Handshake<'_> {
+    /// Asks for the era; with `initialize` once `silence` has passed without an answer.
+    async fn probe(&self, silence: Duration) -> Result<Finding, Halt> {
+        let mut discovering = pin!(self.discover());
+        let answer = match time::timeout(silence, discovering.as_mut()).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(failure)) if is_no_answer(&failure) => {
+                return self.fall_back(Evidence::Refusal).await;
+            }
+            Ok(Err(failure)) => {
+                let is_end = matches!(
+                    failure,
+                    Failure::Exited { .. } | Failure::HungUp { .. } | Failure::Gone
+                );
+                let error = self.failed(method::DISCOVER, failure);
+                return Err(if is_end { Halt::EndedAtProbe(error) } else { error.into() });
+            }
+            Err(_) if self.time_left().is_zero() => {
+                let failure = Failure::Timeout { after: self.patience };
+                return Err(self.failed(method::DISCOVER, failure).into());
+            }
+            Err(_) => {
+                tracing::debug!(mcp_server = %self.connection.server, "`server/discover` not answered");
+                return match &self.connection.link {
+                    Link::Stdio(_) => self.ask_both(discovering).await,
+                    Link::Http(_) => self.fall_back(Evidence::Harm).await,
+                };
+            }
+        };
+        match Discovery::of(&answer) {
+            Discovery::Modern(profile) => Ok(self.discovered(profile)),
+            Discovery::Refused => self.discover_again().await,
+            Discovery::Legacy => self.fall_back(Evidence::Refusal).await,
+        }
+    }
+
+    /// Shakes hands with a server that did not take the probe, or not yet.
+    async fn fall_back(&self, evidence: Evidence) -> Result<Finding, Halt> {
+        if let Link::Http(link) = &self.connection.link {
+            link.forget_stray_session();
+        }
+        let answer = self.initialize().await?;
+        if answer.part(Part::Result).is_some() {
+            return self.initialized(&answer, Finding::Legacy(evidence)).await;
+        }
+        match Discovery::of(&answer) {
+            // It is modern, and had no time for the probe.
+            Discovery::Refused => self.discover_again().await,
+            Discovery::Modern(_) | Discovery::Legacy => {
+                let error = self.refused(method::INITIALIZE, &answer);
+                // Nothing that comes after a probe is to its liking, perhaps.
+                let is_spoilt = matches!(self.connection.link, Link::Stdio(_));
+                Err(if is_spoilt { Halt::Reopen(Opening::Initialize, error) } else { error.into() })
+            }
+        }
+    }
+
+    /// Sends `initialize` to a child that may still be starting, with the probe before it in the
+    /// same pipe.
+    async fn ask_both(
+        &self,
+        mut discovering: std::pin::Pin<&mut impl Future<Output = Result<Message, Failure>>>,
+    ) -> Result<Finding, Halt> {
+        let mut initializing = pin!(self.initialize());
+        let profile = loop {
+            tokio::select! {
+                biased;
+                found = discovering.as_mut() => match found.as_ref().map(Discovery::of) {
+                    Ok(Discovery::Modern(profile)) => break Some(profile),
+                    // Whatever it is that will not have the one, the other is under way.
+                    Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => {
+                        break None;
+                    }
+                },
+                answer = initializing.as_mut() => {
+                    let answer = answer?;
+                    return match Discovery::of(&answer) {
+                        _ if answer.part(Part::Result).is_some() => {
+                            self.initialized(&answer, Finding::Legacy(Evidence::Harm)).await
+                        }
+                        Discovery::Refused => self.discover_again().await,
+                        Discovery::Modern(_) | Discovery::Legacy => {
+                            let error = self.refused(method::INITIALIZE, &answer);
+                            Err(Halt::Reopen(Opening::Initialize, error))
+                        }
+                    };
+                }
+            }
+        };
+        // One that serves both eras has chosen with the last of the two.
+        let patience = match &profile {
+            Some(_) => defaults::PROBE_TIMEOUT.min(self.time_left()),
+            None => self.time_left(),
+        };
+        let answer = match (time::timeout(patience, initializing).await, profile) {
+            (Ok(Ok(answer)), Some(profile)) if answer.part(Part::Result).is_none() => {
+                return Ok(self.discovered(profile));
+            }
+            (Err(_), Some(profile)) => return Ok(self.discovered(profile)),
+            (Ok(answer), _) => answer?,
+            (Err(_), None) => {
+                let failure = Failure::Timeout { after: self.patience };
+                return Err(self.failed(method::INITIALIZE, failure).into());
+            }
+        };
+        if answer.part(Part::Result).is_none() {
+            let error = self.refused(method::INITIALIZE, &answer);
+            return Err(Halt::Reopen(Opening::Initialize, error));
+        }
+        // It was slow to start: it has refused the one, or taken both.
+        self.initialized(&answer, Finding::Legacy(Evidence::Refusal)).await
+    }
+
+    /// Asks a server again that is of the modern era and has refused something.
+    async fn discover_again(&self) -> Result<Finding, Halt> {
+        let answer = self.discover().await;
+        let answer = answer.map_err(|failure| self.failed(method::DISCOVER, failure))?;
+        match Discovery::of(&answer) {
+            Discovery::Modern(profile) => Ok(self.discovered(profile)),
+            Discovery::Refused | Discovery::Legacy => {
+                let error = self.not_discovered(&answer);
+                Err(Halt::Reopen(Opening::Initialize, error))
+            }
+        }
+    }
+
+    async fn discover(&self) -> Result<Message, Failure> {
+        let answer = self.connection.inquire(&discovery(), self.time_left()).await;
+        self.known_end(answer).await
+    }
+
+    async fn initialize(&self) -> Result<Message, DialError> {
+        let params = mcp::initialize_params(self.connection.party.capabilities());
+        let request = Message::request(method::INITIALIZE, Some(&params));
+        let left = self.time_left();
+        let limits = Limits { silence: left, total: left };
+        let answer = match self.connection.call(&request, limits).await {
+            Ok(call) => call.finish().await,
+            Err(failure) => Err(failure),
+        };
+        let answer = self.known_end(answer).await;
+        answer.map_err(|failure| self.failed(method::INITIALIZE, failure))
+    }
+
+    /// A child that has ended before it was written to: how it ended is known a little later.
+    async fn known_end(&self, answer: Result<Message, Failure>) -> Result<Message, Failure> {
+        match answer {
+            Err(Failure::Gone) => {
+                self.connection.down().await;
+                Err(self.connection.reason().cloned().unwrap_or(Failure::Gone))
+            }
+            answer => answer,
+        }
+    }
+
+    /// Takes in what a server of the legacy era says about itself, and tells it that we are ready.
+    async fn initialized(&self, answer: &Message, finding: Finding) -> Result<Finding, Halt> {
+        let Some(result) = answer.part(Part::Result) else {
+            let error = self.refused(method::INITIALIZE, answer);
+            return Err(error.into());
+        };
+        let profile = Profile::read(result).map_err(|source| {
+            let server = self.connection.server().clone();
+            DialError::Profile { server, asked: method::INITIALIZE, source }
+        })?;
+        if let Link::Http(link) = &self.connection.link {
+            link.settled(&profile);
+        }
+        let _set_before = self.connection.profile.set(profile);
+        self.connection.notify(&Message::notification(method::INITIALIZED, None)).await;
+        self.connection.told_initialized();
+        Ok(finding)
+    }
+
+    /// Takes in what a server of the modern era says about itself.
+    fn discovered(&self, profile: Profile) -> Finding {
+        let _set_before = self.connection.profile.set(profile);
+        Finding::Modern
+    }
+
+    fn time_left(&self) -> Duration {
+        self.ends.saturating_duration_since(Instant::now())
+    }
+
+    fn failed(&self, asked: &'static str, failure: Failure) -> DialError {
+        let source = match failure {
+            // It had all of the time, whichever part of it was left for this question.
+            Failure::Timeout { .. } => Failure::Timeout { after: self.patience },
+            other => other,
+        };
+        DialError::Handshake { server: self.connection.server().clone(), asked, source }
+    }
+
+    fn refused(&self, asked: &'static str, answer: &Message) -> DialError {
+        let answer = self.connection.quote(answer.part(Part::Error).unwrap_or_default());
+        DialError::Refused { server: self.connection.server().clone(), asked, answer }
+    }
+
+    fn not_discovered(&self, answer: &Message) -> DialError {
+        let asked = method::DISCOVER;
+        match answer.part(Part::Result).map(Profile::discovered) {
+            Some(Err(source)) => {
+                DialError::Profile { server: self.connection.server().clone(), asked, source }
+            }
+            Some(Ok(_)) | None => self.refused(asked, answer),
+        }
+    }
+}
+
+/// Returns the request that asks what a server is.
+pub(in super::super) fn discovery() -> Message {
+    introduce(&Message::request(method::DISCOVER, None), &Client::Ourselves)
+}
+
+/// Tells whether an upstream did answer, though with nothing that is an answer: it does not know
+/// the question. One that is not there, or will not let us in, would say the same to another one.
+fn is_no_answer(failure: &Failure) -> bool {
+    match failure {
+        Failure::Status { status, .. } => !matches!(
+            *status,
+            StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT
+                | StatusCode::TOO_MANY_REQUESTS
+        ),
+        Failure::BrokenOff(_) | Failure::Oversized { .. } => true,
+        Failure::Exited { .. }
+        | Failure::HungUp { .. }
+        | Failure::Closed
+        | Failure::Gone
+        | Failure::Connect(_)
+        | Failure::SessionLost(_)
+        | Failure::EraLost(_)
+        | Failure::Unresponsive
+        | Failure::Timeout { .. }
+        | Failure::NotInTime { .. }
+        | Failure::Overrun
+        | Failure::Saturated => false,
+    }
+}
+
+impl Discovery {
+    /// Reads an answer. Source: MCP 2026-07-28, "Versioning", "Backward Compatibility": only the
+    /// errors of the modern era tell of it, and any other one tells of the legacy era.
+    fn of(answer: &Message) -> Self {
+        if let Some(result) = answer.part(Part::Result) {
+            return Profile::discovered(result).map_or(Self::Legacy, Self::Modern);
+        }
+        let error = answer.part(Part::Error).unwrap_or_default();
+        match RpcError::code_of(error) {
+            Some(HEADER_MISMATCH | CAPABILITY_REQUIRED) => Self::Refused,
+            Some(UNSUPPORTED_VERSION) if names_ours(error) => Self::Refused,
+            _ => Self::Legacy,
+        }
+    }
+}
+
+/// Tells whether an error names the version that we would speak as one that is served.
+fn names_ours(error: &str) -> bool {
+    let error: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
+    let supported = error["data"]["supported"].as_array();
+    supported.is_some_and(|versions| versions.iter().any(|found| found == version::MODERN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn discovery_of(answer: &str) -> Discovery {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,{answer}}}"#);
+        Discovery::of(&Message::parse(text.into()).expect("an answer"))
+    }
+
+    #[test]
+    fn only_what_the_modern_era_has_tells_of_it() {
+        for (answer, is_modern, is_refused) in [
+            (r#""result":{"supportedVersions":["2026-07-28"]}"#, true, false),
+            (r#""result":{"supportedVersions":["2025-11-25"]}"#, false, false),
+            (r#""result":{}"#, false, false),
+            (
+                r#""error":{"code":-32022,"message":"","data":{"supported":["2026-07-28"]}}"#,
+                false,
+                true,
+            ),
+            (
+                r#""error":{"code":-32022,"message":"","data":{"supported":["2025-11-25"]}}"#,
+                false,
+                false,
+            ),
+            (r#""error":{"code":-32022,"message":""}"#, false, false),
+            (r#""error":{"code":-32020,"message":""}"#, false, true),
+            (r#""error":{"code":-32021,"message":""}"#, false, true),
+            (r#""error":{"code":-32601,"message":""}"#, false, false),
+            (r#""error":{"code":-32602,"message":""}"#, false, false),
+            (r#""error":{"code":-32000,"message":""}"#, false, false),
+        ] {
+            let found = discovery_of(answer);
+            assert_eq!(matches!(found, Discovery::Modern(_)), is_modern, "{answer}: {found:?}");
+            assert_eq!(matches!(found, Discovery::Refused), is_refused, "{answer}: {found:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -19,15 +19,19 @@ use super::{Announcement, Connection, Link, Party, health, http, stdio};
 use crate::{
     backoff::Backoff,
     child::{Home, Host, Launcher, Program, Unit},
-    config::{Lifecycle, Secret, Server, Transport, defaults},
+    config::{EraChoice, Lifecycle, Secret, Server, Transport, defaults},
     name::ServerName,
     redact::Redactor,
 };
 
 mod error;
 mod handshake;
+mod verdict;
 
 pub use error::DialError;
+use handshake::Halt;
+pub(super) use handshake::discovery;
+use verdict::{Evidence, Finding, Opening, Verdicts, Version};
 
 /// What every dial needs.
 #[derive(Clone, Debug)]
@@ -37,6 +41,8 @@ pub struct Dialer {
     tasks: TaskTracker,
     announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
+    /// In which era each server speaks, as far as that is known.
+    verdicts: Arc<Mutex<Verdicts>>,
 }
 
 impl Dialer {
@@ -47,8 +53,8 @@ impl Dialer {
         tasks: TaskTracker,
         announcements: mpsc::Sender<Announcement>,
     ) -> Self {
-        let (launcher, n_connected) = (Arc::new(Host), Arc::default());
-        Self { credentials, launcher, tasks, announcements, n_connected }
+        let (launcher, n_connected, verdicts) = (Arc::new(Host), Arc::default(), Arc::default());
+        Self { credentials, launcher, tasks, announcements, n_connected, verdicts }
     }
 
     /// Returns the dialer with stdio servers that `launcher` brings to life, and not this host.
@@ -111,6 +117,11 @@ impl Dialer {
         self.n_connected.load(Ordering::Relaxed)
     }
 
+    fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
+        // Held for single statements on plain data.
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn resolve(
         &self,
         server: &ServerName,
@@ -141,8 +152,41 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Dials once. What did not get through the handshake is closed and waited for.
+    /// Dials once, in the era in which the server speaks as far as that is known, and a second time
+    /// where it turns out to be another one. What did not get through the handshake is closed and
+    /// waited for.
     async fn attempt(&self) -> Result<Arc<Connection>, DialError> {
+        let version = Version::of(&self.declared.transport);
+        let (server, choice) = (self.server, self.declared.era);
+        let opening = self.dialer.verdicts().opening(server, &version, choice, Instant::now());
+        let opened = match self.open(opening).await {
+            Err(Halt::Reopen(other, error)) if choice == EraChoice::Auto => {
+                tracing::debug!(mcp_server = %server, %error, "server is asked in the other era");
+                self.open(other).await
+            }
+            opened => opened,
+        };
+        let mut verdicts = self.dialer.verdicts();
+        match opened {
+            Ok((connection, finding)) => {
+                if choice == EraChoice::Auto {
+                    verdicts.connected(server, version, finding, Instant::now());
+                }
+                Ok(connection)
+            }
+            Err(Halt::EndedAtProbe(error)) => {
+                verdicts.ended(server, version, Instant::now());
+                Err(error)
+            }
+            Err(Halt::Failed(error) | Halt::Reopen(_, error)) => {
+                verdicts.failed(server, &version, error.is_about_era());
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens one connection.
+    async fn open(&self, opening: Opening) -> Result<(Arc<Connection>, Finding), Halt> {
         match &self.declared.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let program = Program {
@@ -152,37 +196,52 @@ impl Place<'_> {
                     cwd: cwd.clone(),
                 };
                 let secrets = secrets(env, &program.env);
-                self.launch(Home::Program(program), secrets).await
+                self.launch(Home::Program(program), secrets, opening).await
             }
             Transport::Unit { socket, unit } => {
                 let unit = Unit { socket: socket.clone(), name: unit.as_str().into() };
-                self.launch(Home::Unit(unit), Redactor::default()).await
+                self.launch(Home::Unit(unit), Redactor::default(), opening).await
             }
             Transport::Http { url, headers } => {
                 let values = self.dialer.resolve(self.server, headers)?;
                 let upstream = http::Upstream::new(url.clone(), &values)
                     .map_err(|header| DialError::Header { server: self.server.clone(), header })?;
                 let tasks = &self.dialer.tasks;
-                let over = |(link, ends): (http::Link, http::Ends)| {
+                let over = |(link, ends): (http::Link, http::Ends), opening| {
                     let link = Link::Http(Box::new(link));
                     let connection = self.connection(link, secrets(headers, &values));
                     tasks.spawn(http::run(Arc::clone(&connection), ends));
-                    self.establish(connection)
+                    self.establish(connection, opening)
                 };
-                let error = match over(http::Link::new(upstream.clone(), tasks.clone())).await {
-                    Err(error) if error.may_be_legacy() => error,
+                let link = http::Link::new(upstream.clone(), tasks.clone());
+                let error = match over(link, opening).await {
+                    Err(Halt::Failed(error))
+                        if error.may_be_legacy() && opening != Opening::DiscoverOnly =>
+                    {
+                        error
+                    }
                     done => return done,
                 };
                 match self.open_legacy(&upstream).await? {
-                    Some(opened) => over(http::Link::legacy(opened, tasks.clone())).await,
-                    None => Err(error),
+                    Some(opened) => {
+                        let link = http::Link::legacy(opened, tasks.clone());
+                        let (connection, _) = over(link, Opening::Initialize).await?;
+                        // There is nothing modern about it, which is known without asking.
+                        Ok((connection, Finding::Legacy(Evidence::Refusal)))
+                    }
+                    None => Err(error.into()),
                 }
             }
         }
     }
 
     /// Brings a stdio server to life and shakes hands.
-    async fn launch(&self, home: Home, secrets: Redactor) -> Result<Arc<Connection>, DialError> {
+    async fn launch(
+        &self,
+        home: Home,
+        secrets: Redactor,
+        opening: Opening,
+    ) -> Result<(Arc<Connection>, Finding), Halt> {
         let launched = self
             .dialer
             .launcher
@@ -192,7 +251,7 @@ impl Place<'_> {
         let (link, started) = stdio::Link::to(launched);
         let connection = self.connection(Link::Stdio(link), secrets);
         started.run(&connection, &self.dialer.tasks);
-        self.establish(connection).await
+        self.establish(connection, opening).await
     }
 
     /// Opens the stream of an upstream that refused to be posted to.
@@ -222,18 +281,26 @@ impl Place<'_> {
     }
 
     /// Shakes hands, and readies an upstream for those who wait.
-    async fn establish(&self, connection: Arc<Connection>) -> Result<Arc<Connection>, DialError> {
+    async fn establish(
+        &self,
+        connection: Arc<Connection>,
+        opening: Opening,
+    ) -> Result<(Arc<Connection>, Finding), Halt> {
         let patience = self.declared.start_timeout;
-        if let Err(error) = handshake::shake_hands(&connection, patience).await {
-            connection.closing.cancel();
-            // So that a server that fails again and again never has two processes.
-            connection.down().await;
-            return Err(error);
+        match handshake::shake_hands(&connection, opening, patience).await {
+            Ok(finding) => {
+                if let Link::Http(_) = &connection.link {
+                    connection.warm_up().await;
+                }
+                Ok((connection, finding))
+            }
+            Err(halt) => {
+                connection.closing.cancel();
+                // So that a server that fails again and again never has two processes.
+                connection.down().await;
+                Err(halt)
+            }
         }
-        if let Link::Http(_) = &connection.link {
-            connection.warm_up().await;
-        }
-        Ok(connection)
     }
 }
 

@@ -6,7 +6,8 @@
 //! ([`legacy`]).
 //!
 //! The session that the upstream minted for our one `initialize` is stamped on every request, so
-//! the upstream sees one client, however many there are.
+//! the upstream sees one client, however many there are. An upstream of the modern era knows no
+//! sessions: each request stands for itself ([`alone`]).
 
 use std::{convert::Infallible, future::pending, sync::Arc};
 
@@ -21,16 +22,19 @@ use tokio_util::task::TaskTracker;
 use super::{Connection, Failure, Inbox};
 use crate::{
     config::defaults,
-    protocol::{Message, Pieces, Shape, jsonrpc::Part, mcp::Profile},
+    protocol::{Message, Pieces, Shape, jsonrpc::Part, mcp::Profile, modern},
 };
 
+mod alone;
 mod lane;
 mod legacy;
 mod listen;
+mod mirror;
 mod stream;
 mod upstream;
 
 pub(super) use legacy::{Foreign, Opened, open};
+pub(super) use mirror::Mirrors;
 pub(super) use upstream::Upstream;
 
 /// The sending end of a link.
@@ -41,6 +45,16 @@ pub(super) struct Link {
     /// Cancellations, and answers to the server's own requests.
     aside: mpsc::Sender<Bytes>,
     tasks: TaskTracker,
+}
+
+/// A request on its way to the upstream.
+pub(super) struct Post {
+    /// The id that it has there.
+    pub(super) id: u64,
+    /// As it was asked.
+    pub(super) request: Message,
+    /// As it is sent.
+    pub(super) frame: Pieces,
 }
 
 /// How the answer to a POST comes back.
@@ -94,14 +108,22 @@ impl Link {
     /// polls it; [`Link::drain`] goes on when they leave.
     pub(super) fn post(
         connection: Arc<Connection>,
-        id: u64,
-        frame: Pieces,
+        post: Post,
         inbox: Arc<Inbox>,
     ) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let Some(link) = connection.http() else { return };
-            if let Err(failure) = link.exchange(&connection, id, frame, &inbox).await {
-                if matches!(failure, Failure::SessionLost(_) | Failure::Connect(_)) {
+            let id = post.id;
+            // Only a request of the modern era names its version.
+            let exchanged = match modern::version_of(&post.request) {
+                Some(_) => link.exchange_alone(&connection, &post, &inbox).await,
+                None => link.exchange(&connection, id, post.frame, &inbox).await,
+            };
+            if let Err(failure) = exchanged {
+                if matches!(
+                    failure,
+                    Failure::SessionLost(_) | Failure::EraLost(_) | Failure::Connect(_)
+                ) {
                     connection.forsake(failure.clone());
                 }
                 connection.fail(id, failure);

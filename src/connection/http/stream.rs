@@ -77,7 +77,7 @@ impl Link {
 }
 
 /// Reads the stream of request `id` until it ends, and returns why it did.
-async fn read_answer(
+pub(super) async fn read_answer(
     connection: &Arc<Connection>,
     id: u64,
     body: &mut Flow,

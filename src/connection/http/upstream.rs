@@ -22,6 +22,7 @@ use crate::{
     protocol::{
         Pieces,
         mcp::{Profile, SESSION_HEADER, VERSION_HEADER},
+        version,
     },
     report::chain,
 };
@@ -49,6 +50,8 @@ pub(in super::super) struct Upstream {
     /// Those of one after it, with session and version.
     stamped: OnceLock<HeaderMap>,
     session: OnceLock<HeaderValue>,
+    /// A session that was minted for a request that wanted none.
+    stray: OnceLock<HeaderValue>,
 }
 
 impl Upstream {
@@ -75,8 +78,8 @@ impl Upstream {
             bare.insert(HOST, host);
         }
         let (lanes, target) = (Lanes::new(), target(&url));
-        let (stamped, session) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { lanes, url, target, bare, stamped, session })
+        let (stamped, session, stray) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Self { lanes, url, target, bare, stamped, session, stray })
     }
 
     /// Returns the same upstream with messages going to another path of it.
@@ -117,6 +120,46 @@ impl Upstream {
     /// Posts a message.
     pub(super) async fn post(&self, frame: Pieces) -> Result<Response<Flow>, Failure> {
         self.send(Method::POST, self.headers(), frame).await
+    }
+
+    /// Posts a request of the modern era, with the headers that repeat parts of it.
+    pub(super) async fn post_alone(
+        &self,
+        frame: Pieces,
+        repeated: &[(String, String)],
+    ) -> Result<Response<Flow>, Failure> {
+        let mut headers = self.bare.clone();
+        headers.insert(VERSION, HeaderValue::from_static(version::MODERN));
+        for (name, value) in repeated {
+            // What was encoded can be sent, and names were looked at when they were read.
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
+                headers.insert(name, value);
+            }
+        }
+        self.send(Method::POST, Cow::Owned(headers), frame).await
+    }
+
+    /// Keeps the session that an answer names to a request that wanted none.
+    pub(super) fn note_stray(&self, answer: &Response<Flow>) {
+        if let Some(session) = answer.headers().get(SESSION) {
+            let _only_one = self.stray.set(session.clone());
+        }
+    }
+
+    /// Tells whether there is such a session.
+    pub(super) fn has_stray(&self) -> bool {
+        self.stray.get().is_some()
+    }
+
+    /// Ends it.
+    pub(super) async fn delete_stray(&self) -> Result<(), Failure> {
+        let mut headers = self.bare.clone();
+        if let Some(session) = self.stray.get() {
+            headers.insert(SESSION, session.clone());
+        }
+        self.send(Method::DELETE, Cow::Owned(headers), Bytes::new().into()).await.map(drop)
     }
 
     /// Posts a message that has no answer, and waits until it was taken.

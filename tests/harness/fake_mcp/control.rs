@@ -19,8 +19,8 @@
 //! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
 //! | `POST /control/touch?uri=U` | tells whoever watches a resource that it was updated |
 //!
-//! The names of counts are the members of the log with a number or a list, `requests.METHOD` and
-//! `executions.KEY`. All routes are there on a port of their own too, which neither waits for
+//! The names of counts are the members of the log with a number or a list, `requests.METHOD`,
+//! `executions.KEY`, `hearers` (streams that hear of lists) and `gone` (cancelled in either way). All routes are there on a port of their own too, which neither waits for
 //! `--listen-after` nor ends with a drain.
 
 use std::{

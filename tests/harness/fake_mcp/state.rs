@@ -98,6 +98,8 @@ impl State {
                 "cancelled" => seen.cancelled.len(),
                 "capabilities" => seen.capabilities.len(),
                 "closed" => seen.closed.len(),
+                "gone" => seen.cancelled.len() + seen.closed.len(),
+                "hearers" => self.n_hearers(),
                 "held" => self.waiting.n_held(),
                 "in_flight" => self.in_flight.len(),
                 "last_event_ids" => seen.last_event_ids.len(),
@@ -177,6 +179,12 @@ impl State {
             "unasked": self.n("unasked"),
             "unsubscribes": seen.unsubscribes,
         })
+    }
+
+    /// Returns how many streams hear of lists that change.
+    fn n_hearers(&self) -> usize {
+        let listening = self.sessions.values().filter(|session| session.listener.is_some());
+        listening.count() + self.listens.len()
     }
 
     /// Returns the resources that somebody is subscribed to.

@@ -208,6 +208,9 @@ async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
     struct Steps(u64);
     let Steps(n_steps) = arguments.required("steps")?;
     let n: i64 = arguments.optional("n")?.unwrap_or(0);
+    let together: u64 = arguments.optional("together")?.unwrap_or(0);
+    call.fake.count("progressing");
+    wait(call, |state| state.n("progressing") >= together).await;
     if let Some(token) = &call.progress_token {
         for step in 1..=n_steps {
             let message = quoted(&format!("call {n}, step {step}"));

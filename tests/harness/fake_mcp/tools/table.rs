@@ -96,8 +96,8 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     ),
     (
         "progress",
-        "Reports progress for each step, then answers; `n` tells calls apart.",
-        r#"{"steps":{"type":"integer"},"n":{"type":"integer"}}"#,
+        "Reports progress for each step, then answers; `n` tells calls apart, `together` waits for so many calls.",
+        r#"{"steps":{"type":"integer"},"n":{"type":"integer"},"together":{"type":"integer"}}"#,
         &["steps"],
     ),
     (

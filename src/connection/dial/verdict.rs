@@ -1,0 +1,269 @@
+//! What is known of the era in which a server speaks, from one dial to the next.
+//!
+//! Pure: the time comes in as an argument. What was found out holds for one *version* of a server:
+//! its declaration, and when its program was changed last.
+//!
+//! ```text
+//!            it answers the probe ──▶ modern ───────── it fails ──▶ unknown
+//!  unknown ─ it answers with an error ──▶ legacy, for a while
+//!            it says nothing ──▶ legacy
+//!            it ends at the probe ──▶ suspected ─ `initialize` works ──▶ legacy
+//!                                               ─ it does not ──▶ unknown
+//! ```
+
+use std::{collections::HashMap, env, fs, path::Path, time::SystemTime};
+
+use tokio::time::Instant;
+
+use crate::{
+    config::{EraChoice, Transport, defaults},
+    name::ServerName,
+};
+
+/// One version of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Version {
+    transport: Transport,
+    /// When the program was changed last, where there is one.
+    changed: Option<SystemTime>,
+}
+
+/// How a connection is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// With `server/discover`, and with `initialize` when that comes to nothing soon.
+    Probe,
+    /// With `server/discover`, which may take its time; and with `initialize` when it is refused.
+    Discover,
+    /// With `server/discover` alone.
+    DiscoverOnly,
+    /// With `initialize` alone.
+    Initialize,
+}
+
+/// What a dial that succeeded has found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// The server is of the modern era.
+    Modern,
+    /// It is of the legacy era.
+    Legacy(Evidence),
+    /// Nothing: it was not asked.
+    Nothing,
+}
+
+/// How it came out that a server is of the legacy era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// It refused the probe: to ask again costs next to nothing.
+    Refusal,
+    /// It did not answer the probe, or did not get over it: to ask again costs time, or a process.
+    Harm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Modern,
+    Legacy(Evidence),
+    /// It ended when it was asked: perhaps because it was asked.
+    Suspected,
+}
+
+/// What is known of every server.
+#[derive(Debug, Default)]
+pub(super) struct Verdicts(HashMap<ServerName, (Version, Verdict, Instant)>);
+
+impl Version {
+    /// Returns the version of a server that is reached so. Looks at the file of its program.
+    pub(super) fn of(transport: &Transport) -> Self {
+        let changed = match transport {
+            Transport::Stdio { command, .. } => changed(command),
+            Transport::Unit { .. } | Transport::Http { .. } => None,
+        };
+        Self { transport: transport.clone(), changed }
+    }
+}
+
+/// Returns when a program was changed last: a path, or a name that is looked up in `PATH`.
+fn changed(command: &str) -> Option<SystemTime> {
+    let modified = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    if command.contains('/') {
+        return modified(Path::new(command));
+    }
+    env::split_paths(&env::var_os("PATH")?).find_map(|folder| modified(&folder.join(command)))
+}
+
+impl Verdicts {
+    /// Returns how to open a connection to `server`, which is declared to speak as `choice` says.
+    pub(super) fn opening(
+        &self,
+        server: &ServerName,
+        version: &Version,
+        choice: EraChoice,
+        now: Instant,
+    ) -> Opening {
+        match choice {
+            EraChoice::Legacy => return Opening::Initialize,
+            EraChoice::Modern => return Opening::DiscoverOnly,
+            EraChoice::Auto => {}
+        }
+        let known = self.0.get(server).filter(|(known, ..)| known == version);
+        match known {
+            None => Opening::Probe,
+            Some((_, Verdict::Modern, _)) => Opening::Discover,
+            Some((_, Verdict::Legacy(Evidence::Refusal), since))
+                if now.duration_since(*since) >= defaults::LEGACY_BELIEVED =>
+            {
+                Opening::Probe
+            }
+            Some((_, Verdict::Legacy(_) | Verdict::Suspected, _)) => Opening::Initialize,
+        }
+    }
+
+    /// Notes that a connection was made, and what that has shown.
+    pub(super) fn connected(
+        &mut self,
+        server: &ServerName,
+        version: Version,
+        finding: Finding,
+        now: Instant,
+    ) {
+        let was_suspected = self.knows(server, &version) == Some(Verdict::Suspected);
+        let verdict = match finding {
+            Finding::Modern => Verdict::Modern,
+            Finding::Legacy(evidence) => Verdict::Legacy(evidence),
+            Finding::Nothing if was_suspected => Verdict::Legacy(Evidence::Harm),
+            Finding::Nothing => return,
+        };
+        self.0.insert(server.clone(), (version, verdict, now));
+    }
+
+    /// Notes that the server ended while it was probed.
+    pub(super) fn ended(&mut self, server: &ServerName, version: Version, now: Instant) {
+        self.0.insert(server.clone(), (version, Verdict::Suspected, now));
+    }
+
+    /// Notes that a dial has failed; `is_doubtful` says that it may be due to what was believed of
+    /// the server, which is asked again then.
+    pub(super) fn failed(&mut self, server: &ServerName, version: &Version, is_doubtful: bool) {
+        if is_doubtful || self.knows(server, version) == Some(Verdict::Suspected) {
+            self.0.remove(server);
+        }
+    }
+
+    fn knows(&self, server: &ServerName, version: &Version) -> Option<Verdict> {
+        let known = self.0.get(server).filter(|(known, ..)| known == version);
+        known.map(|(_, verdict, _)| *verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const LONG: Duration = defaults::LEGACY_BELIEVED;
+
+    fn server() -> ServerName {
+        ServerName::new("git").expect("a name")
+    }
+
+    fn version(url: &str) -> Version {
+        let url = url.parse().expect("a URL");
+        Version::of(&Transport::Http { url, headers: Default::default() })
+    }
+
+    struct Book(Verdicts, Instant);
+
+    impl Book {
+        fn new() -> Self {
+            Self(Verdicts::default(), Instant::now())
+        }
+
+        fn opening(&self, after: Duration) -> Opening {
+            self.0.opening(&server(), &version("http://a"), EraChoice::Auto, self.1 + after)
+        }
+
+        fn connected(&mut self, finding: Finding, after: Duration) {
+            self.0.connected(&server(), version("http://a"), finding, self.1 + after);
+        }
+    }
+
+    #[test]
+    fn what_is_declared_counts_whatever_is_known() {
+        let mut book = Book::new();
+        book.connected(Finding::Modern, Duration::ZERO);
+        for (choice, opening) in [
+            (EraChoice::Auto, Opening::Discover),
+            (EraChoice::Legacy, Opening::Initialize),
+            (EraChoice::Modern, Opening::DiscoverOnly),
+        ] {
+            assert_eq!(book.0.opening(&server(), &version("http://a"), choice, book.1), opening);
+        }
+    }
+
+    #[test]
+    fn a_server_is_probed_once_per_version() {
+        let mut book = Book::new();
+        assert_eq!(book.opening(Duration::ZERO), Opening::Probe);
+        book.connected(Finding::Legacy(Evidence::Harm), Duration::ZERO);
+        assert_eq!(book.opening(LONG * 100), Opening::Initialize, "silence costs time");
+        let other = version("http://b");
+        let opening = book.0.opening(&server(), &other, EraChoice::Auto, book.1);
+        assert_eq!(opening, Opening::Probe);
+    }
+
+    #[test]
+    fn a_refusal_is_believed_for_a_while_from_when_it_came() {
+        let mut book = Book::new();
+        book.connected(Finding::Legacy(Evidence::Refusal), Duration::ZERO);
+        book.connected(Finding::Nothing, LONG / 2);
+        assert_eq!(book.opening(LONG / 2), Opening::Initialize);
+        assert_eq!(book.opening(LONG), Opening::Probe, "it was not asked in between");
+        book.connected(Finding::Legacy(Evidence::Refusal), LONG);
+        assert_eq!(book.opening(LONG + LONG / 2), Opening::Initialize);
+    }
+
+    #[test]
+    fn one_that_ends_at_the_probe_is_not_probed_the_next_time() {
+        let mut book = Book::new();
+        book.0.ended(&server(), version("http://a"), book.1);
+        assert_eq!(book.opening(Duration::ZERO), Opening::Initialize);
+        book.connected(Finding::Nothing, Duration::ZERO);
+        assert_eq!(book.opening(LONG * 2), Opening::Initialize, "it was the probe");
+
+        book.0.ended(&server(), version("http://a"), book.1);
+        book.0.failed(&server(), &version("http://a"), false);
+        assert_eq!(book.opening(Duration::ZERO), Opening::Probe, "it was not");
+    }
+
+    #[test]
+    fn a_failure_that_has_to_do_with_it_makes_us_ask_again() {
+        let mut book = Book::new();
+        book.connected(Finding::Modern, Duration::ZERO);
+        book.0.failed(&server(), &version("http://a"), false);
+        assert_eq!(book.opening(Duration::ZERO), Opening::Discover, "it was not there");
+        book.0.failed(&server(), &version("http://a"), true);
+        assert_eq!(book.opening(Duration::ZERO), Opening::Probe);
+    }
+
+    #[test]
+    fn a_program_that_was_changed_is_another_version() {
+        let path = env::temp_dir().join(format!("metamcp-version-{}", std::process::id()));
+        fs::write(&path, "").expect("written");
+        let transport = Transport::Stdio {
+            command: path.display().to_string(),
+            args: Vec::new(),
+            env: Default::default(),
+            cwd: None,
+        };
+        let before = Version::of(&transport);
+        assert_eq!(before, Version::of(&transport));
+        let file = fs::File::options().write(true).open(&path).expect("opened");
+        file.set_modified(SystemTime::UNIX_EPOCH).expect("changed");
+        assert_ne!(before, Version::of(&transport));
+        fs::remove_file(&path).expect("removed");
+        assert!(changed("sh").is_some(), "found in PATH");
+    }
+}

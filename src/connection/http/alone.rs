@@ -1,0 +1,172 @@
+//! Requests of the modern era: each is an HTTP exchange of its own, without a session, and closing
+//! its stream is what calls it off.
+
+use std::sync::Arc;
+
+use hyper::{Response, StatusCode};
+use tokio::time;
+
+use super::{Connection, Failure, Inbox, Link, Post, lane::Flow, stream, upstream};
+use crate::{
+    config::defaults,
+    protocol::{
+        Era, Message, RpcError, Shape,
+        error::{HEADER_MISMATCH, SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION},
+        jsonrpc::Part,
+        mcp::method,
+        sse::Events,
+        version,
+    },
+};
+
+impl Link {
+    /// Posts a request and hands everything that comes back to the connection.
+    pub(super) async fn exchange_alone(
+        &self,
+        connection: &Arc<Connection>,
+        post: &Post,
+        inbox: &Inbox,
+    ) -> Result<(), Failure> {
+        let Post { id, request, frame } = post;
+        let mut may_learn = request.method() == Some(method::TOOLS_CALL);
+        loop {
+            let repeated = connection.mirrors.headers(request);
+            let answer = self.upstream.post_alone(frame.clone(), &repeated).await?;
+            self.note_stray_session(connection, &answer);
+            let status = answer.status();
+            if upstream::is_event_stream(&answer) {
+                return read(connection, *id, answer.into_body(), inbox).await;
+            }
+            let body = upstream::whole(answer.into_body()).await?;
+            let Some(message) = answer_to(*id, status, &body) else {
+                let is_modern = connection.era() == Era::Modern;
+                return Err(if is_modern && may_be_legacy(status) {
+                    Failure::EraLost(status)
+                } else {
+                    upstream::no_message(connection, status, &body)
+                });
+            };
+            let error = message.part(Part::Error).unwrap_or_default();
+            if connection.era() == Era::Modern && is_era_lost(status, error) {
+                return Err(Failure::EraLost(status));
+            }
+            // The tool has other marks than those that we know. Source: MCP 2026-07-28, "Client
+            // Behavior".
+            if may_learn
+                && RpcError::code_of(error) == Some(HEADER_MISMATCH)
+                && connection.learn_marks().await
+                && connection.mirrors.headers(request) != repeated
+            {
+                may_learn = false;
+                continue;
+            }
+            connection.receive(message, Some(*id));
+            return Ok(());
+        }
+    }
+
+    /// Keeps the session that an upstream mints for whatever it is sent, to be ended.
+    fn note_stray_session(&self, connection: &Connection, answer: &Response<Flow>) {
+        if connection.profile().is_none() {
+            self.upstream.note_stray(answer);
+        }
+    }
+
+    /// Ends a session that the upstream has minted for the question which era it is of: nobody will
+    /// use it, and it may keep a set of processes.
+    pub(in super::super) fn forget_stray_session(&self) {
+        let upstream = self.upstream.clone();
+        if upstream.has_stray() {
+            self.tasks.spawn(async move {
+                let _unheard =
+                    time::timeout(defaults::GOODBYE_TIMEOUT, upstream.delete_stray()).await;
+            });
+        }
+    }
+}
+
+/// Reads the stream that answers request `id`. One that breaks off cannot be had again.
+async fn read(
+    connection: &Arc<Connection>,
+    id: u64,
+    mut body: Flow,
+    inbox: &Inbox,
+) -> Result<(), Failure> {
+    let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
+    let why = stream::read_answer(connection, id, &mut body, &mut events, inbox).await?;
+    if connection.is_open(id) { Err(Failure::BrokenOff(why)) } else { Ok(()) }
+}
+
+/// Returns the answer to request `id` that a body holds, whatever its status. An error need not say
+/// which request it is about: there is only one.
+fn answer_to(id: u64, status: StatusCode, body: &bytes::Bytes) -> Option<Message> {
+    let message = Message::parse(body.clone()).ok()?;
+    if message.shape() != Shape::Response {
+        return None;
+    }
+    let is_about_nothing = status.is_client_error()
+        && message.part(Part::Id) == Some("null")
+        && message.part(Part::Error).is_some();
+    if is_about_nothing {
+        return Some(message.with(Part::Id, &id.to_string()));
+    }
+    (message.integer(Part::Id) == Some(id)).then_some(message)
+}
+
+/// Tells whether an upstream that does not answer with a message may be of the legacy era: it was
+/// replaced, and wants a session.
+fn may_be_legacy(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+    )
+}
+
+/// Tells whether an error is that of an upstream which does not speak our version any more: it wants
+/// a session, or names other versions. Nothing was executed then.
+fn is_era_lost(status: StatusCode, error: &str) -> bool {
+    match RpcError::code_of(error) {
+        Some(SESSION_REQUIRED | SESSION_NOT_FOUND) => may_be_legacy(status),
+        Some(UNSUPPORTED_VERSION) => {
+            let error: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
+            let supported = error["data"]["supported"].as_array();
+            supported.is_some_and(|all| all.iter().all(|found| found != version::MODERN))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_without_an_id_is_about_the_request() {
+        let body = |text: &str| bytes::Bytes::from(text.to_owned());
+        let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":""}}"#;
+        let found = answer_to(7, StatusCode::BAD_REQUEST, &body(error)).expect("an answer");
+        assert_eq!(found.integer(Part::Id), Some(7));
+        assert!(answer_to(7, StatusCode::OK, &body(error)).is_none());
+        let other = r#"{"jsonrpc":"2.0","id":8,"result":{}}"#;
+        assert!(answer_to(7, StatusCode::OK, &body(other)).is_none());
+        assert!(answer_to(8, StatusCode::NOT_FOUND, &body(other)).is_some());
+        assert!(answer_to(7, StatusCode::OK, &body("<html>")).is_none());
+    }
+
+    #[test]
+    fn an_upstream_that_wants_a_session_is_of_another_era_now() {
+        let bad = StatusCode::BAD_REQUEST;
+        for (status, error, is_lost) in [
+            (bad, r#"{"code":-32000,"message":"no session"}"#, true),
+            (StatusCode::NOT_FOUND, r#"{"code":-32001,"message":"unknown"}"#, true),
+            (StatusCode::OK, r#"{"code":-32000,"message":"the tool's own"}"#, false),
+            (bad, r#"{"code":-32022,"message":"","data":{"supported":["2025-11-25"]}}"#, true),
+            (bad, r#"{"code":-32022,"message":"","data":{"supported":["2026-07-28"]}}"#, false),
+            (bad, r#"{"code":-32022,"message":""}"#, false),
+            (bad, r#"{"code":-32602,"message":""}"#, false),
+            (bad, "", false),
+        ] {
+            assert_eq!(is_era_lost(status, error), is_lost, "{error}");
+        }
+    }
+}

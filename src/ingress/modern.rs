@@ -1,0 +1,220 @@
+//! MCP over streamable HTTP, modern era: every request stands for itself. There are no sessions, and
+//! only POST.
+//!
+//! What the headers say is compared with the body, because those in between believe the headers.
+//! Source: MCP 2026-07-28, "Streamable HTTP".
+
+use std::sync::Arc;
+
+use hyper::{HeaderMap, StatusCode};
+use memchr::memmem;
+use serde_json::Value;
+
+use super::{
+    Edge, Response,
+    mcp::{self, VERSION},
+    respond::{self, EdgeError},
+};
+use crate::{
+    era::subscription::Filter,
+    protocol::{
+        Message, Pieces, RpcError, Shape,
+        error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, METHOD_NOT_FOUND, UNSUPPORTED_VERSION},
+        headers,
+        jsonrpc::Part,
+        mcp::{VERSION_HEADER, method},
+        modern::{self, Introduction},
+        version,
+    },
+    session::Session,
+    view::View,
+};
+
+mod listen;
+
+/// Why the headers of a request do not fit its body.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HeaderError {
+    /// One is missing.
+    #[error("the header `{0}` is missing")]
+    Missing(&'static str),
+    /// One cannot be read.
+    #[error("the header `{0}` has a value that cannot be read")]
+    Unreadable(&'static str),
+    /// One says something else.
+    #[error("the header `{header}` is `{told}`, and the body says `{body}`")]
+    Differs {
+        /// The header.
+        header: &'static str,
+        /// What it says.
+        told: String,
+        /// What the body says.
+        body: String,
+    },
+    /// One that repeats an argument is missing, or says something else.
+    #[error("the header `{header}` does not say what the argument `{argument}` says")]
+    Argument {
+        /// The header.
+        header: String,
+        /// Where the argument is.
+        argument: String,
+    },
+}
+
+/// Tells whether a message is one of the modern era. The legacy era has no message that says its
+/// version itself; where there is no version at all, a header tells that only the modern one has.
+pub(super) fn is_spoken(headers: &HeaderMap, message: &Message) -> bool {
+    let told = headers.get(&VERSION).map(|told| told.to_str().unwrap_or_default());
+    let is_legacy = told.is_some_and(version::is_legacy);
+    match message.method() {
+        Some(method::INITIALIZE) if is_legacy || told.is_none() => false,
+        _ if modern::version_of(message).is_some() => true,
+        _ => !is_legacy && (told.is_some() || headers.contains_key(headers::METHOD)),
+    }
+}
+
+/// Tells whether the client says that it speaks the modern era, with a request that has no body.
+pub(super) fn is_named(headers: &HeaderMap) -> bool {
+    headers.get(&VERSION).is_some_and(|told| told == version::MODERN)
+}
+
+/// Answers a message that was POSTed.
+pub(super) async fn respond(
+    edge: Arc<Edge>,
+    view: &View,
+    headers: &HeaderMap,
+    message: Message,
+) -> Response {
+    let id = message.part(Part::Id).map(str::to_owned);
+    match try_respond(edge, view, headers, message).await {
+        Ok(response) => response,
+        Err(error) => error.into_response_to(id.as_deref()),
+    }
+}
+
+async fn try_respond(
+    edge: Arc<Edge>,
+    view: &View,
+    headers: &HeaderMap,
+    message: Message,
+) -> Result<Response, EdgeError> {
+    match message.shape() {
+        Shape::Response => return Err(EdgeError::Response),
+        Shape::Notification => {
+            served(told(headers, VERSION_HEADER)?)?;
+            let session = Session::anonymous(view.scope());
+            mcp::deliver(&edge, view, &message, &session).await;
+            return Ok(respond::empty(StatusCode::ACCEPTED));
+        }
+        Shape::Request => {}
+    }
+    let accepts = mcp::accepts(headers)?;
+    check_headers(headers, &message)?;
+    let introduction = Introduction::read(&message)?;
+    if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) {
+        if !accepts.events {
+            return Err(EdgeError::NoEvents);
+        }
+        let filter = Filter::read(&message)?;
+        return Ok(listen::open(edge, view, filter, &message));
+    }
+    check_arguments(&edge, view, headers, &message)?;
+    let accepts = accepts.preferring(&edge);
+    let session = Session::of_request(view.scope(), introduction);
+    Ok(mcp::reply(edge, view, message, &session, accepts).into_response().await)
+}
+
+/// Returns the status of an answer: in this era it tells what kind of error it is.
+pub(super) fn status_of(answer: &Pieces) -> StatusCode {
+    let bytes = answer.clone().join();
+    if memmem::find(&bytes, br#""error""#).is_none() {
+        return StatusCode::OK;
+    }
+    let answer = Message::parse(bytes).ok();
+    let error = answer.as_ref().and_then(|answer| answer.part(Part::Error));
+    match error.and_then(RpcError::code_of) {
+        Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(HEADER_MISMATCH | CAPABILITY_REQUIRED | UNSUPPORTED_VERSION) => {
+            StatusCode::BAD_REQUEST
+        }
+        _ => StatusCode::OK,
+    }
+}
+
+/// Compares the headers that every request has with its body.
+fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), EdgeError> {
+    let body = modern::version_of(request);
+    let version = told(headers, VERSION_HEADER)?.ok_or(HeaderError::Missing(VERSION_HEADER))?;
+    if let Some(body) = body {
+        compare(VERSION_HEADER, version, &body)?;
+    }
+    // What else there must be, only the version says.
+    served(Some(version))?;
+    let asked = request.method().unwrap_or_default();
+    let method = told(headers, headers::METHOD)?.ok_or(HeaderError::Missing(headers::METHOD))?;
+    compare(headers::METHOD, method, asked)?;
+    let name = match asked {
+        method::TOOLS_CALL | method::PROMPTS_GET => Part::Name,
+        method::RESOURCES_READ => Part::Uri,
+        _ => return Ok(()),
+    };
+    // Without a name, the request fails for that.
+    let Some(name) = request.string(name) else { return Ok(()) };
+    let header = told(headers, headers::NAME)?.ok_or(HeaderError::Missing(headers::NAME))?;
+    let header = headers::decode(header).ok_or(HeaderError::Unreadable(headers::NAME))?;
+    Ok(compare(headers::NAME, &header, &name)?)
+}
+
+/// Compares the headers that repeat arguments with these.
+fn check_arguments(
+    edge: &Edge,
+    view: &View,
+    headers: &HeaderMap,
+    request: &Message,
+) -> Result<(), EdgeError> {
+    let mirrored = edge.views.mirrored(view, request);
+    if mirrored.is_empty() {
+        return Ok(());
+    }
+    let arguments = headers::arguments(request);
+    let arguments: Value =
+        arguments.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    for argument in mirrored {
+        // What is no text at all says nothing that an argument could say.
+        let header = headers.get(&argument.header).map(|told| told.to_str().unwrap_or("\0"));
+        if !argument.agrees(&arguments, header) {
+            let (header, argument) = (argument.header, argument.path.join("."));
+            return Err(HeaderError::Argument { header, argument }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Returns what a header says. One that is there twice says two things.
+fn told<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, HeaderError> {
+    let mut values = headers.get_all(name).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value.to_str().ok(),
+        (Some(_), Some(_)) => None,
+    };
+    value.map(|value| Some(value.trim_matches([' ', '\t']))).ok_or(HeaderError::Unreadable(name))
+}
+
+fn compare(header: &'static str, told: &str, body: &str) -> Result<(), HeaderError> {
+    if told == body {
+        return Ok(());
+    }
+    Err(HeaderError::Differs { header, told: respond::shown(told), body: respond::shown(body) })
+}
+
+/// A legacy version is not served in this form either.
+fn served(asked: Option<&str>) -> Result<(), EdgeError> {
+    match asked {
+        Some(asked) if asked != version::MODERN => Err(EdgeError::Version(respond::shown(asked))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+use hyper::header::{HeaderName, HeaderValue};
+use serde_json::json;
+
+use super::*;
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let pairs = pairs.iter().map(|(name, value)| {
+        let value = HeaderValue::from_bytes(value.as_bytes()).expect("a header");
+        (HeaderName::from_static(name), value)
+    });
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(name, value);
+    }
+    headers
+}
+
+fn request(method: &str, params: &str) -> Message {
+    Message::request(method, Some(params))
+}
+
+#[test]
+fn a_message_says_of_which_era_it_is_or_its_headers_do() {
+    let modern = format!("{{{META}}}");
+    let version = |version| (VERSION_HEADER, version);
+    let method = (headers::METHOD, "tools/list");
+    for (told, asked, params, is_modern) in [
+        (vec![], "tools/list", "{}", false),
+        (vec![version("2025-11-25")], "tools/list", "{}", false),
+        (vec![version("2025-11-25"), method], "tools/list", "{}", false),
+        (vec![version("2026-07-28")], "tools/list", "{}", true),
+        (vec![version("2027-01-01")], "tools/list", "{}", true),
+        (vec![version("nonsense")], "tools/list", "{}", true),
+        (vec![method], "tools/list", "{}", true),
+        (vec![], "tools/list", &modern, true),
+        (vec![version("2025-11-25")], "tools/list", &modern, true),
+        (vec![], "initialize", "{}", false),
+        (vec![version("2025-06-18")], "initialize", &modern, false),
+        (vec![version("2026-07-28")], "initialize", &modern, true),
+    ] {
+        let found = is_spoken(&headers(&told), &request(asked, params));
+        assert_eq!(found, is_modern, "{told:?} {asked} {params}");
+    }
+}
+
+/// What is wrong with a request, in a word.
+fn fault(told: &[(&'static str, &str)], asked: &str, params: &str) -> String {
+    match check_headers(&headers(told), &request(asked, params)) {
+        Ok(()) => "none".to_owned(),
+        Err(EdgeError::Header(HeaderError::Missing(header))) => format!("no {header}"),
+        Err(EdgeError::Header(HeaderError::Unreadable(header))) => format!("bad {header}"),
+        Err(EdgeError::Header(HeaderError::Differs { header, .. })) => format!("other {header}"),
+        Err(EdgeError::Version(version)) => format!("version {version}"),
+        Err(other) => other.to_string(),
+    }
+}
+
+#[test]
+fn headers_say_what_the_body_says() {
+    let modern = format!("{{{META}}}");
+    let named = |name: &str| format!(r#"{{"name":{},{META}}}"#, json!(name));
+    let version = (VERSION_HEADER, "2026-07-28");
+    let method = |method| (headers::METHOD, method);
+    let name = |name| (headers::NAME, name);
+    for (told, asked, params, expected) in [
+        (vec![version, method("tools/list")], "tools/list", modern.clone(), "none"),
+        (vec![method("tools/list")], "tools/list", modern.clone(), "no mcp-protocol-version"),
+        (
+            vec![(VERSION_HEADER, "2027-01-01"), method("tools/list")],
+            "tools/list",
+            modern.clone(),
+            "other mcp-protocol-version",
+        ),
+        (vec![(VERSION_HEADER, "2027-01-01")], "tools/list", "{}".into(), "version 2027-01-01"),
+        (vec![version, version], "tools/list", modern.clone(), "bad mcp-protocol-version"),
+        (vec![version], "tools/list", modern.clone(), "no mcp-method"),
+        (vec![version, method("TOOLS/LIST")], "tools/list", modern.clone(), "other mcp-method"),
+        (vec![version, method("tools/list"), name("x")], "tools/list", modern.clone(), "none"),
+        (vec![version, method("tools/call")], "tools/call", named("a"), "no mcp-name"),
+        (vec![version, method("tools/call")], "tools/call", modern.clone(), "none"),
+        (vec![version, method("tools/call"), name(" a ")], "tools/call", named("a"), "none"),
+        (
+            vec![version, method("tools/call"), name("=?base64?w6Q=?=")],
+            "tools/call",
+            named("ä"),
+            "none",
+        ),
+        (
+            vec![version, method("prompts/get"), name("=?base64?w6Q?=")],
+            "prompts/get",
+            named("ä"),
+            "bad mcp-name",
+        ),
+        (vec![version, method("tools/call"), name("ä")], "tools/call", named("ä"), "bad mcp-name"),
+        (
+            vec![version, method("resources/read"), name("a:2")],
+            "resources/read",
+            format!(r#"{{"uri":"a:1",{META}}}"#),
+            "other mcp-name",
+        ),
+    ] {
+        assert_eq!(fault(&told, asked, &params), expected, "{told:?} {asked} {params}");
+    }
+}
+
+#[test]
+fn the_status_tells_which_error_an_answer_is() {
+    let error = |code: i64| format!(r#"{{"id":1,"error":{{"code":{code}}},"jsonrpc":"2.0"}}"#);
+    for (answer, status) in [
+        (error(-32601), 404),
+        (error(-32020), 400),
+        (error(-32021), 400),
+        (error(-32022), 400),
+        (error(-32602), 200),
+        (error(-32603), 200),
+        (error(7), 200),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"error":{"code":-32601}}}"#.to_owned(), 200),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned(), 200),
+    ] {
+        assert_eq!(status_of(&Pieces::One(answer.clone().into())), status, "{answer}");
+    }
+}

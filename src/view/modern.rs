@@ -1,0 +1,298 @@
+//! What clients of the modern era ask that belongs to no server's answer: what there is, and what has
+//! changed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Outcome, View, Views, alias, direct};
+use crate::{
+    call::{self, CallError},
+    config::defaults,
+    connection::Limits,
+    era::{self, subscription::Filter},
+    name::{self, ServerName},
+    pool::Slot,
+    protocol::{
+        Level, Message,
+        headers::Mirrored,
+        jsonrpc::Part,
+        mcp::{self, Profile, method},
+        modern::SERVER_INFO,
+        version,
+    },
+    session::{Passing, Scope, Session},
+};
+
+/// What the era does not have any more: what it said once is said with every request now.
+/// Source: MCP 2026-07-28, "Key changes".
+const REMOVED: [&str; 5] = [
+    method::INITIALIZE,
+    method::PING,
+    method::LOGGING_SET_LEVEL,
+    method::RESOURCES_SUBSCRIBE,
+    method::RESOURCES_UNSUBSCRIBE,
+];
+
+impl Views {
+    /// Answers what a view answers by itself in the modern era; everything else is as ever.
+    pub(super) async fn modern(
+        &self,
+        view: &View,
+        request: &Message,
+    ) -> Option<Result<Outcome, CallError>> {
+        let asked = request.method().unwrap_or_default();
+        if REMOVED.contains(&asked) {
+            return Some(Err(CallError::UnknownMethod {
+                method: asked.to_owned(),
+                hint: "Protocol version 2026-07-28 has no such method.",
+            }));
+        }
+        if asked != method::DISCOVER {
+            return None;
+        }
+        Some(self.discover(view).await.map(|found| {
+            let result = era::decorate(&found.to_string(), method::DISCOVER, None);
+            let id = request.part(Part::Id).unwrap_or("null");
+            Outcome::Answer(Message::response(id, &result))
+        }))
+    }
+
+    /// Returns what there is at `view`. Clients ask it first, and wait for nobody's start.
+    async fn discover(&self, view: &View) -> Result<Value, CallError> {
+        let View::Passthrough { server, .. } = view else {
+            return Ok(own_discovery(direct::capabilities(), direct::INSTRUCTIONS));
+        };
+        let slot = self.slot_of(server)?;
+        if let Some(profile) = known(&slot).await {
+            return Ok(discovery(&profile, slot.is_standing() && !slot.is_owned()));
+        }
+        // They are told to look again when it is there.
+        slot.missed();
+        let instructions = format!("The server `{server}` is not connected yet.");
+        let mut capabilities = super::passthrough::stand_in_capabilities();
+        if !slot.is_standing() || slot.is_owned() {
+            mcp::leave_out_notices(&mut capabilities);
+        }
+        Ok(own_discovery(capabilities, &instructions))
+    }
+
+    fn slot_of(&self, server: &ServerName) -> Result<Arc<Slot>, CallError> {
+        self.pool.slot(server.as_str()).ok_or_else(|| self.unknown_server(server.as_str()))
+    }
+
+    /// Has the server of a request tell what the client wants to see of its log, while the request
+    /// runs. Others use the same connection, and the server knows one level.
+    pub(super) async fn lower_level(
+        &self,
+        session: &Session,
+        server: &ServerName,
+        level: Level,
+    ) -> Result<(), CallError> {
+        let Some(slot) = self.pool.slot(server.as_str()) else { return Ok(()) };
+        if !slot.is_standing() {
+            return Ok(());
+        }
+        let told = self.sessions.pass(Scope::One(server.clone()), Some(level));
+        // A server that is not there yet must know it before it gets the request.
+        let _lease = match slot.live(session.owner()) {
+            Some(_) => None,
+            None => Some(call::connect(&slot, session.owner(), self.limits()).await?),
+        };
+        self.sessions.settle(told.session(), &slot).await;
+        session.hold(told);
+        Ok(())
+    }
+
+    /// Returns the arguments of a tool call that its headers must repeat, as far as the tool's schema
+    /// was read.
+    pub fn mirrored(&self, view: &View, request: &Message) -> Vec<Mirrored> {
+        let tool =
+            request.string(Part::Name).filter(|_| request.method() == Some(method::TOOLS_CALL));
+        let Some(tool) = tool else { return Vec::new() };
+        match view {
+            View::Passthrough { server, .. } => {
+                let slot = self.pool.slot(server.as_str());
+                slot.map(|slot| slot.hints().mirrored(|known| known == tool)).unwrap_or_default()
+            }
+            View::Direct => {
+                let slot = name::split_qualified(&tool)
+                    .and_then(|(server, _)| self.pool.slot(server.as_str()));
+                let Some(slot) = slot else { return Vec::new() };
+                slot.hints().mirrored(|known| alias::exposed(slot.name(), known) == tool)
+            }
+        }
+    }
+
+    /// Opens what a client of `view` listens with. It hears everything; [`Views::honour`] says what
+    /// of it the client is told.
+    pub fn listen(&self, view: &View) -> Passing {
+        self.sessions.pass(view.scope(), None)
+    }
+
+    /// Returns what of `asked` a client is told that listens with `listener`, and has its resources
+    /// watched.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what is watched is so for as long as the listener is there.
+    pub async fn honour(&self, view: &View, listener: &Session, asked: &Filter) -> Filter {
+        let (mut honoured, slot) = match view {
+            View::Direct => (asked.told_by(&direct::capabilities()), None),
+            View::Passthrough { server, .. } => {
+                let slot = self.slot_of(server).ok();
+                // Of what happens on the connection of another client, or of each request, nobody
+                // else is told.
+                let slot = slot.filter(|slot| slot.is_standing() && !slot.is_owned());
+                let Some(slot) = slot else { return Filter::default() };
+                let found = self.discover(view).await.unwrap_or_default();
+                (asked.told_by(&found["capabilities"]), Some(slot))
+            }
+        };
+        let places = self.places(slot, &asked.uris).await;
+        let watching = places.iter().map(|(slot, uris)| self.watch_uris(listener, slot, uris));
+        honoured.uris = futures_util::future::join_all(watching).await.concat();
+        honoured
+    }
+
+    /// Returns whose resources these are: of `slot`, where that is known.
+    async fn places(
+        &self,
+        slot: Option<Arc<Slot>>,
+        uris: &[String],
+    ) -> Vec<(Arc<Slot>, Vec<String>)> {
+        if let Some(slot) = slot {
+            return vec![(slot, uris.to_vec())];
+        }
+        let mut places: BTreeMap<ServerName, (Arc<Slot>, Vec<String>)> = BTreeMap::new();
+        let until = Instant::now() + defaults::SUBSCRIBE_PATIENCE;
+        for uri in uris.iter().take(defaults::WATCHED_MAX) {
+            let looking = self.catalog.server_of_resource(uri, None, self.limits());
+            // What is known is found at once, also when the time is over.
+            let found = timeout_at(until, looking).await.ok().flatten();
+            let slot = found.and_then(|server| self.pool.slot(server.as_str()));
+            let slot = slot.filter(|slot| slot.is_standing() && !slot.is_owned());
+            if let Some(slot) = slot {
+                let place = places.entry(slot.name().clone()).or_insert((slot, Vec::new()));
+                place.1.push(uri.clone());
+            }
+        }
+        places.into_values().collect()
+    }
+
+    /// Has resources of one server watched, and returns those that are.
+    async fn watch_uris(
+        &self,
+        listener: &Session,
+        slot: &Arc<Slot>,
+        uris: &[String],
+    ) -> Vec<String> {
+        if uris.is_empty() {
+            return Vec::new();
+        }
+        let patience = defaults::SUBSCRIBE_PATIENCE;
+        let limits = Limits { silence: patience, total: patience };
+        // Nobody else may ever need the connection. One that is not there in time is told later.
+        if let Ok(lease) = call::connect(slot, None, limits).await
+            && let Some(profile) = lease.connection.profile()
+            && !has_subscriptions(profile)
+        {
+            return Vec::new();
+        }
+        self.sessions.watch_all(listener, slot, uris).await
+    }
+}
+
+fn has_subscriptions(profile: &Profile) -> bool {
+    let capabilities = profile.result.get("capabilities");
+    capabilities.is_some_and(|all| all["resources"]["subscribe"] == true)
+}
+
+/// Returns what a server has said of itself, if it is there at once.
+async fn known(slot: &Arc<Slot>) -> Option<Profile> {
+    let limits =
+        Limits { silence: defaults::DISCOVER_PATIENCE, total: defaults::DISCOVER_PATIENCE };
+    let lease = call::connect(slot, None, limits).await.ok()?;
+    lease.connection.profile().cloned()
+}
+
+/// Returns what a server says of itself, as a client of the modern era is told it. Without a
+/// connection that is everybody's, nobody is told of changes.
+fn discovery(profile: &Profile, is_everybodys: bool) -> Value {
+    let mut result: Map<String, Value> = profile.result.clone();
+    result.remove("protocolVersion");
+    let server = result.remove("serverInfo");
+    result.insert("supportedVersions".into(), json!(version::SERVED));
+    if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
+        // The tasks of 2025-11-25 are others than those of the extension.
+        capabilities.remove("tasks");
+        let logging = capabilities.get("logging").cloned();
+        if !is_everybodys {
+            let mut quiet = Value::Object(std::mem::take(capabilities));
+            mcp::leave_out_notices(&mut quiet);
+            if let Value::Object(quiet) = quiet {
+                *capabilities = quiet;
+            }
+            // That belongs to a request, and needs no memory.
+            capabilities.extend(logging.map(|logging| ("logging".to_owned(), logging)));
+        }
+    }
+    if let Some(server) = server {
+        let meta = result.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.entry(SERVER_INFO).or_insert(server);
+        }
+    }
+    result.into()
+}
+
+/// Returns what we say of ourselves.
+fn own_discovery(capabilities: Value, instructions: &str) -> Value {
+    json!({
+        "supportedVersions": version::SERVED,
+        "capabilities": capabilities,
+        "instructions": instructions,
+        "_meta": { SERVER_INFO: mcp::implementation() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> Profile {
+        let result = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {
+                "tools": { "listChanged": true }, "logging": {}, "tasks": {},
+                "resources": { "subscribe": true },
+            },
+            "serverInfo": { "name": "a", "version": "1" }, "instructions": "i", "_meta": { "x": 1 },
+        });
+        Profile::read(&result.to_string()).expect("a profile")
+    }
+
+    #[test]
+    fn what_a_server_said_in_its_handshake_is_told_in_the_words_of_the_era() {
+        assert_eq!(
+            discovery(&profile(), true),
+            json!({
+                "supportedVersions": version::SERVED, "instructions": "i",
+                "capabilities": {
+                    "tools": { "listChanged": true }, "logging": {},
+                    "resources": { "subscribe": true },
+                },
+                "_meta": { "x": 1, SERVER_INFO: { "name": "a", "version": "1" } },
+            })
+        );
+    }
+
+    #[test]
+    fn where_nobody_could_be_told_of_changes_none_are_promised() {
+        assert_eq!(
+            discovery(&profile(), false)["capabilities"],
+            json!({ "tools": {}, "logging": {}, "resources": {} })
+        );
+    }
+}

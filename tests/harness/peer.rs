@@ -1,0 +1,171 @@
+//! A client of either era, for tests that want the same of both.
+
+use hyper::StatusCode;
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+
+use super::{
+    client::Client,
+    modern::{Modern, retry, subscription},
+    stream::EventStream,
+};
+
+/// The two eras of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    Legacy,
+    Modern,
+}
+
+/// A client that can be asked everything.
+#[derive(Clone)]
+pub(crate) enum Peer {
+    /// With a session.
+    Legacy(Client),
+    Modern(Box<Modern>),
+}
+
+/// The stream on which a client hears what belongs to no request.
+pub(crate) struct Hearing {
+    stream: EventStream,
+    /// What each message carries.
+    subscription: Value,
+}
+
+/// The id of whatever listens, as every client has it.
+const LISTEN: &str = "listen:0";
+
+impl Peer {
+    /// Connects.
+    pub(crate) async fn connect(era: Era, http: Client, name: &str) -> Self {
+        let capabilities = json!({ "elicitation": {}, "roots": {}, "sampling": {} });
+        match era {
+            Era::Legacy => Self::Legacy(http.initialized_with(capabilities).await),
+            Era::Modern => {
+                Self::Modern(Box::new(Modern::new(http).named(name).capabilities(capabilities)))
+            }
+        }
+    }
+
+    /// Sends a request and returns the whole answer, notices first.
+    pub(crate) async fn messages(&self, id: Value, method: &str, params: Value) -> Vec<Value> {
+        let reply = match self {
+            Self::Legacy(client) => client.request(id, method, params).await,
+            Self::Modern(client) => client.request(id, method, params).await,
+        };
+        reply.messages()
+    }
+
+    /// Sends a request and returns the answer.
+    pub(crate) async fn request(&self, id: Value, method: &str, params: Value) -> Value {
+        self.messages(id, method, params).await.pop().expect("an answer")
+    }
+
+    /// Calls a tool under an id and returns its structured content.
+    pub(crate) fn call(
+        &self,
+        id: u64,
+        name: &'static str,
+        arguments: Value,
+    ) -> impl Future<Output = Value> + Send + use<> {
+        let client = self.clone();
+        async move {
+            let params = json!({ "name": name, "arguments": arguments });
+            let answer = client.request(json!(id), "tools/call", params).await;
+            assert_eq!(answer["id"], id, "{answer}");
+            let content = &answer["result"]["structuredContent"];
+            assert!(content.is_object(), "{name} is answered: {answer}");
+            content.clone()
+        }
+    }
+
+    /// Calls a tool that asks the client one thing; answers once all at `gate` have been asked.
+    /// Returns what was asked and the structured content.
+    pub(crate) async fn asked(
+        &self,
+        arguments: Value,
+        answer: Value,
+        gate: &Barrier,
+    ) -> (Value, Value) {
+        let params = json!({ "name": "ask", "arguments": arguments });
+        let (asked, last) = match self {
+            Self::Legacy(client) => {
+                let mut stream = client.stream(json!(1), "tools/call", params).await;
+                let asked = stream.message().await;
+                assert!(asked.get("method").is_some(), "it is asked: {asked}");
+                gate.wait().await;
+                client.respond(&asked["id"], answer).await;
+                (asked, stream.message().await)
+            }
+            Self::Modern(client) => {
+                let first = client.request(json!(1), "tools/call", params.clone()).await.answer();
+                let asked = first["result"]["inputRequests"].clone();
+                let asked = asked.as_object().and_then(|asked| asked.values().next().cloned());
+                let asked = asked.unwrap_or_else(|| panic!("it is asked: {first}"));
+                gate.wait().await;
+                let again = retry(&params, &first["result"], |_, _| answer.clone());
+                (asked, client.request(json!(2), "tools/call", again).await.answer())
+            }
+        };
+        (asked, last["result"]["structuredContent"].clone())
+    }
+
+    /// Cancels the request with this id, as far as a message is needed for that: where none is, the
+    /// end of the request is the cancellation.
+    pub(crate) async fn cancel(&self, id: u64) {
+        if let Self::Legacy(client) = self {
+            let accepted = client.notify("notifications/cancelled", json!({ "requestId": id }));
+            assert_eq!(accepted.await.status, StatusCode::ACCEPTED);
+        }
+    }
+
+    /// Listens to changes of the list of tools and of these resources.
+    pub(crate) async fn hear(&self, uris: &[&str]) -> Hearing {
+        match self {
+            Self::Legacy(client) => {
+                let stream = client.listen().await;
+                assert_eq!(stream.status, StatusCode::OK);
+                for uri in uris {
+                    let params = json!({ "uri": uri });
+                    let answer = self.request(json!("s"), "resources/subscribe", params).await;
+                    assert!(answer["result"].is_object(), "{uri} is watched: {answer}");
+                }
+                Hearing { stream, subscription: Value::Null }
+            }
+            Self::Modern(client) => {
+                let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": uris });
+                let stream = client.listen(json!(LISTEN), filter).await;
+                let mut hearing = Hearing { stream, subscription: json!(LISTEN) };
+                let acknowledged = hearing.notice().await;
+                assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+                let agreed = &acknowledged["params"]["notifications"];
+                assert_eq!(agreed["toolsListChanged"], true);
+                let watched = agreed["resourceSubscriptions"].as_array().map_or(0, Vec::len);
+                assert_eq!(watched, uris.len(), "all are watched: {agreed}");
+                hearing
+            }
+        }
+    }
+
+    /// Wants log messages from this level on.
+    pub(crate) async fn at_level(self, level: &'static str) -> Self {
+        match self {
+            Self::Legacy(_) => {
+                let params = json!({ "level": level });
+                let answer = self.request(json!("l"), "logging/setLevel", params).await;
+                assert!(answer["result"].is_object(), "the level is set: {answer}");
+                self
+            }
+            Self::Modern(client) => Self::Modern(Box::new(client.level(level))),
+        }
+    }
+}
+
+impl Hearing {
+    /// Waits for the next message, which belongs to this stream and to no other.
+    pub(crate) async fn notice(&mut self) -> Value {
+        let notice = self.stream.message().await;
+        assert_eq!(subscription(&notice), &self.subscription, "{notice}");
+        notice
+    }
+}
