@@ -4,7 +4,8 @@
 //
 // METAMCP_REAL_SERVERS names the directory that tests/real/install filled. The plan and the report are those of
 // client.py, where they are explained. Every list and every call is a process of its own, which connects and
-// leaves; those of all clients run at the same time. It shows no progress and cannot be asked anything.
+// leaves: one after the other for each client, the clients at the same time. It shows no progress and cannot be
+// asked anything.
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -72,11 +73,14 @@ async function callsTool(number, turn, call) {
 
 /** One client; true if all was well. */
 async function client(number) {
-  const steps = [connects(number), listsTools(number)];
-  for (const what of ['resources', 'prompts']) if (plan[what]) steps.push(listsSome(number, what));
-  steps.push(...callsOf(plan).map((call, turn) => callsTool(number, turn, call)));
-  const done = await Promise.allSettled(steps);
-  for (const { reason } of done) if (reason) errors.push(`client ${number}: ${reason.message}`);
+  try {
+    await connects(number);
+    await listsTools(number);
+    for (const what of ['resources', 'prompts']) if (plan[what]) await listsSome(number, what);
+    for (const [turn, call] of callsOf(plan).entries()) await callsTool(number, turn, call);
+  } catch (error) {
+    errors.push(`client ${number}: ${error.message}`);
+  }
   return !errors.some(error => error.startsWith(`client ${number}:`));
 }
 
