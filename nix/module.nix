@@ -187,6 +187,20 @@ let
         '';
       };
 
+      era = mkOption {
+        type = types.enum [
+          "auto"
+          "legacy"
+          "modern"
+        ];
+        default = "auto";
+        description = ''
+          In which era of the protocol the server is spoken to: `legacy` with
+          an `initialize` handshake, `modern` without one, `auto` in the newer
+          one that it understands.
+        '';
+      };
+
       retry = mkOption {
         type = types.enum [
           "safe"

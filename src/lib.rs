@@ -49,7 +49,9 @@
 //!
 //! A notice of a changed list, an updated resource, a log message: the connection announces it, and
 //! [`session::Sessions`] puts it into the outbox of every session that it is for, whose GET stream
-//! [`ingress`] reads. What a session has only once, the log level and the watched resources, clients
+//! [`ingress`] reads. Between them, the [`catalog`] reads a list again of which its server says that it
+//! has changed, and lets the notice through only if clients know another one; each of them hears of
+//! it once in a moment, however often that is said. What a session has only once, the log level and the watched resources, clients
 //! share: each [`session::Session`] keeps what its client wants, and the pool brings the connection
 //! in line with all of that together ([`pool::Wants`]), each new one again.
 //!

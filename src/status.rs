@@ -13,6 +13,7 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     breaker::Shown,
+    catalog::{Catalog, Collision, Quarantined},
     name::ServerName,
     pool::{Pool, PoolStatus, SlotStatus, State},
     telemetry::liveness::{Liveness, Stuck},
@@ -25,6 +26,7 @@ pub struct Board {
     clients: Arc<AtomicUsize>,
     is_serving: AtomicBool,
     pool: Arc<Pool>,
+    catalog: Arc<Catalog>,
     liveness: Arc<Liveness>,
 }
 
@@ -47,6 +49,10 @@ pub struct Status {
     pub pool: PoolStatus,
     /// Every declared server.
     pub servers: Vec<SlotStatus>,
+    /// Items that clients are not shown, as far as lists were read.
+    pub quarantined: Vec<Quarantined>,
+    /// Items that are called the same in the merged view, as far as lists were read.
+    pub collisions: Vec<Collision>,
 }
 
 /// Whether the service has all that its configuration asks for.
@@ -87,12 +93,13 @@ pub struct ClientGuard(Arc<AtomicUsize>);
 
 impl Board {
     /// Returns a board for a service that is starting.
-    pub fn new(pool: Arc<Pool>, liveness: Arc<Liveness>) -> Arc<Self> {
+    pub fn new(pool: Arc<Pool>, catalog: Arc<Catalog>, liveness: Arc<Liveness>) -> Arc<Self> {
         Arc::new(Self {
             started: Instant::now(),
             clients: Arc::default(),
             is_serving: AtomicBool::new(false),
             pool,
+            catalog,
             liveness,
         })
     }
@@ -130,6 +137,8 @@ impl Board {
             generation: self.pool.n_connected(),
             pool: self.pool.status(),
             servers: self.pool.servers(),
+            quarantined: self.catalog.quarantined(),
+            collisions: self.catalog.collisions(),
         }
     }
 

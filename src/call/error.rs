@@ -265,7 +265,7 @@ impl CallError {
             Self::MissingParameter { parameter, .. } => format!("Add `params.{parameter}`."),
             Self::UnknownResource { .. } => "See `resources/list`.".to_owned(),
             Self::UnknownCursor { .. } => {
-                "Ask for the list without a cursor: it has one page.".to_owned()
+                "Ask for the list without a cursor: it may have changed.".to_owned()
             }
             Self::NoList { .. } => "Ask again: the list is read anew.".to_owned(),
             Self::TooManyWatched { .. } => "Unsubscribe from some first.".to_owned(),

@@ -55,7 +55,11 @@ pub struct Exchange {
     left: Budget,
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
+    sieve: Option<Sieve>,
 }
+
+/// What is done with an answer before the client sees it.
+type Sieve = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
 
 enum Stage {
     /// The server is left alone.
@@ -103,9 +107,20 @@ impl Exchange {
             is_fresh: false,
             left: Budget::default(),
             has_begun: false,
+            sieve: None,
         };
         exchange.enter(limits);
         exchange
+    }
+
+    /// Has `sieve` look at the answer before anybody else does, and change it.
+    #[must_use]
+    pub fn through(
+        mut self,
+        sieve: impl FnOnce(Message) -> Message + Send + Sync + 'static,
+    ) -> Self {
+        self.sieve = Some(Box::new(sieve));
+        self
     }
 
     /// Asks for a connection, if the server may be asked for anything.
@@ -134,6 +149,10 @@ impl Exchange {
             let error = match self.advance().await {
                 Ok(Event::Answer(answer)) => {
                     self.answered(&answer);
+                    let answer = match self.sieve.take() {
+                        Some(sieve) => sieve(answer),
+                        None => answer,
+                    };
                     match self.translated(answer) {
                         Ok(Some(answer)) => return Ok(Event::Answer(answer)),
                         Ok(None) => continue,

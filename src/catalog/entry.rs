@@ -5,7 +5,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Listing, patience::Standing, records::Records};
+use super::{
+    Listing,
+    findings::Findings,
+    patience::Standing,
+    records::Records,
+    shown::{Place, Shown},
+};
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
@@ -15,8 +21,9 @@ use crate::{
     protocol::{
         Message, RpcError,
         error::METHOD_NOT_FOUND,
+        item::Rejected,
         jsonrpc::Part,
-        mcp::{Item, List, Page},
+        mcp::{Item, List, Page, TWICE},
     },
     single_flight::SingleFlight,
 };
@@ -34,8 +41,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 struct State {
     kept: Option<Kept>,
-    /// Somebody was told a list without this one.
-    is_missed: bool,
+    shown: Shown,
     /// The generation of the last connection that did not give it in time.
     slow_one: Option<u64>,
 }
@@ -89,8 +95,8 @@ impl Entry {
         slot.dialled_for(owner).map_or(Standing::Absent, Standing::Dialled)
     }
 
-    /// Notes that somebody is told a list without this one, and is to be told when it comes; unless
-    /// it has come at this moment. `has_waited` says that it was waited for in vain.
+    /// Notes that somebody is shown the lists of the others without this one, and is to be told when
+    /// it comes; unless it has come at this moment. `has_waited` says that it was waited for in vain.
     pub(super) fn missed(
         &self,
         slot: &Slot,
@@ -100,7 +106,7 @@ impl Entry {
         let mut state = self.state();
         let current = self.current_in(&state, slot, owner);
         if current.is_none() {
-            state.is_missed = true;
+            state.shown.leave_out();
             if has_waited && let Some(connection) = slot.live(owner) {
                 state.slow_one = Some(connection.generation());
             }
@@ -108,14 +114,40 @@ impl Entry {
         current
     }
 
-    /// Reads the list, and tells those who have another one.
+    /// Notes that a client was shown a page as the server wrote it.
+    pub(super) fn passed(&self, page: &[Item], place: Place) {
+        self.state().shown.pass(page, place);
+    }
+
+    /// Notes that clients are shown `listing` from now on, and tells whether some know another one.
+    pub(super) fn show(&self, listing: &Listing) -> bool {
+        self.state().shown.list(listing)
+    }
+
+    /// Notes that a client was told something that may be wrong.
+    pub(super) fn doubt(&self) {
+        self.state().shown.doubt();
+    }
+
+    /// Tells whether clients were shown nothing since they were told to ask again.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.state().shown == Shown::Nothing
+    }
+
+    /// Notes that all clients are told to ask again.
+    pub(super) fn forget(&self) {
+        self.state().shown.forget();
+    }
+
+    /// Reads the list, and tells whether there are clients that know another one.
     pub(super) async fn read(
         &self,
         slot: Arc<Slot>,
         owner: Option<Owner>,
         limits: Limits,
         records: Arc<Records>,
-    ) -> Result<Listing, CallError> {
+        findings: Arc<Findings>,
+    ) -> Result<(Listing, bool), CallError> {
         let leased = call::connection(&slot, owner.as_ref(), limits.silence).await;
         match &leased {
             Ok(_) => records.note(&slot, false),
@@ -136,38 +168,32 @@ impl Entry {
         let revision = lists.of(self.list);
         let has_list =
             connection.profile().is_some_and(|profile| profile.has(self.list.capability()));
-        let items = if has_list {
+        let (items, rejected) = if has_list {
             self.pages(&slot, owner.as_ref(), &connection, limits).await?
         } else {
-            Vec::new()
+            (Vec::new(), Vec::new())
         };
+        findings.read(slot.name(), self.list, &items, &rejected, true);
         let listing: Listing = Arc::new(items);
         let is_news = {
             let mut state = self.state();
-            // What the server announces itself is told anyway.
-            let is_other = state
-                .kept
-                .as_ref()
-                .is_some_and(|kept| !Arc::ptr_eq(&kept.lists, &lists) && kept.listing != listing);
             state.kept = Some(Kept { lists, revision, listing: Arc::clone(&listing) });
             state.slow_one = None;
-            std::mem::take(&mut state.is_missed) || is_other
+            state.shown.list(&listing)
         };
-        if is_news {
-            connection.tell_late();
-        }
-        Ok(listing)
+        Ok((listing, is_news))
     }
 
-    /// Reads all pages.
+    /// Reads all pages; returns what is kept from clients, too.
     async fn pages(
         &self,
         slot: &Arc<Slot>,
         owner: Option<&Owner>,
         connection: &Connection,
         limits: Limits,
-    ) -> Result<Vec<Item>, CallError> {
+    ) -> Result<(Vec<Item>, Vec<Rejected>), CallError> {
         let list = self.list;
+        let mut rejected = Vec::new();
         let (mut items, mut seen) = (Vec::new(), HashSet::new());
         let mut cursor: Option<String> = None;
         for _ in 0..defaults::LIST_PAGES_MAX {
@@ -193,15 +219,12 @@ impl Entry {
                 method: list.method(),
                 answer: error.to_string(),
             })?;
-            for reason in &page.rejected {
-                tracing::warn!(mcp_server = %slot.name(), reason, "item left out of the merged list");
-            }
+            rejected.extend(page.rejected);
             for item in page.items {
                 if seen.insert(item.key.clone()) {
                     items.push(item);
                 } else {
-                    let item = item.key;
-                    tracing::warn!(mcp_server = %slot.name(), item, "item left out: listed twice");
+                    rejected.push(Rejected { position: seen.len(), item: item.key, reason: TWICE });
                 }
             }
             match page.next {
@@ -210,7 +233,7 @@ impl Entry {
                 _ => break,
             }
         }
-        Ok(items)
+        Ok((items, rejected))
     }
 
     /// Tells whether the connection is there that the list was read from, or one is being made.

@@ -1,6 +1,7 @@
 //! What all servers offer, as one list: tools, prompts, resources.
 //!
-//! Each server's list is read once per connection and kept until the server announces a change.
+//! Each server's list is read once per connection and kept until the server announces a change. It
+//! is compared with what clients know then, so that they hear of it only if it is another one.
 
 use std::{
     collections::HashMap,
@@ -9,26 +10,33 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use tokio::time::timeout;
+use tokio::{sync::mpsc, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::{
     call::CallError,
     config::defaults,
-    connection::{Limits, Owner},
+    connection::{Announcement, Limits, Owner},
     name::ServerName,
     pool::{Pool, Slot, SlotError},
     protocol::mcp::{Item, List},
     report::chain,
+    session::Sessions,
 };
 
+mod changes;
 mod entry;
+mod findings;
 mod patience;
 mod records;
+mod routes;
+mod shown;
+mod sieve;
 #[cfg(test)]
 mod tests;
 
 use entry::Entry;
+pub use findings::{Collision, Findings, Quarantined};
 use records::Records;
 
 /// One server's list.
@@ -38,9 +46,13 @@ pub type Listing = Arc<Vec<Item>>;
 #[derive(Debug)]
 pub struct Catalog {
     pool: Arc<Pool>,
+    sessions: Arc<Sessions>,
     tasks: TaskTracker,
+    /// What clients are to hear.
+    told: mpsc::Sender<Announcement>,
     entries: Mutex<HashMap<Key, Arc<Entry>>>,
     records: Arc<Records>,
+    findings: Arc<Findings>,
 }
 
 /// Which list: of a client's own connection, where the server has one for each.
@@ -52,9 +64,16 @@ struct Key {
 }
 
 impl Catalog {
-    /// Returns an empty catalog of the servers in `pool`; its reads are owned by `tasks`.
-    pub fn new(pool: Arc<Pool>, tasks: TaskTracker) -> Self {
-        Self { pool, tasks, entries: Mutex::default(), records: Arc::default() }
+    /// Returns an empty catalog of the servers in `pool`; its reads are owned by `tasks`. What
+    /// `sessions` are to hear goes to `told`.
+    pub fn new(
+        pool: Arc<Pool>,
+        sessions: Arc<Sessions>,
+        tasks: TaskTracker,
+        told: mpsc::Sender<Announcement>,
+    ) -> Self {
+        let (entries, records, findings) = (Mutex::default(), Arc::default(), Arc::default());
+        Self { pool, sessions, tasks, told, entries, records, findings }
     }
 
     /// Returns the list of every server that has it, in the order of the servers' names.
@@ -144,9 +163,17 @@ impl Catalog {
         }
         let (slot, reader) = (Arc::clone(slot), Arc::clone(&entry));
         let (name, reading) = (slot.name().clone(), owner.cloned());
-        let records = Arc::clone(&self.records);
+        let (records, told) = (Arc::clone(&self.records), self.told.clone());
+        let findings = Arc::clone(&self.findings);
+        let news =
+            Announcement::of_change(name.clone(), owner.filter(|_| slot.is_owned()).cloned(), list);
         let flight = entry.reads.join(&self.tasks, ready, || async move {
-            reader.read(slot, reading, limits, records).await.map_err(Arc::new)
+            let (listing, is_news) =
+                reader.read(slot, reading, limits, records, findings).await.map_err(Arc::new)?;
+            if is_news {
+                changes::tell(&told, news);
+            }
+            Ok(listing)
         });
         flight.outcome().await.unwrap_or_else(|| {
             let source = SlotError::Closing(name.clone());
@@ -154,38 +181,45 @@ impl Catalog {
         })
     }
 
-    /// Returns the server that has the resource `uri`: one that lists it, else the one whose
-    /// template begins most like it.
-    ///
-    /// Lists that were read before are looked at first, so that a slow server does not hold up
-    /// the resources of others.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe.
-    pub async fn server_of_resource(
-        &self,
-        uri: &str,
-        owner: Option<&Owner>,
-        limits: Limits,
-    ) -> Option<ServerName> {
-        let known = |list| {
-            let slots = self.pool.slots();
-            let kept = slots.values().filter_map(|slot| {
-                let listing = self.entry(slot, list, owner).current(slot, owner)?;
-                Some((slot.name().clone(), listing))
-            });
-            kept.collect::<Vec<_>>()
+    /// Returns the items that clients are not shown.
+    pub fn quarantined(&self) -> Vec<Quarantined> {
+        self.findings.quarantined_of(|server| self.pool.slot(server.as_str()).is_some())
+    }
+
+    /// Takes note of items that are called the same in a merged list.
+    pub fn collided(&self, found: impl IntoIterator<Item = Collision>) {
+        self.findings.collided(found);
+    }
+
+    /// Returns the items that are called the same in a merged list, as far as lists were read.
+    pub fn collisions(&self) -> Vec<Collision> {
+        if !self.findings.has_collisions() {
+            return Vec::new();
+        }
+        let entries: Vec<_> = self
+            .entries()
+            .iter()
+            .filter(|(key, _)| self.pool.slot(key.server.as_str()).is_some())
+            .map(|(key, entry)| (key.clone(), Arc::clone(entry)))
+            .collect();
+        let has = |collision: &Collision, server: &ServerName, item: &str| {
+            entries.iter().any(|(key, entry)| {
+                key.server == *server
+                    && key.list.member() == collision.list
+                    && entry.last().is_some_and(|last| last.iter().any(|known| known.key == item))
+            })
         };
-        let found = listed(&known(List::Resources), uri)
-            .or_else(|| templated(&known(List::ResourceTemplates), uri));
-        if found.is_some() {
-            return found;
+        self.findings.collisions_that(|found| {
+            has(found, &found.server, &found.keys.0) && has(found, &found.left_out, &found.keys.1)
+        })
+    }
+
+    /// Notes that a client was told of a server what may be wrong, so that it is told again when the
+    /// lists are there.
+    pub fn doubt(&self, slot: &Slot, owner: Option<&Owner>) {
+        for list in [List::Tools, List::Prompts, List::Resources] {
+            self.entry(slot, list, owner).doubt();
         }
-        if let Some(server) = listed(&self.all(List::Resources, owner, limits).await, uri) {
-            return Some(server);
-        }
-        templated(&self.all(List::ResourceTemplates, owner, limits).await, uri)
     }
 
     /// Returns the tools and prompts that were read so far, with their servers.
@@ -220,23 +254,4 @@ impl Catalog {
         // Held for single statements on plain data.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the server that lists the resource `uri`.
-fn listed(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName> {
-    let lists_it = |listing: &Listing| listing.iter().any(|item| item.key == uri);
-    listings.iter().find(|(_, listing)| lists_it(listing)).map(|(server, _)| server.clone())
-}
-
-/// Returns the server with the template that begins most like `uri`.
-fn templated(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName> {
-    let matches = listings.iter().flat_map(|(server, listing)| {
-        listing.iter().filter_map(move |item| {
-            let literal = item.key.split('{').next().unwrap_or_default();
-            // A template without a literal beginning would match everything.
-            let is_like = !literal.is_empty() && uri.starts_with(literal);
-            is_like.then_some((literal.len(), server))
-        })
-    });
-    matches.max_by_key(|(length, _)| *length).map(|(_, server)| server.clone())
 }

@@ -2,12 +2,13 @@
 
 use std::net::TcpListener;
 
-use tokio::{sync::mpsc, time::Instant};
+use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    config,
-    connection::{Announcement, Dialer},
+    config::{self, SessionRules},
+    connection::Dialer,
+    session::Seal,
 };
 
 /// Less than anything that is waited for.
@@ -36,7 +37,11 @@ impl Rig {
         let (announcements, announced) = mpsc::channel(64);
         let tasks = TaskTracker::new();
         let pool = Pool::new(Dialer::new(None, tasks.clone(), announcements), &config);
-        let catalog = Catalog::new(Arc::new(pool), tasks);
+        let pool = Arc::new(pool);
+        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        // Nobody is told anything.
+        let catalog = Catalog::new(pool, sessions, tasks, mpsc::channel(1).0);
         Self { catalog, _listener: listener, _announced: announced }
     }
 

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{CONFIG, Failed, output};
+use serde_json::Value;
+
+use super::{CONFIG, Failed, output, status};
 use crate::{
     config::{Config, load},
     report::chain,
@@ -14,11 +16,20 @@ use crate::{
 /// Exits with 0 when the file can be served from, and with 78 when it has a mistake: the message
 /// then names file, line and column, shows the text, and says what to write instead. The files of a
 /// certificate are read; credentials are not, as only the service has them.
+///
+/// What servers offer is not in the file. Where the service runs, it is asked for items that are
+/// called the same in the merged view; those of two servers in the file are a mistake, too.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Leave the files that it names unread, as where it is written for another machine
     #[arg(long)]
     no_files: bool,
+    /// Do not ask the running service; so it is with --no-files, too
+    #[arg(long)]
+    offline: bool,
+    /// The control socket; by default that of the system, or else that of this user
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
     /// The configuration file
     file: PathBuf,
 }
@@ -29,12 +40,36 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         Identity::check(tls)
             .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     }
+    if !args.no_files && !args.offline {
+        ask(args.socket.as_deref(), &config)?;
+    }
     let n_servers = match config.servers.len() {
         1 => "1 server".to_owned(),
         n_servers => format!("{n_servers} servers"),
     };
     output::print(&format!("{}: ok, {n_servers}\n", args.file.display()));
     Ok(())
+}
+
+/// Asks the running service, if there is one, for items of the servers in `config` that are called
+/// the same in the merged view.
+fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
+    // Without a service, or with one that is not for us, nothing is known.
+    let Ok(status) = status::ask(socket)? else { return Ok(()) };
+    let is_declared =
+        |server: &Value| server.as_str().is_some_and(|name| config.servers.contains_key(name));
+    let collisions = status["collisions"].as_array().into_iter().flatten();
+    let lines: Vec<String> = collisions
+        .filter(|found| is_declared(&found["server"]) && is_declared(&found["left_out"]))
+        .map(|found| format!("\n  {}", status::collision(found)))
+        .collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let text = "the running service has items that are called the same in the merged view:";
+    Err(Failed::new(CONFIG, format!("{text}{}", lines.concat())).hint(
+        "Remove one of the servers, have it use other names, or reach both at `/servers/NAME`; --offline checks the file alone.",
+    ))
 }
 
 /// Reads a configuration for any command.

@@ -25,18 +25,27 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let socket = args.socket.clone().unwrap_or_else(nearest_socket);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
-    let status = runtime.block_on(client::ask(&socket, "daemon/status")).map_err(failed)?;
+    let status = ask(args.socket.as_deref())?.map_err(failed)?;
     if args.json {
         output::print(&format!("{status:#}\n"));
     } else {
         show(&status);
     }
     Ok(())
+}
+
+/// Asks the service at `socket`, or else the nearest one, for its status.
+///
+/// # Errors
+///
+/// [`Failed`] when nothing can be asked at all.
+pub(super) fn ask(socket: Option<&Path>) -> Result<Result<Value, ClientError>, Failed> {
+    let socket = socket.map_or_else(nearest_socket, Path::to_owned);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    Ok(runtime.block_on(client::ask(&socket, "daemon/status")))
 }
 
 fn nearest_socket() -> PathBuf {
@@ -68,16 +77,64 @@ fn show(status: &Value) {
         status["clients"],
         pool(&status["pool"]),
     ));
-    let columns =
-        ["name", "state", "transport", "pid", "generation", "in_flight", "requests", "last_error"];
+    let columns = [
+        "name",
+        "state",
+        "transport",
+        "protocol_version",
+        "pid",
+        "generation",
+        "in_flight",
+        "requests",
+        "last_error",
+    ];
     let mut rows = vec![columns.map(|column| column.replace('_', " ").to_uppercase())];
     for server in status["servers"].as_array().into_iter().flatten() {
         rows.push(columns.map(|column| match column {
+            "protocol_version" => match (&server[column], &server["era"]) {
+                (Value::Null, _) => "-".to_owned(),
+                (version, era) => format!("{} ({})", text(version), text(era)),
+            },
             "state" => format!("{}{}", text(&server[column]), breaker(&server["breaker"])),
             column => text(&server[column]),
         }));
     }
     output::table(&rows);
+    let findings = [
+        ("quarantined", "Items that clients are not shown", quarantined as fn(&Value) -> String),
+        ("collisions", "Items that are called the same in the merged view", collision),
+    ];
+    for (name, title, line) in findings {
+        let found = status[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        if !found.is_empty() {
+            output::print(&format!("\n{title}:\n"));
+            found.iter().for_each(|found| output::print(&format!("  {}\n", line(found))));
+        }
+    }
+}
+
+/// Says which item clients are not shown, and why.
+fn quarantined(found: &Value) -> String {
+    let [server, list, item, reason] =
+        ["server", "list", "item", "reason"].map(|name| word(&found[name]));
+    format!("{server}: {list} `{item}`: {reason}")
+}
+
+/// Says which item of the merged view is there once although two servers have it.
+pub(super) fn collision(found: &Value) -> String {
+    let [list, item, server, left_out] =
+        ["list", "item", "server", "left_out"].map(|name| word(&found[name]));
+    match server == left_out {
+        true => format!("{list} `{item}`: one of two of `{server}` is left out"),
+        false => {
+            format!("{list} `{item}`: that of `{server}` is shown, that of `{left_out}` left out")
+        }
+    }
+}
+
+/// Returns a word of a server, fit for a terminal.
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().escape_debug().to_string()
 }
 
 /// Returns how full the pool is.

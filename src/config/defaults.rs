@@ -105,6 +105,10 @@ pub const STREAM_STABLE_AFTER: Duration = Duration::from_secs(5);
 /// how often to open a stream of notices that never was there. Ours: two to three seconds of pauses.
 pub const STREAM_ATTEMPTS_MAX: u32 = 5;
 
+/// How long a subscription is read on after another one has taken its place. Ours: what was on its
+/// way on the TCP connection of the one when the other was acknowledged.
+pub const LISTEN_OVERLAP: Duration = Duration::from_millis(250);
+
 /// How many idle TCP connections to one upstream are kept. Ours.
 pub const UPSTREAM_IDLE_MAX: usize = 64;
 
@@ -238,7 +242,8 @@ pub const SESSION_CONNECTIONS: usize = 16;
 /// The largest `max_connections`: beyond it, a host runs out of processes. Ours.
 pub const MAX_CONNECTIONS_MAX: usize = 1024;
 
-/// How long a server may take to set a log level or to have a resource watched. Ours.
+/// How long a server may take to set a log level, to have a resource watched, or to acknowledge a
+/// subscription. Ours.
 pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often what clients want of a session is compared with what it has, before it is left to the
@@ -326,6 +331,10 @@ pub const WATCHED_MAX: usize = 1024;
 /// How many messages that belong to no request may wait to be handed on; more are dropped. Ours.
 pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
+/// How long a notice of a changed list or an updated resource waits for more of the same, so that a
+/// burst of them is one. Ours: seed 002 has 150 ms, before and not instead of a look at the list.
+pub const NOTICE_WINDOW: Duration = Duration::from_millis(100);
+
 /// How many client connections are served at a time; more wait in the backlog. Ours: as many as
 /// sessions, of which each may hold a stream for good, and a quarter of the descriptors that the
 /// unit allows.
@@ -407,6 +416,14 @@ pub const CONTROL_CONNECTIONS_MAX: usize = 64;
 
 /// How many pages of one list are read. Ours: a server that echoes the cursor would loop.
 pub const LIST_PAGES_MAX: usize = 200;
+
+/// How many items a page of a merged list has at most. Ours: some clients read the first page alone,
+/// and none can do with more tools than that.
+pub const LIST_PAGE_ITEMS: usize = 1000;
+
+/// How many items that clients are not shown are remembered for operators, and how many that are
+/// called the same. Ours: more than one can read.
+pub const FINDINGS_MAX: usize = 256;
 
 /// How much of a server's own words an error shows, in bytes. Ours.
 pub const QUOTE_BYTES_MAX: usize = 500;

@@ -1,7 +1,10 @@
 //! What a server says to nobody in particular.
 
 use super::{Owner, Question};
-use crate::{name::ServerName, protocol::Message};
+use crate::{
+    name::ServerName,
+    protocol::{Message, mcp::List},
+};
 
 /// Something that a server sent besides the answer to a request.
 #[derive(Debug)]
@@ -33,4 +36,13 @@ pub struct Announcement {
     pub owner: Option<Owner>,
     /// What was sent.
     pub aside: Aside,
+}
+
+impl Announcement {
+    /// Returns the notice that `list` of `server` has changed, for everybody or for `owner`.
+    pub fn of_change(server: ServerName, owner: Option<Owner>, list: List) -> Self {
+        let aside = Aside::Notification(Message::notification(list.notice(), None));
+        // No matter on which connection: it is told of the server.
+        Self { server, generation: 0, owner, aside }
+    }
 }

@@ -20,7 +20,7 @@ use futures_util::{
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
-    sync::{Semaphore, mpsc},
+    sync::{Semaphore, broadcast, mpsc},
     time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -36,6 +36,9 @@ use crate::{
 
 /// What a pipe holds, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
+
+/// How many messages of its own accord wait for its output.
+const SAID_MAX: usize = 256;
 
 /// How a server behaves that is launched from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +76,11 @@ pub(crate) struct Server {
     n_pings: AtomicUsize,
     /// From now on it reads and says nothing.
     is_mute: AtomicBool,
+    /// What it lists besides `echo` and `wait`.
+    tools: Mutex<Vec<Value>>,
+    n_lists: AtomicUsize,
+    /// What it says of its own accord.
+    said: broadcast::Sender<Value>,
     releases: Semaphore,
     /// Ends every instance that lives.
     death: Mutex<CancellationToken>,
@@ -119,6 +127,9 @@ impl Server {
             n_calls: AtomicUsize::new(0),
             n_pings: AtomicUsize::new(0),
             is_mute: AtomicBool::new(false),
+            tools: Mutex::default(),
+            n_lists: AtomicUsize::new(0),
+            said: broadcast::channel(SAID_MAX).0,
             releases: Semaphore::new(0),
             death: Mutex::default(),
         }
@@ -163,6 +174,21 @@ impl Server {
         self.is_mute.store(is_mute, Relaxed);
     }
 
+    /// Returns how often its tools were listed.
+    pub(crate) fn n_lists(&self) -> usize {
+        self.n_lists.load(Relaxed)
+    }
+
+    /// Has it list these besides `echo` and `wait`, and tell nobody.
+    pub(crate) fn list(&self, tools: &[Value]) {
+        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools.to_vec();
+    }
+
+    /// Has every instance that lives say something of its own accord.
+    pub(crate) fn say(&self, method: &str) {
+        let _nobody_lives = self.said.send(json!({ "jsonrpc": "2.0", "method": method }));
+    }
+
     /// Lets `n_calls` of the calls go that wait, or will.
     pub(crate) fn release(&self, n_calls: usize) {
         self.releases.add_permits(n_calls);
@@ -202,9 +228,12 @@ impl Server {
             return;
         }
         let mut lines = BufReader::new(input).lines();
-        let mut answers = FuturesUnordered::new();
+        let (mut answers, mut said) = (FuturesUnordered::new(), self.said.subscribe());
         loop {
             tokio::select! {
+                Ok(said) = said.recv() => {
+                    let _hung_up = output.write_all(format!("{said}\n").as_bytes()).await;
+                }
                 line = lines.next_line() => match line {
                     Ok(Some(line)) if manner != Manner::Hangs => {
                         answers.extend(question(&line));
@@ -243,6 +272,9 @@ impl Server {
                 let schema = json!({ "type": "object" });
                 let tools =
                     ["echo", "wait"].map(|name| json!({ "name": name, "inputSchema": schema }));
+                self.n_lists.fetch_add(1, Relaxed);
+                let more = self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let tools = [&tools[..], &more].concat();
                 json!({ "tools": tools })
             }
             "tools/call" => {

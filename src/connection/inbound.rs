@@ -6,6 +6,7 @@
 //! | progress | who waits for the request of its token |
 //! | a message on the stream of a request | who waits for that request |
 //! | a log message, where all comes on one stream | the only one who waits; else, or if that is us, it is announced |
+//! | what belongs to a subscription of ours | is announced, without its tag |
 //! | a request | where the connection has an owner: somebody who waits; else it is announced |
 //! | anything else | is announced |
 
@@ -15,12 +16,15 @@ use super::{
     Announcement, Aside, Connection, Failure, Link, Owner, Party, Question, Waiter, inbox::Full,
     mux::Settled,
 };
-use crate::protocol::{
-    Era, Message, RpcError, Shape,
-    error::METHOD_NOT_FOUND,
-    jsonrpc::Part,
-    mcp::{List, method},
-    version,
+use crate::{
+    era::listening,
+    protocol::{
+        Era, Level, Message, RpcError, Shape,
+        error::METHOD_NOT_FOUND,
+        jsonrpc::Part,
+        mcp::{List, method},
+        version,
+    },
 };
 
 impl Connection {
@@ -70,6 +74,13 @@ impl Connection {
     }
 
     fn notified(&self, message: Message, via: Option<u64>) {
+        let (message, via) = match self.era() {
+            Era::Legacy => (message, via),
+            Era::Modern => match self.subscribed(message, via) {
+                Some(rest) => rest,
+                None => return,
+            },
+        };
         match message.method() {
             Some(method::PROGRESS) => {
                 let token = message.integer(Part::ProgressToken);
@@ -88,7 +99,14 @@ impl Connection {
                 return;
             }
             Some(method::LOG_MESSAGE) if self.has_one_stream() => {
-                let sole = self.mux().sole();
+                // A server without sessions writes only for requests that have asked for it.
+                let is_modern = self.era() == Era::Modern;
+                let level = message.string(Part::Level).and_then(|name| Level::named(&name));
+                let level = level.unwrap_or(Level::Emergency);
+                let may_be = |waiter: &Waiter| {
+                    !is_modern || waiter.level.is_some_and(|least| level >= least)
+                };
+                let sole = self.mux().sole(may_be);
                 if sole.is_some() {
                     return self.hand(Aside::Notification(message), sole, |_| true);
                 }
@@ -97,6 +115,32 @@ impl Connection {
             _ => {}
         }
         self.announce(Aside::Notification(message));
+    }
+
+    /// Takes what is about a subscription of ours; returns what is for clients, without a trace of
+    /// it, and the request whose stream it came on, if that is not the subscription.
+    fn subscribed(&self, message: Message, via: Option<u64>) -> Option<(Message, Option<u64>)> {
+        let subscription = listening::subscription(&message);
+        match message.method() {
+            Some(method::SUBSCRIPTIONS_ACKNOWLEDGED) => {
+                self.hand(Aside::Notification(message), subscription.or(via), |_| true);
+                None
+            }
+            // It ends a subscription, and nothing else. Source: MCP 2026-07-28, "Cancellation".
+            Some(method::CANCELLED) => {
+                let id = message.integer(Part::CancelledId);
+                if let Some(id) = id.filter(|id| self.mux().is_probe(*id)) {
+                    self.fail(id, Failure::BrokenOff("the server has ended it".into()));
+                }
+                None
+            }
+            _ => match subscription {
+                // One that was let go; the next one tells the same.
+                Some(id) if !self.is_waiting(id) => None,
+                Some(_) => Some((listening::untagged(&message), None)),
+                None => Some((message, via)),
+            },
+        }
     }
 
     /// Tells whether nothing says to which request a message belongs.
@@ -220,28 +264,11 @@ impl Connection {
         }
     }
 
-    /// Tells the clients that the lists of this server may be others than they know.
+    /// Says that the lists of this server may be others than clients know.
     pub fn tell_changed(&self) {
-        self.tell_lists(|aside| self.announce(aside));
-    }
-
-    /// Tells the clients that were served without this server that its lists are there. That is
-    /// for all of them, also where what the server says on a connection is not.
-    pub fn tell_late(&self) {
-        match &self.party {
-            Party::Shared | Party::Owned(_) => self.tell_changed(),
-            Party::Exclusive => self.tell_lists(|aside| self.hand_on(None, aside)),
-        }
-    }
-
-    fn tell_lists(&self, tell: impl Fn(Aside)) {
-        for (list, notice) in [
-            (List::Tools, method::TOOLS_CHANGED),
-            (List::Prompts, method::PROMPTS_CHANGED),
-            (List::Resources, method::RESOURCES_CHANGED),
-        ] {
+        for list in [List::Tools, List::Prompts, List::Resources] {
             if self.profile().is_some_and(|profile| profile.has(list.capability())) {
-                tell(Aside::Notification(Message::notification(notice, None)));
+                self.announce(Aside::Notification(Message::notification(list.notice(), None)));
             }
         }
     }

@@ -36,7 +36,7 @@ use crate::{
     era::{Client, introduce},
     name::ServerName,
     protocol::{
-        Era, Message, Shape,
+        Era, Level, Message, Shape,
         jsonrpc::Part,
         mcp::{Profile, method},
         modern,
@@ -54,6 +54,7 @@ mod http;
 mod inbound;
 mod inbox;
 mod keepalive;
+mod listening;
 mod mux;
 mod owner;
 mod question;
@@ -110,6 +111,7 @@ pub struct Connection {
     counters: Counters,
     warm_up: WarmUp,
     mirrors: http::Mirrors,
+    notices: listening::Notices,
     /// Told once that a server asks which may not.
     is_asking: Once,
 }
@@ -126,6 +128,8 @@ struct Waiter {
     inbox: Arc<Inbox>,
     /// It asked for progress.
     has_token: bool,
+    /// The least grave log messages that a request of the modern era asked for.
+    level: Option<Level>,
     /// It asked for tools, whose marks the link has to know: for the first page of them, or not.
     lists_tools: Option<bool>,
     /// How old the connection is when the request has had all its time.
@@ -162,6 +166,7 @@ impl Connection {
             counters: Counters::default(),
             warm_up: WarmUp::default(),
             mirrors: http::Mirrors::default(),
+            notices: listening::Notices::default(),
             is_asking: Once::new(),
         }
     }
@@ -292,7 +297,8 @@ impl Connection {
         let ends = self.since.elapsed() + call.limits().total;
         let lists_tools = (self.is_stateless() && request.method() == Some(method::TOOLS_LIST))
             .then(|| request.part(Part::Cursor).is_none());
-        let waiter = Waiter { inbox: call.inbox(), has_token, lists_tools, ends };
+        let level = if self.era() == Era::Modern { modern::level_of(request) } else { None };
+        let waiter = Waiter { inbox: call.inbox(), has_token, level, lists_tools, ends };
         self.expire();
         let id = admit(&mut self.mux(), waiter).map_err(|_| Failure::Saturated)?;
         call.admitted(id);

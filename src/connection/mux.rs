@@ -26,8 +26,8 @@ pub(super) struct Mux<W> {
     n_draining: usize,
     in_flight_max: usize,
     draining_max: usize,
-    /// Our own questions whether the server is there, which nobody but us waits for: they are no
-    /// work, take no room and do not drain.
+    /// Our own questions, whether the server is there and what it has to tell, which nobody but us
+    /// waits for: they are no work, take no room and do not drain.
     probes: HashMap<u64, W>,
 }
 
@@ -96,10 +96,14 @@ impl<W> Mux<W> {
         entry.map(|entry| &entry.waiter).or_else(|| self.probes.get(&id))
     }
 
-    /// Returns the request that the server works on, if it is only one and somebody waits for it.
-    /// What was abandoned may still have something to say.
-    pub(super) fn sole(&self) -> Option<u64> {
-        if self.entries.len() == 1 { self.any() } else { None }
+    /// Returns the request that the server works on and for which `may_be` holds, if it is only one
+    /// and somebody waits for it. What was abandoned may still have something to say.
+    pub(super) fn sole(&self, may_be: impl Fn(&W) -> bool) -> Option<u64> {
+        let mut found = self.entries.iter().filter(|(_, entry)| may_be(&entry.waiter));
+        match (found.next(), found.next()) {
+            (Some((id, entry)), None) if !entry.is_draining => Some(*id),
+            _ => None,
+        }
     }
 
     /// Returns a request that somebody waits for.
@@ -110,6 +114,11 @@ impl<W> Mux<W> {
     /// Tells whether the answer to `id` is still to come, wanted or not.
     pub(super) fn is_open(&self, id: u64) -> bool {
         self.entries.contains_key(&id) || self.probes.contains_key(&id)
+    }
+
+    /// Tells whether `id` is one of our own questions.
+    pub(super) fn is_probe(&self, id: u64) -> bool {
+        self.probes.contains_key(&id)
     }
 
     /// Ends the wait for `id`: its answer has come, or never will.

@@ -45,8 +45,10 @@ pub struct Daemon {
     log: LogControl,
     pool: Arc<Pool>,
     views: Arc<Views>,
-    /// What servers say to nobody in particular, until the sessions take it.
+    /// What servers say to nobody in particular, until it is taken.
     announced: Option<mpsc::Receiver<Announcement>>,
+    /// What of that clients are to hear.
+    told: Option<mpsc::Receiver<Announcement>>,
     board: Arc<Board>,
     /// What new connections are served with.
     tls: Arc<tls::Current>,
@@ -83,16 +85,19 @@ impl Daemon {
         let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = Sessions::new(Arc::clone(&pool), seal, &config.listen.session);
-        let catalog = Catalog::new(Arc::clone(&pool), tasks);
-        let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
+        let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let catalog = Catalog::new(Arc::clone(&pool), Arc::clone(&sessions), tasks, telling);
+        let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
-        let board = Board::new(Arc::clone(&pool), Arc::clone(&liveness));
+        let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
+        let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
         Ok(Self {
             source,
             log,
             pool,
             views,
             announced: Some(announced),
+            told: Some(told),
             board,
             tls: Arc::new(tls::Current::new(identity)),
             liveness,
@@ -137,9 +142,10 @@ impl Daemon {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
         let edge = Edge::new(views, board, stop.clone(), hurry.clone());
-        if let Some(announced) = self.announced.take() {
+        if let (Some(announced), Some(told)) = (self.announced.take(), self.told.take()) {
             let sessions = Arc::clone(self.views.sessions());
-            clients.spawn(sessions.run(announced, stop.clone()));
+            clients.spawn(Arc::clone(&self.views).heed(announced, stop.clone()));
+            clients.spawn(sessions.run(told, stop.clone()));
         }
         for listener in std::mem::take(&mut self.listeners.http) {
             let pulse = self.liveness.pulse("http accept loop");

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::{decorate, input::InputRequired};
 use crate::protocol::{
-    Era, Members, Message, RpcError,
+    Members, Message, RpcError,
     error::{CAPABILITY_REQUIRED, INVALID_PARAMS, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED},
     jsonrpc::Part,
-    mcp::method,
+    mcp::{List, method},
     modern::SERVER_INFO,
 };
 
@@ -84,8 +84,18 @@ fn narrow_schemas(result: &mut Members<'_>) {
     result.set("tools", format!("[{}]", tools.join(",")));
 }
 
+/// Returns a list of ours, JSON text of a result, as clients of the legacy era take it.
+pub fn legacy_list(result: String, list: List) -> String {
+    if list != List::Tools || !result.contains("\"outputSchema\"") {
+        return result;
+    }
+    let Some(mut members) = Members::read(&result) else { return result };
+    narrow_schemas(&mut members);
+    members.to_string()
+}
+
 /// Returns a tool's definition as clients of the legacy era take it.
-pub fn legacy_tool(tool: &str) -> String {
+fn legacy_tool(tool: &str) -> String {
     let describes_object = |schema: &str| {
         Members::read(schema).and_then(|schema| schema.string("type")).as_deref() == Some("object")
     };
@@ -129,11 +139,6 @@ fn recoded(answer: &Message, error: &str, code: i64) -> Message {
     let Some(mut members) = Members::read(error) else { return answer.clone() };
     members.set("code", code.to_string());
     answer.with(Part::Error, &members.to_string())
-}
-
-/// Returns which era's client a server of the other one is to be translated for.
-pub fn is_foreign(client: Option<Era>, server: Era) -> bool {
-    client.is_some_and(|client| client != server)
 }
 
 #[cfg(test)]

@@ -21,11 +21,12 @@ mod answer;
 mod client;
 mod input;
 mod introduce;
+pub mod listening;
 mod request;
 mod result;
 pub mod subscription;
 
-pub use answer::{Answer, for_legacy, for_modern, is_foreign, legacy_tool};
+pub use answer::{Answer, for_legacy, for_modern, legacy_list};
 pub use client::Client;
 pub use input::{InputRequired, digest, response, retry};
 pub use introduce::introduce;

@@ -100,7 +100,7 @@ impl Filter {
         }
     }
 
-    fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let mut members = Map::new();
         for (name, is_set) in
             [(TOOLS, self.tools), (PROMPTS, self.prompts), (RESOURCES, self.resources)]

@@ -297,6 +297,18 @@ impl Slot {
         }
     }
 
+    /// Tells whether a connection that a request of `owner` could have got was closed by us because
+    /// nobody used it, so that its end says nothing about the server.
+    pub fn is_put_away(&self, owner: Option<&Owner>) -> bool {
+        let is_put_away = |keeper: &Arc<Keeper>| keeper.status().is_put_away;
+        match &self.connections {
+            Connections::Exclusive(exclusive) => exclusive.keepers().iter().any(is_put_away),
+            Connections::Shared(_) | Connections::Owned(_) => {
+                self.standing(owner).as_ref().is_some_and(is_put_away)
+            }
+        }
+    }
+
     /// Starts a dial unless there is a connection or a dial already.
     pub(super) fn dial_soon(&self) {
         if let Connections::Shared(keeper) = &self.connections {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::protocol::{Level, Message, mcp::method};
+use crate::protocol::{Era, Level, Message, mcp::method};
 
 /// What the clients of one connection want of it, all together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,11 +33,14 @@ pub(super) enum Step {
     SetLevel(Level),
     Subscribe(String),
     Unsubscribe(String),
+    /// Have these watched and no others, at a server of the era in which one subscription is for
+    /// all of them.
+    Watch(BTreeSet<String>),
 }
 
 impl Step {
-    /// Returns the request.
-    pub(super) fn request(&self) -> Message {
+    /// Returns the request, where it takes one.
+    pub(super) fn request(&self) -> Option<Message> {
         let (method, params) = match self {
             Self::SetLevel(level) => {
                 (method::LOGGING_SET_LEVEL, serde_json::json!({ "level": level.name() }))
@@ -48,8 +51,9 @@ impl Step {
             Self::Unsubscribe(uri) => {
                 (method::RESOURCES_UNSUBSCRIBE, serde_json::json!({ "uri": uri }))
             }
+            Self::Watch(_) => return None,
         };
-        Message::request(method, Some(&params.to_string()))
+        Some(Message::request(method, Some(&params.to_string())))
     }
 }
 
@@ -73,8 +77,20 @@ impl Standing {
         self.refused.clear();
     }
 
-    /// Returns the next step; `has` tells which capabilities the server declared.
-    pub(super) fn next(&self, has: impl Fn(&str) -> bool) -> Option<Step> {
+    /// Returns the next step at a server of this era; `has` tells which capabilities it declared.
+    pub(super) fn next(&self, era: Era, has: impl Fn(&str) -> bool) -> Option<Step> {
+        match era {
+            Era::Legacy => self.next_request(has),
+            // Each request says its own level.
+            Era::Modern => {
+                let is_new = |uri: &&String| !self.refused.contains_key(*uri);
+                let uris: BTreeSet<_> = self.wanted.uris.iter().filter(is_new).cloned().collect();
+                (has("resources") && uris != self.told.uris).then_some(Step::Watch(uris))
+            }
+        }
+    }
+
+    fn next_request(&self, has: impl Fn(&str) -> bool) -> Option<Step> {
         // There is no way to unset a level: with nobody left who wants one, the noise ends.
         let level = self.wanted.level.or(self.told.level.map(|_| Level::Info));
         if let Some(level) = level
@@ -113,6 +129,28 @@ impl Standing {
             Step::Unsubscribe(uri) => {
                 self.told.uris.remove(uri);
             }
+            Step::Watch(uris) => match refusal {
+                Some(error) => {
+                    let refusals = uris.iter().map(|uri| (uri.clone(), error.to_owned()));
+                    self.watched(generation, uris, refusals.collect());
+                }
+                None => self.watched(generation, uris, BTreeMap::new()),
+            },
+        }
+    }
+
+    /// Notes that the server tells of `uris` on the connection `generation`, but for those in
+    /// `refused`, whose error objects are JSON text.
+    pub(super) fn watched(
+        &mut self,
+        generation: u64,
+        uris: &BTreeSet<String>,
+        refused: BTreeMap<String, String>,
+    ) {
+        if generation == self.generation {
+            self.told.uris =
+                uris.iter().filter(|uri| !refused.contains_key(*uri)).cloned().collect();
+            self.refused.extend(refused);
         }
     }
 
@@ -133,7 +171,7 @@ mod tests {
     /// Takes every step and returns what was taken.
     fn settle(standing: &mut Standing) -> Vec<Step> {
         let mut steps = Vec::new();
-        while let Some(step) = standing.next(|_| true) {
+        while let Some(step) = standing.next(Era::Legacy, |_| true) {
             standing.done(standing.generation, &step, None);
             steps.push(step);
         }
@@ -179,33 +217,57 @@ mod tests {
         let mut standing = Standing::default();
         standing.connected(1);
         standing.want(wants(None, &["a"]));
-        let step = standing.next(|_| true).expect("a step");
+        let step = standing.next(Era::Legacy, |_| true).expect("a step");
         standing.connected(2);
         standing.done(1, &step, None);
-        assert_eq!(standing.next(|_| true), Some(step));
+        assert_eq!(standing.next(Era::Legacy, |_| true), Some(step));
     }
 
     #[test]
     fn a_refused_subscription_is_not_asked_for_again_while_it_is_wanted() {
         let mut standing = Standing::default();
         standing.want(wants(None, &["a"]));
-        let step = standing.next(|_| true).expect("a step");
+        let step = standing.next(Era::Legacy, |_| true).expect("a step");
         standing.done(0, &step, Some("{}"));
-        assert_eq!(standing.next(|_| true), None);
+        assert_eq!(standing.next(Era::Legacy, |_| true), None);
         assert_eq!(standing.refusal("a").as_deref(), Some("{}"));
 
         standing.want(wants(None, &[]));
         standing.want(wants(None, &["a"]));
-        assert_eq!(standing.next(|_| true), Some(step));
+        assert_eq!(standing.next(Era::Legacy, |_| true), Some(step));
+    }
+
+    #[test]
+    fn a_server_without_sessions_is_told_all_at_once() {
+        let mut standing = Standing::default();
+        standing.want(wants(Some(Level::Debug), &["a", "b"]));
+        let step = standing.next(Era::Modern, |_| true).expect("a step");
+        let both = wants(None, &["a", "b"]).uris;
+        assert_eq!(step, Step::Watch(both.clone()), "and no level");
+        assert_eq!(step.request().map(|_| ()), None);
+
+        standing.watched(0, &both, BTreeMap::from([("b".to_owned(), "{}".to_owned())]));
+        assert_eq!(standing.refusal("b").as_deref(), Some("{}"));
+        assert_eq!(standing.next(Era::Modern, |_| true), None, "not again");
+        standing.want(wants(None, &["b"]));
+        let none = Step::Watch(BTreeSet::new());
+        assert_eq!(standing.next(Era::Modern, |_| true), Some(none.clone()));
+        standing.done(0, &none, None);
+        assert_eq!(standing.next(Era::Modern, |_| true), None);
+        standing.want(wants(None, &["c"]));
+        assert_eq!(standing.next(Era::Modern, |_| false), None, "it has no resources");
+        let step = standing.next(Era::Modern, |_| true).expect("a step");
+        standing.done(0, &step, Some("{}"));
+        assert_eq!(standing.refusal("c").as_deref(), Some("{}"), "nothing came of it");
     }
 
     #[test]
     fn a_server_without_the_capability_is_told_nothing() {
         let mut standing = Standing::default();
         standing.want(wants(Some(Level::Debug), &["a"]));
-        assert_eq!(standing.next(|_| false), None);
+        assert_eq!(standing.next(Era::Legacy, |_| false), None);
         assert_eq!(
-            standing.next(|capability| capability == "logging"),
+            standing.next(Era::Legacy, |capability| capability == "logging"),
             Some(Step::SetLevel(Level::Debug))
         );
     }

@@ -67,6 +67,8 @@ pub enum Part {
     RequestState,
     /// `params.inputResponses` of such a request.
     InputResponses,
+    /// `params.ref` of a completion.
+    Reference,
     /// The whole `result`.
     Result,
     /// The whole `error`.
@@ -148,6 +150,7 @@ impl Message {
             mark(Part::Progress, params.progress);
             mark(Part::RequestState, params.request_state);
             mark(Part::InputResponses, params.input_responses);
+            mark(Part::Reference, params.reference);
         }
         // The usual ones are not copied.
         let method = envelope.method.map(|name| match method::known(&name) {
@@ -319,7 +322,9 @@ impl Envelope<'_> {
 }
 
 /// Reads a member that is there, `null` included.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+pub(super) fn present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 

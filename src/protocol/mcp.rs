@@ -1,12 +1,15 @@
 //! The few MCP payloads that we read or write ourselves.
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{Era, jsonrpc, pieces, version};
+use super::{
+    Era,
+    item::{Peek, Rejected},
+    jsonrpc, pieces, version,
+};
 
 /// The methods that the gateway itself looks at. Every other one passes.
 pub mod method {
@@ -244,19 +247,31 @@ impl List {
         }
     }
 
+    /// Returns the notification that says that it has changed.
+    pub fn notice(self) -> &'static str {
+        match self {
+            Self::Tools => method::TOOLS_CHANGED,
+            Self::Prompts => method::PROMPTS_CHANGED,
+            Self::Resources | Self::ResourceTemplates => method::RESOURCES_CHANGED,
+        }
+    }
+
+    /// Returns the lists that the notification `method` is about, the main one first; none for any
+    /// other notification.
+    pub fn of_notice(method: &str) -> &'static [Self] {
+        match method {
+            method::TOOLS_CHANGED => &[Self::Tools],
+            method::PROMPTS_CHANGED => &[Self::Prompts],
+            method::RESOURCES_CHANGED => &[Self::Resources, Self::ResourceTemplates],
+            _ => &[],
+        }
+    }
+
     /// Tells whether items are called by a name that must be unique over all servers.
     ///
     /// Resources are called by URI, which we do not change.
     pub fn is_named(self) -> bool {
         matches!(self, Self::Tools | Self::Prompts)
-    }
-
-    fn key(self) -> &'static str {
-        match self {
-            Self::Tools | Self::Prompts => "name",
-            Self::Resources => "uri",
-            Self::ResourceTemplates => "uriTemplate",
-        }
     }
 }
 
@@ -274,8 +289,8 @@ pub struct Item {
 pub struct Page {
     /// The usable items in the order of the server.
     pub items: Vec<Item>,
-    /// Why other items were left out.
-    pub rejected: Vec<String>,
+    /// The others, which are kept from clients.
+    pub rejected: Vec<Rejected>,
     /// The cursor of the next page.
     pub next: Option<String>,
 }
@@ -305,45 +320,61 @@ impl Page {
             next: result.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()),
             ..Self::default()
         };
-        for item in items {
-            match Item::read(list, item.get()) {
+        let mut keys = HashSet::new();
+        for (position, json) in items.iter().enumerate() {
+            let item = Item::read(list, json.get(), position).and_then(|item| {
+                match keys.insert(item.key.clone()) {
+                    true => Ok(item),
+                    false => Err(Rejected { position, item: item.key, reason: TWICE }),
+                }
+            });
+            match item {
                 Ok(item) => page.items.push(item),
-                Err(reason) => page.rejected.push(reason),
+                Err(rejected) => page.rejected.push(rejected),
             }
         }
         Ok(page)
     }
+
+    /// Returns the text of the list result that this page was read from, without the items that are
+    /// kept from clients; everything else is as it was.
+    pub fn without_rejected(&self, list: List, result: &str) -> Option<String> {
+        let members: std::collections::HashMap<String, &RawValue> =
+            serde_json::from_str(result).ok()?;
+        let array = members.get(list.member())?;
+        let items: Vec<&RawValue> = serde_json::from_str(array.get()).ok()?;
+        let is_kept =
+            |position: usize| self.rejected.iter().all(|found| found.position != position);
+        let kept: Vec<&str> = (items.iter().enumerate())
+            .filter(|(position, _)| is_kept(*position))
+            .map(|(_, item)| item.get())
+            .collect();
+        let span = jsonrpc::span_in(result, array.get());
+        let (before, after) = (&result[..span.start as usize], &result[span.end as usize..]);
+        Some(format!("{before}[{}]{after}", kept.join(",")))
+    }
 }
 
+/// What is wrong with an item that is called as one before it.
+pub const TWICE: &str = "it is listed twice";
+
 impl Item {
-    fn read(list: List, json: &str) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Peek<'a> {
-            #[serde(borrow)]
-            name: Option<&'a RawValue>,
-            #[serde(borrow)]
-            uri: Option<&'a RawValue>,
-            #[serde(borrow, rename = "uriTemplate")]
-            uri_template: Option<&'a RawValue>,
-            #[serde(borrow, rename = "inputSchema")]
-            input_schema: Option<&'a RawValue>,
-        }
-        if !json.starts_with('{') {
-            return Err("an item is not an object".to_owned());
-        }
-        let peek: Peek<'_> =
-            serde_json::from_str(json).map_err(|error| format!("an item is malformed: {error}"))?;
-        let raw = match list.key() {
-            "uri" => peek.uri,
-            "uriTemplate" => peek.uri_template,
-            _ => peek.name,
-        };
+    fn read(list: List, json: &str, position: usize) -> Result<Self, Rejected> {
+        let numbered = || format!("#{}", position + 1);
+        let rejected = |item: String, reason| Rejected { position, item, reason };
+        let peek = Peek::read(json).map_err(|reason| rejected(numbered(), reason))?;
+        let raw = peek.key(list);
         let key = raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let (Some(raw), Some(key)) = (raw, key) else {
-            return Err(format!("an item has no `{}`", list.key()));
+            let reason = match list {
+                List::Tools | List::Prompts => "it has no `name`",
+                List::Resources => "it has no `uri`",
+                List::ResourceTemplates => "it has no `uriTemplate`",
+            };
+            return Err(rejected(numbered(), reason));
         };
-        if list == List::Tools && !is_object_schema(peek.input_schema) {
-            return Err(format!("tool `{key}` has no `inputSchema` of type object"));
+        if let Some(reason) = peek.flaw(list, &key) {
+            return Err(rejected(if key.is_empty() { numbered() } else { key }, reason));
         }
         let span = jsonrpc::span_in(json, raw.get());
         Ok(Self { key, key_span: span.start as usize..span.end as usize, json: json.into() })
@@ -360,17 +391,6 @@ impl Item {
         let edit = (self.key_span.clone(), key.as_str());
         pieces::splice(self.json.as_bytes(), std::iter::once(edit))
     }
-}
-
-fn is_object_schema(schema: Option<&RawValue>) -> bool {
-    #[derive(Deserialize)]
-    struct Schema {
-        r#type: Value,
-    }
-    schema
-        .filter(|schema| schema.get().starts_with('{'))
-        .and_then(|schema| serde_json::from_str::<Schema>(schema.get()).ok())
-        .is_some_and(|schema| schema.r#type == "object")
 }
 
 #[cfg(test)]
@@ -391,7 +411,27 @@ mod tests {
             r#"{"x":1e400,"name":"s__a","inputSchema":{"type":"object"}}"#
         );
         assert_eq!(page.next.as_deref(), Some("2"));
-        assert_eq!(page.rejected.len(), 4, "{:?}", page.rejected);
+        let rejected: Vec<_> =
+            page.rejected.iter().map(|found| (found.position, &*found.item)).collect();
+        assert_eq!(rejected, [(1, "b"), (2, "c"), (3, "#4"), (4, "#5")]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_cut_out_and_everything_else_stays_as_it_was() {
+        let good = r#"{ "name":"a", "x":1e400, "inputSchema":{"type":"object"}}"#;
+        let page = |items: &str| {
+            format!(r#"{{"_meta":{{ "tools":[7]}},"tools": {items} ,"nextCursor":"2"}}"#)
+        };
+        for (items, expected) in [
+            (format!("[7, {good}]"), format!("[{good}]")),
+            (format!("[ {good} ,{good}]"), format!("[{good}]")),
+            (r#"[{"name":""}]"#.to_owned(), "[]".to_owned()),
+        ] {
+            let result = page(&items);
+            let read = Page::read(List::Tools, &result).expect("a list");
+            assert_eq!(read.without_rejected(List::Tools, &result), Some(page(&expected)));
+            assert_eq!(read.next.as_deref(), Some("2"));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod batch;
 pub mod capability;
 pub mod error;
 pub mod headers;
+pub mod item;
 pub mod jsonrpc;
 pub mod level;
 pub mod mcp;

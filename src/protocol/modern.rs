@@ -46,6 +46,12 @@ pub fn version_of(request: &Message) -> Option<String> {
     Members::read(request.part(Part::Meta)?)?.string(VERSION)
 }
 
+/// Returns the least grave log messages that a request asks for.
+pub fn level_of(request: &Message) -> Option<Level> {
+    let meta = request.part(Part::Meta).filter(|meta| meta.contains(LOG_LEVEL))?;
+    Level::named(&Members::read(meta)?.string(LOG_LEVEL)?)
+}
+
 impl Introduction {
     /// Reads what a request says about its client.
     ///

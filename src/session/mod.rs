@@ -30,10 +30,15 @@ use crate::{
     name::ServerName,
     pool::Wants,
     protocol::{
-        Level, Message, capability, jsonrpc::Part, mcp::method, modern::Introduction, version,
+        Level, Message, capability,
+        jsonrpc::Part,
+        mcp::{List, method},
+        modern::Introduction,
+        version,
     },
 };
 
+mod debounce;
 mod ended;
 mod find;
 mod hold;
@@ -45,12 +50,13 @@ mod registry;
 mod running;
 mod ticket;
 
+pub use debounce::Debounce;
 pub use find::NoSession;
 pub use hold::Resumed;
 use outbox::Outbox;
 pub use outbox::{EventId, Next, Reader};
 pub use passing::Passing;
-pub use registry::{Refused, Sessions};
+pub use registry::{Refused, Sessions, until};
 pub use running::Running;
 pub use ticket::{Seal, Ticket};
 
@@ -91,6 +97,15 @@ struct Memory {
     running: Vec<running::Entry>,
     asked: HashMap<u64, Asked>,
     n_numbers: u64,
+}
+
+/// Something that is said once, however often it comes within a moment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Notice {
+    /// The lists that this one stands for have changed.
+    Changed(List),
+    /// A watched resource of a server was updated.
+    Updated(ServerName, String),
 }
 
 /// A server's question that the client has not answered yet.
@@ -274,16 +289,29 @@ impl Session {
         Reader::new(Arc::clone(self), last)
     }
 
-    /// Puts down what a server has sent to nobody in particular, if it is for this client.
-    fn hear(&self, server: &ServerName, generation: u64, message: &Message, is_own: bool) {
+    /// Puts down what a server has sent to nobody in particular, if it is for this client. What is
+    /// said once for all that comes within a moment is returned instead, for [`Session::say`].
+    fn hear(
+        &self,
+        server: &ServerName,
+        generation: u64,
+        message: &Message,
+        is_own: bool,
+    ) -> Option<Notice> {
         if !is_own && !self.scope.covers(server) {
-            return;
+            return None;
         }
-        let is_for_us = match message.method().unwrap_or_default() {
-            method::TOOLS_CHANGED | method::PROMPTS_CHANGED | method::RESOURCES_CHANGED => true,
-            method::RESOURCE_UPDATED => message
-                .string(Part::Uri)
-                .is_some_and(|uri| self.memory().watched.contains(&(server.clone(), uri))),
+        let method = message.method().unwrap_or_default();
+        if let Some(list) = List::of_notice(method).first() {
+            return Some(Notice::Changed(*list));
+        }
+        let is_for_us = match method {
+            method::RESOURCE_UPDATED => {
+                let updated = message.string(Part::Uri);
+                return updated
+                    .map(|uri| Notice::Updated(server.clone(), uri))
+                    .filter(|notice| self.is_wanted(notice));
+            }
             method::LOG_MESSAGE => {
                 // What one client's call writes is not shown to others who have not asked for logs.
                 let level = self.memory().level;
@@ -302,6 +330,28 @@ impl Session {
         if is_for_us {
             self.outbox.push(message.bytes().clone());
         }
+        None
+    }
+
+    /// Says what was held back, if the client still wants it.
+    fn say(&self, notice: &Notice, message: Bytes) {
+        if self.is_wanted(notice) {
+            self.outbox.push(message);
+        }
+    }
+
+    fn is_wanted(&self, notice: &Notice) -> bool {
+        match notice {
+            Notice::Changed(_) => true,
+            Notice::Updated(server, uri) => {
+                self.memory().watched.contains(&(server.clone(), uri.clone()))
+            }
+        }
+    }
+
+    /// Tells whether the client ever opened a stream: what it was not told of it may still read.
+    fn has_listened(&self) -> bool {
+        self.outbox.has_begun()
     }
 
     /// Puts a question down that came without any request of the client.

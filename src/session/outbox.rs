@@ -153,6 +153,11 @@ impl Outbox {
         self.state().as_ref().is_some_and(|state| state.is_read)
     }
 
+    /// Tells whether a stream was ever opened, so that events are kept for it or the next one.
+    pub(super) fn has_begun(&self) -> bool {
+        self.state().is_some()
+    }
+
     fn state(&self) -> MutexGuard<'_, Option<Box<State>>> {
         // Held for statements on plain data.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

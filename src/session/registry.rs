@@ -10,19 +10,24 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use tokio::{
     sync::mpsc,
     time::{self, Instant, MissedTickBehavior},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Seal, Session, Ticket, ended::Ended, hold::Shelf};
+use super::{Debounce, Notice, Seal, Session, Ticket, ended::Ended, hold::Shelf};
 use crate::{
     config::{SessionMode, SessionRules, defaults},
-    connection::{Announcement, Aside},
+    connection::{Announcement, Aside, Owner},
+    name::ServerName,
     pool::{Pool, Slot, Wants},
-    protocol::Level,
+    protocol::{Level, Message},
 };
+
+/// What clients are told at the end of its window: each the same only once in it.
+type Held = Debounce<(u64, Notice), (Arc<Session>, Bytes)>;
 
 /// All sessions of clients, by the id that they send.
 #[derive(Debug)]
@@ -248,8 +253,18 @@ impl Sessions {
         }
     }
 
+    /// Tells whether a client would hear what `server` says on the connection of `owner`, or of all.
+    pub fn is_heard(&self, server: &ServerName, owner: Option<&Owner>) -> bool {
+        let is_meant = |session: &Session| match owner {
+            Some(_) => session.owner() == owner,
+            None => session.scope.covers(server),
+        };
+        self.read().values().any(|session| is_meant(session) && session.has_listened())
+    }
+
     /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses,
-    /// until `stop`.
+    /// until `stop`. Of changed lists and updated resources each client hears once in
+    /// [`defaults::NOTICE_WINDOW`].
     ///
     /// # Cancel safety
     ///
@@ -263,6 +278,7 @@ impl Sessions {
         let (least, most) = defaults::SESSION_SWEEP;
         let mut sweep = time::interval((self.rules.load().timeout / 4).clamp(least, most));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut held = Held::new(defaults::NOTICE_WINDOW);
         loop {
             tokio::select! {
                 () = stop.cancelled() => {
@@ -271,27 +287,40 @@ impl Sessions {
                     return;
                 }
                 never = self.shelf.sweep() => match never {},
-                Some(announcement) = announcements.recv() => self.announce(announcement),
+                Some(announcement) = announcements.recv() => self.announce(announcement, &mut held),
+                () = until(self.since, held.next_end()) => {
+                    while let Some(((_, notice), (session, message))) =
+                        held.take(self.since.elapsed())
+                    {
+                        session.say(&notice, message);
+                    }
+                }
                 _ = sweep.tick() => self.sweep(Instant::now()),
             }
         }
     }
 
-    fn announce(&self, announcement: Announcement) {
+    fn announce(&self, announcement: Announcement, held: &mut Held) {
         let Announcement { server, generation, owner, aside } = announcement;
+        let mut tell = |session: &Arc<Session>, message: &Message, is_own| {
+            let notice = session.hear(&server, generation, message, is_own);
+            // All that are known here can be told from others.
+            if let (Some(notice), Some(owner)) = (notice, session.owner()) {
+                let said = (Arc::clone(session), message.bytes().clone());
+                held.hold((owner.key, notice), said, self.since.elapsed());
+            }
+        };
         let Some(owner) = owner else {
             // On a connection that is everybody's, nobody is asked.
             if let Aside::Notification(message) = aside {
-                for session in self.read().values() {
-                    session.hear(&server, generation, &message, false);
-                }
+                self.read().values().for_each(|session| tell(session, &message, false));
             }
             return;
         };
         let owned = self.read().values().find(|found| found.owner() == Some(&owner)).cloned();
         let Some(session) = owned else { return };
         match aside {
-            Aside::Notification(message) => session.hear(&server, generation, &message, true),
+            Aside::Notification(message) => tell(&session, &message, true),
             Aside::Question(question) => session.hear_question(question),
         }
     }
@@ -337,6 +366,18 @@ pub enum Refused {
     ByServer(String),
     /// The client watches as many as it may.
     Full,
+}
+
+/// Waits until it is so long after `since`; for ever where that is never.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn until(since: Instant, moment: Option<Duration>) {
+    match moment {
+        Some(moment) => time::sleep_until(since + moment).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Returns the session that was used longest ago, apart from `except` and those in use.

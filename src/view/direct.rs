@@ -4,9 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Outcome, Views, alias, answer, missing, nearest, own_profile, shown};
+use super::{
+    Outcome, Views, alias, answer,
+    merge::Merged,
+    missing, nearest, own_profile,
+    reference::{self, Reference},
+    shown,
+};
 use crate::{
     call::CallError,
+    config::defaults,
     era,
     name::{self, QUALIFIER},
     pool::Slot,
@@ -25,6 +32,7 @@ pub(super) const INSTRUCTIONS: &str =
 /// Returns what all servers together offer.
 pub(super) fn capabilities() -> Value {
     json!({
+        "completions": {},
         "logging": {},
         "tools": { "listChanged": true },
         "prompts": { "listChanged": true },
@@ -57,6 +65,7 @@ impl Views {
                 let slot = self.slot_of_resource(session, request).await?;
                 self.watch(session, &slot, request).await
             }
+            method::COMPLETE => self.complete(session, request).await,
             method::LOGGING_SET_LEVEL => self.set_level(session, request).await,
             other => Err(CallError::UnknownMethod {
                 method: shown(other),
@@ -84,8 +93,42 @@ impl Views {
         list: List,
     ) -> Result<Outcome, CallError> {
         let qualified = request.string(Part::Name).ok_or_else(|| missing(request, "name"))?;
-        let Some((server, item)) = name::split_qualified(&qualified) else {
-            return Err(self.unqualified(qualified));
+        let (slot, item) = self.item(session, list, &qualified).await?;
+        let item = serde_json::Value::from(item).to_string();
+        let renamed = request.with(Part::Name, &item);
+        self.exchange(slot, session, renamed).await
+    }
+
+    /// Hands a request for completions to the server of what is to be completed.
+    async fn complete(&self, session: &Session, request: &Message) -> Result<Outcome, CallError> {
+        let text = request.part(Part::Reference);
+        let reference = Reference::read(text).map_err(|parameter| missing(request, parameter))?;
+        match reference {
+            Reference::Prompt(qualified) => {
+                let (slot, prompt) = self.item(session, List::Prompts, &qualified).await?;
+                let renamed = reference::renamed(text.unwrap_or_default(), &prompt);
+                self.exchange(slot, session, request.with(Part::Reference, &renamed)).await
+            }
+            Reference::Resource(uri) => {
+                let (owner, limits) = (session.owner(), self.limits());
+                let found = self.catalog.server_of_template(&uri, owner, limits).await;
+                let slot = found.and_then(|server| self.pool.slot(server.as_str()));
+                let slot = slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;
+                self.exchange(slot, session, request.clone()).await
+            }
+        }
+    }
+
+    /// Returns the server of an item of `list` that is called `qualified` here, and what it is called
+    /// there.
+    async fn item(
+        &self,
+        session: &Session,
+        list: List,
+        qualified: &str,
+    ) -> Result<(Arc<Slot>, String), CallError> {
+        let Some((server, item)) = name::split_qualified(qualified) else {
+            return Err(self.unqualified(qualified.to_owned()));
         };
         let Some(slot) = self.pool.slot(server.as_str()) else {
             return Err(self.unknown_server(server.as_str()));
@@ -94,9 +137,7 @@ impl Views {
             true => self.meant(session, &slot, list, item).await,
             false => item.to_owned(),
         };
-        let item = serde_json::Value::from(item).to_string();
-        let renamed = request.with(Part::Name, &item);
-        self.exchange(slot, session, renamed).await
+        Ok((slot, item))
     }
 
     /// Returns the item of `slot` that is called `item`, or has it as its alias; else what was asked
@@ -123,39 +164,27 @@ impl Views {
         CallError::Unqualified { name: shown(&name), similar }
     }
 
-    /// Answers a list request with the items of all servers on one page.
+    /// Answers a list request with the items of all servers, on one page unless they are very many.
     async fn merged(
         &self,
         session: &Session,
         request: &Message,
         list: List,
     ) -> Result<Outcome, CallError> {
-        if let Some(cursor) = request.string(Part::Cursor) {
-            return Err(CallError::UnknownCursor { cursor: shown(&cursor) });
-        }
+        let cursor = request.string(Part::Cursor);
         let listings = self.catalog.all(list, session.owner(), self.limits()).await;
-        let mut result = Vec::new();
-        result.extend_from_slice(format!("{{\"{}\":[", list.member()).as_bytes());
-        let mut is_first = true;
-        for (server, listing) in &listings {
-            for item in listing.iter() {
-                if !std::mem::take(&mut is_first) {
-                    result.push(b',');
-                }
-                if list.is_named() {
-                    result.extend_from_slice(&item.renamed(&alias::exposed(server, &item.key)));
-                } else {
-                    result.extend_from_slice(item.json().as_bytes());
-                }
-            }
-        }
-        result.extend_from_slice(b"]}");
-        let id = request.part(Part::Id).unwrap_or("null");
-        let mut result = String::from_utf8(result).expect("items are JSON text, which is UTF-8");
-        if session.is_modern() {
+        let mut merged = Merged::new(list, &listings);
+        self.catalog.collided(std::mem::take(&mut merged.collisions));
+        let page = merged.page(cursor.as_deref(), defaults::LIST_PAGE_ITEMS);
+        let page = page.ok_or_else(|| CallError::UnknownCursor {
+            cursor: shown(cursor.as_deref().unwrap_or_default()),
+        })?;
+        let page = if session.is_modern() {
             let server_info = mcp::implementation().to_string();
-            result = era::decorate(&result, list.method(), Some(&server_info));
-        }
-        Ok(Outcome::Answer(Message::response(id, &result)))
+            era::decorate(&page, list.method(), Some(&server_info))
+        } else {
+            era::legacy_list(page, list)
+        };
+        Ok(Outcome::Answer(Message::response(request.part(Part::Id).unwrap_or("null"), &page)))
     }
 }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::{self, CallError, Exchange},
     catalog::Catalog,
-    config::{Config, RootView, defaults},
-    connection::Limits,
+    config::{Config, RootView, defaults, diff::ServerDiff},
+    connection::{Announcement, Limits},
     name::ServerName,
     pool::{Pool, Slot},
     protocol::{
@@ -28,8 +30,10 @@ use crate::{
 
 mod alias;
 mod direct;
+mod merge;
 mod modern;
 mod passthrough;
+mod reference;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +54,7 @@ pub enum View {
 pub struct Views {
     pool: Arc<Pool>,
     sessions: Arc<Sessions>,
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     config: ArcSwap<Config>,
 }
 
@@ -77,7 +81,7 @@ impl Views {
     pub fn new(
         pool: Arc<Pool>,
         sessions: Arc<Sessions>,
-        catalog: Catalog,
+        catalog: Arc<Catalog>,
         config: Arc<Config>,
     ) -> Self {
         Self { pool, sessions, catalog, config: ArcSwap::new(config) }
@@ -86,6 +90,24 @@ impl Views {
     /// Returns the sessions of the clients.
     pub fn sessions(&self) -> &Arc<Sessions> {
         &self.sessions
+    }
+
+    /// Hands on what servers say to nobody in particular, as [`Catalog::heed`] does, until `stop`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, what is in the queue is lost.
+    pub async fn heed(
+        self: Arc<Self>,
+        announced: mpsc::Receiver<Announcement>,
+        stop: CancellationToken,
+    ) {
+        self.catalog.heed(announced, || self.limits(), stop).await;
+    }
+
+    /// Tells clients that servers have come, gone or changed with the configuration.
+    pub fn replaced(&self, diff: &ServerDiff) {
+        self.catalog.replaced(diff);
     }
 
     /// Applies another configuration to requests from now on.

@@ -6,11 +6,15 @@ use serde_json::{Value, json};
 
 use super::{Outcome, Views, answer, nothing_is_kept, own_profile};
 use crate::{
-    call::{self, CallError},
+    call::{self, CallError, Exchange},
     config::defaults,
     connection::Limits,
     name::ServerName,
-    protocol::{Message, jsonrpc::Part, mcp::method},
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        mcp::{List, method},
+    },
     session::Session,
 };
 
@@ -44,6 +48,7 @@ impl Views {
                     // late or down now may be there for its first call.
                     None => {
                         slot.missed();
+                        self.catalog.doubt(&slot, session.owner());
                         answer(request, &stand_in(session, request, server))
                     }
                 })
@@ -72,7 +77,16 @@ impl Views {
                 method: asked.to_owned(),
                 hint: "Use `initialize`, or say with the request that it is of version 2026-07-28.",
             }),
-            _ => self.exchange(slot, session, request.clone()).await,
+            asked => {
+                let Some(list) = List::of_method(asked) else {
+                    return self.exchange(slot, session, request.clone()).await;
+                };
+                let (owner, is_first) = (session.owner(), request.part(Part::Cursor).is_none());
+                let sieve = self.catalog.sieve(&slot, list, owner, is_first);
+                let client = session.client();
+                let exchange = Exchange::new(slot, owner, client, request.clone(), self.limits());
+                Ok(Outcome::Exchange(Box::new(exchange.through(sieve))))
+            }
         }
     }
 }

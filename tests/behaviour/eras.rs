@@ -81,11 +81,11 @@ impl Cell {
         Rig { cell: self, daemon, _fakes: fakes, _upstream: upstream }
     }
 
-    /// Tells whether it is known to which request a log message of the server belongs.
+    /// Tells whether it is known to which of two requests at a time a log message belongs.
     ///
-    /// The messages of a legacy server all come over one pipe, and nothing in them says so.
+    /// The messages of a server all come over one pipe, and nothing in them says so.
     fn tells_logs_apart(self) -> bool {
-        self.server == Era::Modern || self.transport == Transport::Http
+        self.transport == Transport::Http
     }
 }
 

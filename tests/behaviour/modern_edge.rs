@@ -8,7 +8,6 @@ use crate::harness::{
     daemon::Daemon,
     fake::{Fakes, Upstream},
     modern::{Modern, VERSION, key, refusal},
-    stream::EventStream,
 };
 
 const SERVED: [&str; 5] = [VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -320,17 +319,15 @@ async fn what_comes_before_the_answer_comes_on_its_stream_and_closing_it_cancels
     assert_eq!(stream.message().await["id"], 1);
     assert_eq!(stream.headers["x-accel-buffering"], "no");
 
-    let params = json!({
-        "name": "late", "arguments": { "key": "k" }, "_meta": { "progressToken": 1 },
-    });
-    let message = client.message(&json!(1), "tools/call", params);
-    let open = running({
-        let client = client.clone();
-        async move { EventStream::new(client.open(&message).await) }
-    });
-    upstream.log("executions.k=1").await;
-    drop(open);
-    upstream.log("cancelled=1").await;
+    for key in ["a", "b"] {
+        let held = running({
+            let client = client.clone();
+            async move { client.tool("hold", json!({ "key": key })).await }
+        });
+        upstream.log("held=1").await;
+        drop(held);
+        upstream.log(&format!("cancelled={}&held=0", if key == "a" { 1 } else { 2 })).await;
+    }
 }
 
 #[tokio::test]

@@ -310,7 +310,7 @@ async fn one_bad_tool_does_not_hide_the_others() {
     let list = daemon.client("/").request(json!(1), "tools/list", json!({})).await;
 
     assert!(list.body.contains("fake__echo") && !list.body.contains("fake__bad"));
-    daemon.wait_log("tool `bad` has no `inputSchema` of type object");
+    daemon.wait_log("it has no `inputSchema` of type object");
 }
 
 #[tokio::test]
@@ -350,11 +350,11 @@ async fn prompts_and_resources_are_merged_too() {
     assert!(got["result"]["messages"].is_array(), "{got}");
 
     let resources = list("resources/list", "resources").await;
-    assert_eq!(resources.len(), 4);
+    assert_eq!(resources.len(), 2, "both have the same, and one leads to it");
     let read =
         client.request(json!(3), "resources/read", json!({ "uri": resources[0]["uri"] })).await;
     assert!(read.answer()["result"]["contents"].is_array(), "{read:?}");
-    assert_eq!(list("resources/templates/list", "resourceTemplates").await.len(), 2);
+    assert_eq!(list("resources/templates/list", "resourceTemplates").await.len(), 1);
     let missing = client.request(json!(4), "resources/read", json!({ "uri": "no:where" })).await;
     assert_eq!(missing.answer()["error"]["code"], -32002);
 }

@@ -47,6 +47,7 @@
             "exec metamcp demo-server scratch"
           ];
           retry = "never";
+          era = "legacy";
           lifecycle = "ephemeral";
           env = {
             GREETING = "good morning";

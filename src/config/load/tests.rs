@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::{
-    Health, LogLevel, Retry, SessionMode, SessionRules, Sharing, Start, Tls, tls::PemSource,
+    EraChoice, Health, LogLevel, Retry, SessionMode, SessionRules, Sharing, Start, Tls,
+    tls::PemSource,
 };
 
 #[track_caller]
@@ -77,6 +78,7 @@ fn every_key_is_read() {
         cwd = "/srv"
         start = "eager"
         retry = "vital"
+        era = "legacy"
         [servers.up]
         url = "http://127.0.0.1:12009/mcp"
         headers = { X-API-Key = "credential:key" }
@@ -118,6 +120,8 @@ fn every_key_is_read() {
     assert_eq!(config.servers["git"].start, Start::Eager);
     assert_eq!(config.servers["git"].retry, Retry::Vital);
     assert_eq!(config.servers["up"].retry, Retry::Safe);
+    assert_eq!(config.servers["git"].era, EraChoice::Legacy);
+    assert_eq!(config.servers["up"].era, EraChoice::Auto);
     let breaker = Breaker { failure_threshold: 3, cooldown: Duration::from_secs(60) };
     assert_eq!(config.breaker, breaker);
     let Transport::Http { url, headers } = &config.servers["up"].transport else {
@@ -834,5 +838,25 @@ fn there_are_four_ways_to_try_again() {
     3 | retry = "vitl"
       |         ^^^^^^
       = help: did you mean `vital`?
+    "#);
+}
+
+#[test]
+fn a_server_is_spoken_to_in_one_era_or_asked_for_it() {
+    let era = |word: &str| {
+        let config = good(&format!("[servers.a]\ncommand = \"x\"\nera = {word:?}\n"));
+        config.servers["a"].era
+    };
+    assert_eq!(
+        ["auto", "legacy", "modern"].map(era),
+        [EraChoice::Auto, EraChoice::Legacy, EraChoice::Modern]
+    );
+    insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nera = \"moder\"\n"), @r#"
+    unknown value `moder`
+     --> c.toml:3:7
+      |
+    3 | era = "moder"
+      |       ^^^^^^^
+      = help: did you mean `modern`?
     "#);
 }

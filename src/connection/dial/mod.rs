@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Announcement, Connection, Link, Party, health, http, stdio};
+use super::{Announcement, Connection, Link, Party, health, http, listening, stdio};
 use crate::{
     backoff::Backoff,
     child::{Home, Host, Launcher, Program, Unit},
@@ -96,6 +96,9 @@ impl Dialer {
                     let is_kept_alive = matches!(declared.lifecycle, Lifecycle::KeepAlive { .. });
                     let watched = Arc::clone(&connection);
                     self.tasks.spawn(health::watch(watched, declared.health, is_kept_alive));
+                    // What is closed after its answer has nobody to be told of other lists.
+                    let tells_lists = declared.lifecycle != Lifecycle::Ephemeral;
+                    self.tasks.spawn(listening::hold(Arc::clone(&connection), tells_lists));
                     return Ok(connection);
                 }
                 Err(error) => error,
@@ -162,7 +165,12 @@ impl Place<'_> {
         let opened = match self.open(opening).await {
             Err(Halt::Reopen(other, error)) if choice == EraChoice::Auto => {
                 tracing::debug!(mcp_server = %server, %error, "server is asked in the other era");
-                self.open(other).await
+                // Without the probe it works: that was no good.
+                let spoilt = |(connection, finding)| match finding {
+                    Finding::Nothing => (connection, Finding::Legacy(Evidence::Harm)),
+                    Finding::Modern | Finding::Legacy(_) => (connection, finding),
+                };
+                self.open(other).await.map(spoilt)
             }
             opened => opened,
         };

@@ -11,7 +11,10 @@ use crate::{
     config::defaults,
     protocol::{
         Era, Message, RpcError, Shape,
-        error::{HEADER_MISMATCH, SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION},
+        error::{
+            CAPABILITY_REQUIRED, HEADER_MISMATCH, SESSION_NOT_FOUND, SESSION_REQUIRED,
+            UNSUPPORTED_VERSION,
+        },
         jsonrpc::Part,
         mcp::method,
         sse::Events,
@@ -134,6 +137,17 @@ fn is_era_lost(status: StatusCode, error: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// Tells whether an answer is that of an upstream of the modern era to a request of the legacy one,
+/// which knows no such errors: it was replaced. Not so in a handshake, which asks for the era.
+pub(super) fn is_modern_refusal(status: StatusCode, answer: &Message) -> bool {
+    let error = answer.part(Part::Error).unwrap_or_default();
+    may_be_legacy(status)
+        && matches!(
+            RpcError::code_of(error),
+            Some(HEADER_MISMATCH | CAPABILITY_REQUIRED | UNSUPPORTED_VERSION)
+        )
 }
 
 #[cfg(test)]

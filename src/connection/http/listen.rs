@@ -100,7 +100,7 @@ impl Link {
 
 impl Connection {
     /// Has every list read again whose changes the server announces: some may have been missed.
-    fn doubt_lists(self: &Arc<Self>) {
+    pub(in super::super) fn doubt_lists(self: &Arc<Self>) {
         for (list, notice) in [
             (List::Tools, method::TOOLS_CHANGED),
             (List::Prompts, method::PROMPTS_CHANGED),

@@ -22,7 +22,12 @@ use tokio_util::task::TaskTracker;
 use super::{Connection, Failure, Inbox};
 use crate::{
     config::defaults,
-    protocol::{Message, Pieces, Shape, jsonrpc::Part, mcp::Profile, modern},
+    protocol::{
+        Message, Pieces, Shape,
+        jsonrpc::Part,
+        mcp::{Profile, method},
+        modern,
+    },
 };
 
 mod alone;
@@ -35,6 +40,7 @@ mod upstream;
 
 pub(super) use legacy::{Foreign, Opened, open};
 pub(super) use mirror::Mirrors;
+pub(super) use stream::Attempts;
 pub(super) use upstream::Upstream;
 
 /// The sending end of a link.
@@ -117,14 +123,17 @@ impl Link {
             // Only a request of the modern era names its version.
             let exchanged = match modern::version_of(&post.request) {
                 Some(_) => link.exchange_alone(&connection, &post, &inbox).await,
-                None => link.exchange(&connection, id, post.frame, &inbox).await,
+                None => link.exchange(&connection, id, post.frame.clone(), &inbox).await,
             };
             if let Err(failure) = exchanged {
-                if matches!(
-                    failure,
-                    Failure::SessionLost(_) | Failure::EraLost(_) | Failure::Connect(_)
-                ) {
-                    connection.forsake(failure.clone());
+                // A subscription is opened again, and costs nobody a request.
+                let is_request = post.request.method() != Some(method::SUBSCRIPTIONS_LISTEN);
+                match failure {
+                    Failure::SessionLost(_) | Failure::EraLost(_) => {
+                        connection.forsake(failure.clone());
+                    }
+                    Failure::Connect(_) if is_request => connection.forsake(failure.clone()),
+                    _ => {}
                 }
                 connection.fail(id, failure);
             }
@@ -190,6 +199,11 @@ impl Link {
         }
         let body = upstream::whole(answer.into_body()).await?;
         match Message::parse(body.clone()) {
+            Ok(message)
+                if connection.profile().is_some() && alone::is_modern_refusal(status, &message) =>
+            {
+                Err(Failure::EraLost(status))
+            }
             // An answer to this very request is one, whatever the status.
             Ok(message)
                 if message.shape() == Shape::Response && message.integer(Part::Id) == Some(id) =>

@@ -188,14 +188,14 @@ pub(super) fn is_passing(status: StatusCode) -> bool {
 }
 
 /// Attempts to open a stream again, and the pauses before them.
-pub(super) struct Attempts {
+pub(in super::super) struct Attempts {
     backoff: Backoff,
     n_left: u32,
 }
 
 impl Attempts {
     /// Returns as many attempts as bring no progress.
-    pub(super) fn new() -> Self {
+    pub(in super::super) fn new() -> Self {
         Self {
             backoff: Backoff::new(defaults::STREAM_PAUSE),
             n_left: defaults::STREAM_ATTEMPTS_MAX,
@@ -204,13 +204,13 @@ impl Attempts {
 
     /// Returns the pause before the next attempt, if there is one left. The server may ask for a
     /// longer one.
-    pub(super) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
+    pub(in super::super) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         self.n_left = self.n_left.checked_sub(1)?;
         Some(self.pause(asked))
     }
 
     /// Returns the pause before an attempt that is not counted.
-    pub(super) fn pause(&mut self, asked: Option<Duration>) -> Duration {
+    pub(in super::super) fn pause(&mut self, asked: Option<Duration>) -> Duration {
         let pause = self.backoff.pause(fastrand::f64());
         pause.max(asked.unwrap_or_default().min(defaults::STREAM_PAUSE.1))
     }

@@ -1,6 +1,9 @@
 //! Brings the state that a session has only once in line with what its clients want.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, MutexGuard, PoisonError},
+};
 
 use serde_json::json;
 
@@ -10,8 +13,8 @@ use super::{
 };
 use crate::{
     config::defaults,
-    connection::{Connection, Limits},
-    protocol::{error::INTERNAL_ERROR, jsonrpc::Part},
+    connection::{Connection, Failure, Limits},
+    protocol::{Message, error::INTERNAL_ERROR, jsonrpc::Part},
 };
 
 impl Keeper {
@@ -61,7 +64,7 @@ impl Keeper {
 
     fn next_step(&self) -> Option<(Arc<Connection>, Step)> {
         let connection = self.live()?;
-        let step = self.standing().next(|capability| {
+        let step = self.standing().next(connection.era(), |capability| {
             connection.profile().is_some_and(|profile| profile.has(capability))
         })?;
         Some((connection, step))
@@ -71,9 +74,13 @@ impl Keeper {
     /// begins anew.
     async fn step(&self) -> bool {
         let Some((connection, step)) = self.next_step() else { return false };
-        let limits = Limits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
-        let answer = match connection.ask(&step.request(), limits).await {
-            Ok(answer) => answer,
+        let taken = match (&step, step.request()) {
+            (Step::Watch(uris), _) => self.have_watched(&connection, uris).await,
+            (_, Some(request)) => self.ask(&connection, &step, &request).await,
+            (_, None) => return false,
+        };
+        match taken {
+            Ok(()) => true,
             Err(failure) if connection.is_live() => {
                 // Not asked for again on this connection: it would not end.
                 tracing::warn!(mcp_server = %self.name(), %failure, ?step, "session state not set");
@@ -83,16 +90,42 @@ impl Keeper {
                     "data": { "code": failure.code() },
                 });
                 self.standing().done(connection.generation(), &step, Some(&error.to_string()));
-                return true;
+                true
             }
-            Err(_) => return false,
-        };
+            Err(_) => false,
+        }
+    }
+
+    /// Asks for what takes a request.
+    async fn ask(
+        &self,
+        connection: &Arc<Connection>,
+        step: &Step,
+        request: &Message,
+    ) -> Result<(), Failure> {
+        let limits = Limits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
+        let answer = connection.ask(request, limits).await?;
         let refusal = answer.part(Part::Error).map(|error| connection.quote(error));
         if let Some(error) = &refusal {
             tracing::debug!(mcp_server = %self.name(), error, ?step, "refused");
         }
-        self.standing().done(connection.generation(), &step, answer.part(Part::Error));
-        true
+        self.standing().done(connection.generation(), step, answer.part(Part::Error));
+        Ok(())
+    }
+
+    /// Has resources watched with the one subscription that there is.
+    async fn have_watched(
+        &self,
+        connection: &Connection,
+        uris: &BTreeSet<String>,
+    ) -> Result<(), Failure> {
+        let refused = connection.watch(uris).await?;
+        for (uri, error) in &refused {
+            let error = connection.quote(error);
+            tracing::debug!(mcp_server = %self.name(), uri, error, "resource not watched");
+        }
+        self.standing().watched(connection.generation(), uris, refused);
+        Ok(())
     }
 
     pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {

@@ -24,6 +24,7 @@ pub(super) struct Params<'a> {
     pub(super) progress: Option<&'a RawValue>,
     pub(super) request_state: Option<&'a RawValue>,
     pub(super) input_responses: Option<&'a RawValue>,
+    pub(super) reference: Option<&'a RawValue>,
 }
 
 /// A member of parameters, told by its name without a copy of it.
@@ -43,6 +44,8 @@ enum Key {
     Progress,
     RequestState,
     InputResponses,
+    #[serde(rename = "ref")]
+    Reference,
     #[serde(other)]
     Other,
 }
@@ -90,6 +93,7 @@ impl<'de> Visitor<'de> for ParamsVisitor {
                 Key::Progress => params.progress = Some(map.next_value()?),
                 Key::RequestState => params.request_state = Some(map.next_value()?),
                 Key::InputResponses => params.input_responses = Some(map.next_value()?),
+                Key::Reference => params.reference = Some(map.next_value()?),
                 Key::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }

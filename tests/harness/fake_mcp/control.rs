@@ -218,7 +218,6 @@ fn log(server: &Server) -> Value {
         "posts": count("posts"),
         "hung": count("hung"),
         "calls": count("calls"),
-        "requests": state.seen.methods,
         "held": count("held"),
         "ids": state.seen.ids,
         "in_flight": count("in_flight"),

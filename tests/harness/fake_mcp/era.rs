@@ -33,6 +33,10 @@ pub(crate) enum Probe {
     Silent,
     /// It is refused with this code, over HTTP with 400.
     Refuse(i64),
+    /// It ends the process, without a word.
+    Exit,
+    /// It is refused, and on a pipe everything after it.
+    Spoil,
 }
 
 impl std::str::FromStr for Probe {
@@ -41,8 +45,10 @@ impl std::str::FromStr for Probe {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             None if text == "silent" => Ok(Self::Silent),
+            None if text == "exit" => Ok(Self::Exit),
+            None if text == "spoil" => Ok(Self::Spoil),
             Some(("refuse", code)) => code.parse().map(Self::Refuse).map_err(|e| format!("{e}")),
-            _ => Err("`silent` or `refuse=CODE`".to_owned()),
+            _ => Err("`silent`, `exit`, `spoil` or `refuse=CODE`".to_owned()),
         }
     }
 }
@@ -64,7 +70,12 @@ impl Fake {
     /// Returns what is to become of a message if it is a probe.
     pub(crate) fn spoils(&self, message: &Message<'_>) -> Option<Probe> {
         let is_probe = message.method.as_deref() == Some("server/discover");
-        self.options.probe.filter(|_| is_probe)
+        let is_spoilt = {
+            let mut state = self.state();
+            state.is_spoilt |= is_probe && matches!(self.options.probe, Some(Probe::Spoil));
+            state.is_spoilt
+        };
+        self.options.probe.filter(|_| is_probe || is_spoilt)
     }
 
     /// Tells whether a message on the pipe is a modern one, and has the first one decide.

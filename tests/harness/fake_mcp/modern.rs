@@ -9,6 +9,7 @@ use crate::{
     body::{Format, one_body},
     caller::Caller,
     era::{Era, MODERN, Probe},
+    exit,
     fake::Fake,
     headers::VERSION,
     message::{Fault, Message},
@@ -60,7 +61,9 @@ impl Server {
                 self.draining.cancelled().await;
                 Some(fault(StatusCode::SERVICE_UNAVAILABLE, -32000, "over"))
             }
-            Probe::Refuse(code) => {
+            Probe::Exit => exit(&self.fake, 3),
+            Probe::Refuse(_) | Probe::Spoil => {
+                let code = if let Probe::Refuse(code) = probe { code } else { -32600 };
                 let id = message.id.map_or("null", |id| id.get());
                 Some(refuse(StatusCode::BAD_REQUEST, &Fault::new(code, "No."), id))
             }

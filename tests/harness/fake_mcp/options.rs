@@ -12,7 +12,8 @@ pub(crate) struct Options {
     /// Speak the protocol of this era; HTTP+SSE is always legacy.
     #[arg(long, value_name = "ERA", default_value = "legacy")]
     pub(crate) era: Era,
-    /// Never answer `server/discover` (`silent`), or refuse it (`refuse=CODE`).
+    /// Never answer `server/discover` (`silent`), refuse it (`refuse=CODE`) and, on a pipe, all that
+    /// comes after it (`spoil`), or exit at it (`exit`).
     #[arg(long, value_name = "HOW")]
     pub(crate) probe: Option<Probe>,
     /// Say in modern lists and reads that they are fresh for MS milliseconds.

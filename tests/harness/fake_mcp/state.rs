@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) n_extra_resources: usize,
     /// Whether the pipe is a modern one, once that is known.
     pub(crate) is_modern_pipe: Option<bool>,
+    /// A probe has spoilt the pipe.
+    pub(crate) is_spoilt: bool,
     pub(crate) listens: Vec<Listen>,
     pub(crate) waiting: Waiting,
     pub(crate) in_flight: BTreeMap<u64, InFlight>,
@@ -174,6 +176,7 @@ impl State {
             "executions": self.executions.counts(),
             "last_event_ids": seen.last_event_ids,
             "levels": seen.levels,
+            "requests": seen.methods,
             "subscribed": self.subscribed(),
             "subscribes": seen.subscribes,
             "unasked": self.n("unasked"),

@@ -45,8 +45,14 @@ pub(crate) async fn serve(fake: Arc<Fake>) -> io::Result<()> {
 async fn receive(fake: &Arc<Fake>, line: &[u8], wire: &Wire) {
     match serde_json::from_slice::<Message<'_>>(line) {
         Ok(message) if let Some(probe) = fake.spoils(&message) => {
-            fake.note("server/discover");
-            if let (Probe::Refuse(code), Some(id)) = (probe, message.id) {
+            fake.note(message.method.as_deref().unwrap_or_default());
+            let code = match probe {
+                Probe::Silent => return,
+                Probe::Exit => return wire.send(Write::Exit(3)).await,
+                Probe::Refuse(code) => code,
+                Probe::Spoil => -32600,
+            };
+            if let Some(id) = message.id {
                 wire.send(Write::Answer(Fault::new(code, "No.").answer(id.get()))).await;
             }
         }

@@ -1,0 +1,162 @@
+//! Whether a list has changed of which a server says so: it is read again and compared with what
+//! clients know, at most one read of it at a time, and one in [`defaults::NOTICE_WINDOW`].
+//!
+//! ```text
+//!  connections ── announcements ──┬── anything else ─────────────────────────────▶ sessions
+//!                                 └── a list has changed ──▶ window ──▶ read ──┬──▶
+//!                                                                     another ─┘   as before: nothing
+//! ```
+
+use std::collections::HashSet;
+
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Catalog;
+use crate::{
+    config::{defaults, diff::ServerDiff},
+    connection::{Announcement, Aside, Limits, Owner},
+    name::ServerName,
+    protocol::mcp::List,
+    session::{Debounce, until},
+};
+
+/// Which notice: of which server, on whose connection, by the main list that it is about.
+type Key = (ServerName, Option<u64>, List);
+
+impl Catalog {
+    /// Hands on what servers say to nobody in particular, but of changed lists only those that have,
+    /// as far as clients know them; until `stop`. `limits` are those of a request at that moment.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, what is in the queue is lost.
+    pub async fn heed(
+        &self,
+        mut announced: mpsc::Receiver<Announcement>,
+        limits: impl Fn() -> Limits,
+        stop: CancellationToken,
+    ) {
+        let since = Instant::now();
+        let mut held = Debounce::<Key, Option<Owner>>::new(defaults::NOTICE_WINDOW);
+        let (mut checked, mut checks) = (HashSet::new(), FuturesUnordered::new());
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Some(announcement) = announced.recv() => match list_of(&announcement) {
+                    Some(list) => {
+                        let Announcement { server, owner, .. } = announcement;
+                        let key = (server, owner.as_ref().map(|owner| owner.key), list);
+                        held.hold(key, owner, since.elapsed());
+                    }
+                    // Waits where clients are told more than is handed on; the queue has a bound.
+                    None => drop(self.told.send(announcement).await),
+                },
+                () = until(since, held.next_end()) => {
+                    let now = since.elapsed();
+                    while let Some((key, owner)) = held.take(now) {
+                        if checked.insert(key.clone()) {
+                            let limits = limits();
+                            checks.push(async move {
+                                self.check(&key.0, owner.as_ref(), key.2, limits).await;
+                                key
+                            });
+                        } else {
+                            // What was read may be from before the notice.
+                            held.hold(key, owner, now);
+                        }
+                    }
+                }
+                Some(key) = checks.next() => drop(checked.remove(&key)),
+            }
+        }
+    }
+
+    /// Tells clients whether a list has changed of which its server says so.
+    async fn check(
+        &self,
+        server: &ServerName,
+        owner: Option<&Owner>,
+        notice: List,
+        limits: Limits,
+    ) {
+        // Without a reader there is nobody to tell. Whoever asks later has the list read again.
+        let Some(slot) = self.pool.slot(server.as_str()) else { return };
+        if !self.sessions.is_heard(server, owner) {
+            return;
+        }
+        let say =
+            || tell(&self.told, Announcement::of_change(server.clone(), owner.cloned(), notice));
+        let mut lists = List::of_notice(notice.notice()).to_vec();
+        let unseen = |list: &List| self.entry(&slot, *list, owner).is_unseen();
+        if lists.iter().all(unseen) {
+            // There is nothing to compare with, but the next time.
+            lists.truncate(1);
+            say();
+        } else {
+            lists.retain(|list| !unseen(list));
+        }
+        if slot.live(owner).is_none() {
+            // One that we have closed is compared when it is there again. It is not dialled for that:
+            // some say at each start that their lists have changed.
+            if !slot.is_put_away(owner) {
+                lists.iter().for_each(|list| self.entry(&slot, *list, owner).forget());
+                say();
+            }
+            return;
+        }
+        for list in lists {
+            let entry = self.entry(&slot, list, owner);
+            match self.listing(&slot, list, owner, limits).await {
+                // Whoever has read it has told already of another one.
+                Ok(listing) if !entry.show(&listing) => {}
+                Ok(_) => say(),
+                Err(error) => {
+                    tracing::debug!(mcp_server = %server, %error, "list not compared");
+                    entry.forget();
+                    say();
+                }
+            }
+        }
+    }
+
+    /// Tells clients that servers have come or gone with the configuration. Those that were declared
+    /// anew may have the same lists as before: these are compared once they are connected.
+    pub fn replaced(&self, diff: &ServerDiff) {
+        for server in diff.added.iter().chain(&diff.removed) {
+            for list in [List::Tools, List::Prompts, List::Resources] {
+                tell(&self.told, Announcement::of_change(server.clone(), None, list));
+            }
+        }
+        let slots = diff.changed.iter().filter_map(|server| self.pool.slot(server.as_str()));
+        slots.for_each(|slot| slot.missed());
+    }
+}
+
+/// Hands a notice on that is not waited for.
+pub(super) fn tell(told: &mpsc::Sender<Announcement>, notice: Announcement) {
+    match told.try_send(notice) {
+        // Nobody is told anything any more when the service stops.
+        Ok(()) | Err(TrySendError::Closed(_)) => {}
+        Err(TrySendError::Full(lost)) => {
+            tracing::warn!(mcp_server = %lost.server, "notice of a changed list lost: too many at once");
+        }
+    }
+}
+
+/// Returns the main list of those that have changed, if that is what was announced.
+fn list_of(announcement: &Announcement) -> Option<List> {
+    match &announcement.aside {
+        Aside::Notification(message) => {
+            List::of_notice(message.method().unwrap_or_default()).first().copied()
+        }
+        Aside::Question(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,349 @@
+//! Who is told what of lists that change, in virtual time.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time};
+use tokio_util::task::TaskTracker;
+
+use super::*;
+use crate::{
+    config::{Config, Lifecycle, SessionRules, Sharing},
+    connection::in_process::{Manner, Server, Servers, declared},
+    pool::{Pool, Slot},
+    protocol::mcp::method,
+    session::{Next, Reader, Scope, Seal, Session, Sessions},
+};
+
+const LIMITS: Limits =
+    Limits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
+const TOOLS: &str = method::TOOLS_CHANGED;
+
+/// The servers `a` and `b`, and all that is between them and their clients.
+struct Rig {
+    catalog: Arc<Catalog>,
+    servers: Arc<Servers>,
+    pool: Arc<Pool>,
+    sessions: Arc<Sessions>,
+    _tasks: JoinSet<()>,
+}
+
+/// A client that listens.
+struct Client {
+    session: Arc<Session>,
+    stream: Reader,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl Fn(&mut crate::config::Server)) -> Self {
+        let servers = Servers::new();
+        let (dialer, announced) = servers.dialer();
+        let server = |name: &str| {
+            let mut server = declared(name);
+            change(&mut server);
+            (ServerName::new(name).expect("a name"), Arc::new(server))
+        };
+        let config =
+            Config { servers: BTreeMap::from(["a", "b"].map(server)), ..Config::default() };
+        let pool = Arc::new(Pool::new(dialer, &config));
+        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let tracker = TaskTracker::new();
+        let catalog = Catalog::new(Arc::clone(&pool), Arc::clone(&sessions), tracker, telling);
+        let catalog = Arc::new(catalog);
+        let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
+        let (heeding, stopped) = (Arc::clone(&catalog), stop.clone());
+        tasks.spawn(async move { heeding.heed(announced, || LIMITS, stopped).await });
+        tasks.spawn(Arc::clone(&sessions).run(told, stop));
+        Self { catalog, servers, pool, sessions, _tasks: tasks }
+    }
+
+    fn server(&self, name: &str) -> Arc<Server> {
+        self.servers.of(name)
+    }
+
+    fn slot(&self, name: &str) -> Arc<Slot> {
+        self.pool.slot(name).expect("declared")
+    }
+
+    fn client(&self, scope: Scope) -> Client {
+        let session = self.sessions.open(scope, None, "{}");
+        Client { stream: session.read(None), session }
+    }
+
+    /// Has a client see the merged tools.
+    async fn see(&self, client: &Client) {
+        self.catalog.all(List::Tools, client.session.owner(), LIMITS).await;
+    }
+
+    /// Connects a server and lets what it says at first go by.
+    async fn connect(&self, name: &str) {
+        drop(self.slot(name).lease(None, Instant::now() + LIMITS.silence).await.expect("good"));
+        settle().await;
+    }
+
+    /// Has `a` list one more tool, and say so.
+    fn change(&self, tool: &str) {
+        self.server("a").list(&[named(tool)]);
+        self.server("a").say(TOOLS);
+    }
+}
+
+impl Client {
+    /// Returns the methods of what came so far.
+    fn heard(&mut self) -> Vec<String> {
+        let mut heard = Vec::new();
+        while let Some(Next::Event(_, message)) = self.stream.next().now_or_never() {
+            let message: Value = serde_json::from_slice(&message).expect("JSON");
+            heard.push(message["method"].as_str().expect("a method").to_owned());
+        }
+        heard
+    }
+}
+
+fn named(tool: &str) -> Value {
+    json!({ "name": tool, "inputSchema": { "type": "object" } })
+}
+
+/// Longer than all that is held back.
+async fn settle() {
+    time::sleep(4 * defaults::NOTICE_WINDOW).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
+    let rig = Rig::new();
+    let mut client = rig.client(Scope::Every);
+    rig.see(&client).await;
+    settle().await;
+    client.heard();
+
+    for _ in 0..3 {
+        rig.server("a").say(TOOLS);
+        settle().await;
+    }
+    assert_eq!(client.heard(), [""; 0], "it has the same tools as before");
+    for tool in ["x", "y"] {
+        rig.change(tool);
+        settle().await;
+        assert_eq!(client.heard(), [TOOLS]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_notices_is_one_read_and_one_notice() {
+    let rig = Rig::new();
+    let mut client = rig.client(Scope::Every);
+    rig.see(&client).await;
+    settle().await;
+    client.heard();
+    let n_before = rig.server("a").n_lists();
+
+    for n in 0..50 {
+        rig.change(&format!("tool_{n}"));
+        time::sleep(Duration::from_millis(1)).await;
+    }
+    settle().await;
+
+    assert_eq!(client.heard(), [TOOLS]);
+    assert_eq!(rig.server("a").n_lists() - n_before, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_stops_is_read_and_told_once_in_a_window() {
+    const N_WINDOWS: usize = 20;
+    let rig = Rig::new();
+    let mut client = rig.client(Scope::Every);
+    rig.see(&client).await;
+    settle().await;
+    client.heard();
+    let n_before = rig.server("a").n_lists();
+
+    let ends = Instant::now() + defaults::NOTICE_WINDOW * u32::try_from(N_WINDOWS).expect("few");
+    let mut n = 0;
+    while Instant::now() < ends {
+        n += 1;
+        rig.change(&format!("tool_{n}"));
+        time::sleep(Duration::from_millis(2)).await;
+    }
+    settle().await;
+
+    let (n_heard, n_read) = (client.heard().len(), rig.server("a").n_lists() - n_before);
+    assert!((N_WINDOWS / 2..=N_WINDOWS + 1).contains(&n_heard), "{n_heard}");
+    assert!((N_WINDOWS / 2..=N_WINDOWS + 1).contains(&n_read), "{n_read}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_of_several_servers_are_one_for_who_sees_them_merged() {
+    let rig = Rig::new();
+    let mut merged = rig.client(Scope::Every);
+    let mut own = rig.client(Scope::One(ServerName::new("b").expect("a name")));
+    rig.see(&merged).await;
+    settle().await;
+    merged.heard();
+    own.heard();
+
+    rig.change("x");
+    rig.server("b").list(&[named("y")]);
+    rig.server("b").say(TOOLS);
+    settle().await;
+
+    assert_eq!((merged.heard(), own.heard()), (vec![TOOLS.to_owned()], vec![TOOLS.to_owned()]));
+    rig.change("z");
+    settle().await;
+    assert_eq!((merged.heard().len(), own.heard().len()), (1, 0), "it does not see that one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_nobody_has_seen_cannot_be_compared_but_the_next_time() {
+    let rig = Rig::new();
+    let mut client = rig.client(Scope::One(ServerName::new("a").expect("a name")));
+    rig.connect("a").await;
+
+    rig.server("a").say(TOOLS);
+    settle().await;
+    assert_eq!(client.heard(), [TOOLS]);
+    rig.server("a").say(TOOLS);
+    settle().await;
+    assert_eq!(client.heard(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_listener_nothing_is_read() {
+    let rig = Rig::new();
+    let deaf = rig.sessions.open(Scope::Every, None, "{}");
+    rig.catalog.all(List::Tools, deaf.owner(), LIMITS).await;
+    let n_before = rig.server("a").n_lists();
+
+    rig.change("x");
+    settle().await;
+
+    assert_eq!(rig.server("a").n_lists(), n_before);
+    let tools = rig.catalog.all(List::Tools, deaf.owner(), LIMITS).await;
+    assert!(tools[0].1.iter().any(|tool| tool.key == "x"), "it is read when it is asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_there_again_is_told_of_only_if_it_has_changed() {
+    let rig = Rig::new();
+    let mut client = rig.client(Scope::Every);
+    rig.see(&client).await;
+    settle().await;
+    client.heard();
+
+    for (tools, n_told) in [(&[][..], 0), (&[named("x")], 1), (&[named("x")], 0)] {
+        rig.server("a").kill();
+        settle().await;
+        rig.server("a").list(tools);
+        rig.connect("a").await;
+        settle().await;
+        assert_eq!(client.heard().len(), n_told, "{tools:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_before_its_list_is_compared_is_told_of() {
+    let rig = Rig::new();
+    let mut client = rig.client(Scope::Every);
+    rig.see(&client).await;
+    settle().await;
+    client.heard();
+
+    rig.server("a").say(TOOLS);
+    time::sleep(Duration::from_millis(1)).await;
+    rig.server("a").behave(Manner::Missing);
+    rig.server("a").kill();
+    settle().await;
+
+    assert_eq!(client.heard(), [TOOLS]);
+    assert_eq!(rig.server("a").n_launches(), 1, "it is not started for that");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_put_away_meanwhile_is_neither_started_nor_told_of() {
+    let rig = Rig::with(|server| server.lifecycle = Lifecycle::Ephemeral);
+    let mut client = rig.client(Scope::Every);
+    rig.see(&client).await;
+    // Some say so at each start.
+    rig.server("a").say(TOOLS);
+    settle().await;
+
+    assert_eq!(client.heard(), [""; 0]);
+    assert_eq!((rig.server("a").n_launches(), rig.server("a").n_living()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_each_client_is_told_of_to_its_own() {
+    let rig = Rig::with(|server| server.sharing = Sharing::Session { max_connections: 4 });
+    let (mut one, mut two) = (rig.client(Scope::Every), rig.client(Scope::Every));
+    rig.see(&one).await;
+    settle().await;
+    rig.server("a").list(&[named("x")]);
+    rig.see(&two).await;
+    settle().await;
+    one.heard();
+    two.heard();
+
+    rig.server("a").say(TOOLS);
+    settle().await;
+
+    assert_eq!((one.heard(), two.heard()), (vec![TOOLS.to_owned()], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exclusive_server_is_compared_when_its_list_is_read_again() {
+    let rig = Rig::with(|server| server.sharing = Sharing::Exclusive { max_connections: 2 });
+    let mut client = rig.client(Scope::Every);
+    rig.see(&client).await;
+    rig.server("a").say(TOOLS);
+    rig.server("a").list(&[named("x")]);
+    settle().await;
+    assert_eq!(client.heard(), [""; 0], "what is between two clients is for nobody");
+
+    rig.see(&client).await;
+    settle().await;
+    assert_eq!(client.heard(), [TOOLS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_updated_resource_is_told_once_in_a_window_and_only_while_it_is_watched() {
+    let rig = Rig::new();
+    let mut client = rig.client(Scope::Every);
+    let slot = rig.slot("a");
+    for uri in ["r:1", "r:2"] {
+        rig.sessions.watch(&client.session, &slot, uri).await.expect("not refused");
+    }
+    let update = |uri: &str| {
+        let params = json!({ "uri": uri }).to_string();
+        let message =
+            crate::protocol::Message::notification(method::RESOURCE_UPDATED, Some(&params));
+        let aside = Aside::Notification(message);
+        Announcement { server: slot.name().clone(), generation: 1, owner: None, aside }
+    };
+    for uri in ["r:2", "r:1", "r:2", "r:3", "r:2"] {
+        rig.catalog.told.send(update(uri)).await.expect("it is read");
+    }
+    time::sleep(Duration::from_millis(1)).await;
+    rig.sessions.unwatch(&client.session, &slot, "r:1").await;
+    settle().await;
+    assert_eq!(client.heard(), [method::RESOURCE_UPDATED]);
+
+    for _ in 0..3 {
+        let message = crate::protocol::Message::notification(
+            method::LOG_MESSAGE,
+            Some(r#"{"level":"error","data":1}"#),
+        );
+        let aside = Aside::Notification(message);
+        let log = Announcement { aside, ..update("") };
+        rig.sessions.set_level(&client.session, crate::protocol::Level::Info).await;
+        rig.catalog.told.send(log).await.expect("it is read");
+    }
+    time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(client.heard().len(), 3, "log messages wait for nothing");
+}

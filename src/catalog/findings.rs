@@ -1,0 +1,203 @@
+//! What is wrong with the lists of servers, for operators: items that clients are not shown.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use serde::Serialize;
+
+use crate::{
+    config::defaults,
+    name::ServerName,
+    protocol::{
+        item::Rejected,
+        mcp::{Item, List},
+    },
+    redact,
+};
+
+/// An item that clients are not shown because they would choke on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Quarantined {
+    /// Whose it is.
+    pub server: ServerName,
+    /// The list that it is in, as the protocol calls it.
+    pub list: &'static str,
+    /// Its name, URI or URI template, or its number in the list.
+    pub item: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+/// Two items that are called the same in the merged view: one of them cannot be reached there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Collision {
+    /// The list that they are in, as the protocol calls it.
+    pub list: &'static str,
+    /// What both are called.
+    pub item: String,
+    /// Whose is shown and reached.
+    pub server: ServerName,
+    /// Whose is left out.
+    pub left_out: ServerName,
+    /// What the two servers themselves call them.
+    #[serde(skip)]
+    pub keys: (String, String),
+}
+
+/// All that was found so far and still is so.
+#[derive(Debug, Default)]
+pub struct Findings {
+    quarantined: Mutex<BTreeMap<(ServerName, &'static str, String), &'static str>>,
+    collisions: Mutex<BTreeSet<Collision>>,
+}
+
+impl Findings {
+    /// Takes note of what was read of a list: all of it, if `is_whole`.
+    pub(super) fn read(
+        &self,
+        server: &ServerName,
+        list: List,
+        good: &[Item],
+        rejected: &[Rejected],
+        is_whole: bool,
+    ) {
+        let mut quarantined = self.quarantined();
+        if quarantined.is_empty() && rejected.is_empty() {
+            return;
+        }
+        let name = list.member();
+        let rejected: BTreeMap<String, &'static str> =
+            rejected.iter().map(|found| (shown(&found.item), found.reason)).collect();
+        quarantined.retain(|(owner, listed, item), _| {
+            let is_another = owner != server || *listed != name || rejected.contains_key(item);
+            is_another || !(is_whole || good.iter().any(|good| good.key == *item))
+        });
+        for (item, reason) in rejected {
+            let key = (server.clone(), name, item.clone());
+            let is_known = quarantined.get(&key) == Some(&reason);
+            if is_known || quarantined.len() >= defaults::FINDINGS_MAX {
+                continue;
+            }
+            tracing::warn!(mcp_server = %server, mcp_list = name, item, reason, "item quarantined");
+            quarantined.insert(key, reason);
+        }
+    }
+
+    /// Takes note of items of the merged `list` that are called the same.
+    pub fn collided(&self, found: impl IntoIterator<Item = Collision>) {
+        for mut collision in found {
+            collision.item = shown(&collision.item);
+            let mut collisions = self.collisions();
+            if collisions.contains(&collision) || collisions.len() >= defaults::FINDINGS_MAX {
+                continue;
+            }
+            let Collision { list, item, server, left_out, .. } = &collision;
+            tracing::warn!(
+                mcp_list = list, item, mcp_server = %server, left_out = %left_out,
+                "item left out: another one is called the same"
+            );
+            collisions.insert(collision);
+        }
+    }
+
+    /// Returns the items that clients are not shown, of servers that `is_declared`.
+    pub(super) fn quarantined_of(
+        &self,
+        is_declared: impl Fn(&ServerName) -> bool,
+    ) -> Vec<Quarantined> {
+        let mut quarantined = self.quarantined();
+        quarantined.retain(|(server, ..), _| is_declared(server));
+        let all = quarantined.iter().map(|((server, list, item), reason)| Quarantined {
+            server: server.clone(),
+            list,
+            item: item.clone(),
+            reason,
+        });
+        all.collect()
+    }
+
+    /// Tells whether there were any collisions when they were looked at last.
+    pub(super) fn has_collisions(&self) -> bool {
+        !self.collisions().is_empty()
+    }
+
+    /// Returns the collisions that there still are.
+    pub(super) fn collisions_that(&self, are: impl Fn(&Collision) -> bool) -> Vec<Collision> {
+        let mut collisions = self.collisions();
+        collisions.retain(are);
+        collisions.iter().cloned().collect()
+    }
+
+    fn quarantined(
+        &self,
+    ) -> MutexGuard<'_, BTreeMap<(ServerName, &'static str, String), &'static str>> {
+        // Held for statements on plain data, as are the others.
+        self.quarantined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn collisions(&self) -> MutexGuard<'_, BTreeSet<Collision>> {
+        self.collisions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns a server's own word as far as operators are shown it.
+fn shown(word: &str) -> String {
+    redact::cut(word, defaults::QUOTE_BYTES_MAX).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::mcp::Page;
+
+    fn name(text: &str) -> ServerName {
+        ServerName::new(text).expect("a name")
+    }
+
+    fn read(findings: &Findings, server: &str, tools: &serde_json::Value, is_whole: bool) {
+        let result = serde_json::json!({ "tools": tools }).to_string();
+        let page = Page::read(List::Tools, &result).expect("a list");
+        findings.read(&name(server), List::Tools, &page.items, &page.rejected, is_whole);
+    }
+
+    fn items(findings: &Findings) -> Vec<(String, String)> {
+        let all = findings.quarantined_of(|_| true).into_iter();
+        all.map(|found| (found.server.to_string(), found.item)).collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+    }
+
+    #[test]
+    fn an_item_is_quarantined_until_it_is_seen_without_the_flaw() {
+        let good = serde_json::json!({ "name": "x", "inputSchema": { "type": "object" } });
+        let bad = serde_json::json!({ "name": "x" });
+        let findings = Findings::default();
+        read(&findings, "a", &serde_json::json!([bad, { "name": "y" }]), false);
+        read(&findings, "b", &serde_json::json!([bad]), true);
+        assert_eq!(items(&findings), pairs(&[("a", "x"), ("a", "y"), ("b", "x")]));
+        read(&findings, "a", &serde_json::json!([good]), false);
+        assert_eq!(
+            items(&findings),
+            pairs(&[("a", "y"), ("b", "x")]),
+            "a page says nothing of `y`"
+        );
+        read(&findings, "a", &serde_json::json!([good]), true);
+        assert_eq!(items(&findings), pairs(&[("b", "x")]));
+        assert_eq!(findings.quarantined_of(|server| *server != name("b")), []);
+        assert_eq!(items(&findings), [], "its server is gone");
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let findings = Findings::default();
+        let tools: Vec<_> = (0..2 * defaults::FINDINGS_MAX)
+            .map(|n| serde_json::json!({ "name": format!("tool_{n}") }))
+            .collect();
+        read(&findings, "a", &tools.into(), true);
+        assert_eq!(items(&findings).len(), defaults::FINDINGS_MAX);
+    }
+}

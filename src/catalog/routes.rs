@@ -1,0 +1,107 @@
+//! Which server has a resource, where several may.
+
+use std::cmp::Reverse;
+
+use super::{Catalog, Listing};
+use crate::{
+    connection::{Limits, Owner},
+    name::ServerName,
+    protocol::mcp::List,
+};
+
+impl Catalog {
+    /// Returns the server that has the resource `uri`: one that lists it, else the one whose
+    /// template begins most like it.
+    ///
+    /// Lists that were read before are looked at first, so that a slow server does not hold up
+    /// the resources of others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn server_of_resource(
+        &self,
+        uri: &str,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Option<ServerName> {
+        let known = |list| self.known_now(list, owner);
+        let found = listed(&known(List::Resources), uri)
+            .or_else(|| templated(&known(List::ResourceTemplates), uri));
+        // One that had the resource before may have it still, and comes first then.
+        if let Some(found) = found
+            && !self.had_before(List::Resources, owner, uri, &found)
+        {
+            return Some(found);
+        }
+        if let Some(server) = listed(&self.all(List::Resources, owner, limits).await, uri) {
+            return Some(server);
+        }
+        templated(&self.all(List::ResourceTemplates, owner, limits).await, uri)
+    }
+
+    /// Returns the server that a completion for the resource or template `uri` is asked of: one that
+    /// has exactly this template, else that of the resource.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn server_of_template(
+        &self,
+        uri: &str,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Option<ServerName> {
+        let list = List::ResourceTemplates;
+        if let Some(found) = listed(&self.known_now(list, owner), uri)
+            && !self.had_before(list, owner, uri, &found)
+        {
+            return Some(found);
+        }
+        if let Some(found) = listed(&self.all(list, owner, limits).await, uri) {
+            return Some(found);
+        }
+        self.server_of_resource(uri, owner, limits).await
+    }
+
+    /// Returns the lists that were read and are current.
+    fn known_now(&self, list: List, owner: Option<&Owner>) -> Vec<(ServerName, Listing)> {
+        let slots = self.pool.slots();
+        let kept = slots.values().filter_map(|slot| {
+            let listing = self.entry(slot, list, owner).current(slot, owner)?;
+            Some((slot.name().clone(), listing))
+        });
+        kept.collect()
+    }
+
+    /// Tells whether a server whose name comes before that of `found` had `uri` in its list when
+    /// that was read last, and its list is to be read again.
+    fn had_before(&self, list: List, owner: Option<&Owner>, uri: &str, found: &ServerName) -> bool {
+        let slots = self.pool.slots();
+        slots.range(..found.clone()).any(|(_, slot)| {
+            let entry = self.entry(slot, list, owner);
+            let had = || entry.last().is_some_and(|last| last.iter().any(|item| item.key == uri));
+            entry.current(slot, owner).is_none() && had()
+        })
+    }
+}
+
+/// Returns the server that lists the resource `uri`.
+fn listed(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName> {
+    let lists_it = |listing: &Listing| listing.iter().any(|item| item.key == uri);
+    listings.iter().find(|(_, listing)| lists_it(listing)).map(|(server, _)| server.clone())
+}
+
+/// Returns the server with the template that begins most like `uri`.
+fn templated(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName> {
+    let matches = listings.iter().flat_map(|(server, listing)| {
+        listing.iter().filter_map(move |item| {
+            let literal = item.key.split('{').next().unwrap_or_default();
+            // A template without a literal beginning would match everything.
+            let is_like = !literal.is_empty() && uri.starts_with(literal);
+            is_like.then_some((literal.len(), server))
+        })
+    });
+    // Of two that are as like, the first one.
+    matches.min_by_key(|(length, _)| Reverse(*length)).map(|(_, server)| server.clone())
+}

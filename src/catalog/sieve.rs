@@ -1,0 +1,46 @@
+//! A server's own list on its way to a client: what that would choke on is cut out.
+
+use std::sync::Arc;
+
+use super::{Catalog, shown::Place};
+use crate::{
+    connection::Owner,
+    pool::Slot,
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        mcp::{List, Page},
+    },
+};
+
+impl Catalog {
+    /// Returns what is to be done with the answer of a server to a client's own list request: items
+    /// that the client would choke on are cut out. An answer without such items stays as it is.
+    /// `is_first` tells whether the first page was asked for.
+    pub fn sieve(
+        &self,
+        slot: &Slot,
+        list: List,
+        owner: Option<&Owner>,
+        is_first: bool,
+    ) -> impl FnOnce(Message) -> Message + Send + Sync + use<> {
+        let (entry, findings) = (self.entry(slot, list, owner), Arc::clone(&self.findings));
+        let server = slot.name().clone();
+        move |answer| {
+            // An error, or what is no list, is for the client to judge.
+            let Some(result) = answer.part(Part::Result) else { return answer };
+            let Ok(page) = Page::read(list, result) else { return answer };
+            let place = Place { is_first, is_last: page.next.is_none() };
+            let is_whole = place.is_first && place.is_last;
+            findings.read(&server, list, &page.items, &page.rejected, is_whole);
+            entry.passed(&page.items, place);
+            if page.rejected.is_empty() {
+                return answer;
+            }
+            match page.without_rejected(list, result) {
+                Some(rest) => answer.with(Part::Result, &rest),
+                None => answer,
+            }
+        }
+    }
+}

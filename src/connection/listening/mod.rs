@@ -1,0 +1,374 @@
+//! Our own subscription to what a server of the modern era tells of: one per connection, for all
+//! clients together.
+//!
+//! It is no work: the connection counts as idle meanwhile, and none is kept for it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::{Future, pending},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
+
+use super::{Aside, Call, Connection, Event, Failure, Limits, http::Attempts};
+use crate::{
+    config::defaults,
+    era::{
+        listening::{self, listen},
+        subscription::Filter,
+    },
+    protocol::{
+        Era, Message,
+        error::{INTERNAL_ERROR, INVALID_PARAMS},
+        jsonrpc::Part,
+        mcp::method,
+    },
+};
+
+mod plan;
+
+use plan::{Plan, Step};
+
+/// What clients want to be told of, and what the server has said to that.
+#[derive(Debug)]
+pub(super) struct Notices {
+    watched: watch::Sender<BTreeSet<String>>,
+    told: watch::Sender<Told>,
+}
+
+/// What came of the last attempt to have resources watched.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    /// Those that it was about; nothing before the first attempt.
+    asked: Option<BTreeSet<String>>,
+    /// Those that will not be told of, with the error objects as JSON text.
+    refused: BTreeMap<String, String>,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        Self { watched: watch::Sender::default(), told: watch::Sender::default() }
+    }
+}
+
+/// A subscription that the server has acknowledged.
+struct Open {
+    call: Call,
+    honoured: Filter,
+}
+
+/// Why there is no subscription.
+enum Refusal {
+    /// The server's error object, as JSON text.
+    Answered(String),
+    /// It may come to one later.
+    Lost(Arc<str>),
+}
+
+impl Connection {
+    /// Has the server tell of these resources, and of no others, and returns those that it will not
+    /// tell of, with error objects as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when it does not say within [`defaults::SETTLE_TIMEOUT`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is brought about all the same.
+    pub async fn watch(
+        &self,
+        uris: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        let mut told = self.notices.told.subscribe();
+        self.notices.watched.send_replace(uris.clone());
+        let settled = async {
+            let told = told.wait_for(|told| told.asked.as_ref() == Some(uris)).await;
+            told.map(|told| told.refused.clone())
+        };
+        let patience = defaults::SETTLE_TIMEOUT;
+        tokio::select! {
+            () = self.gone() => Err(Failure::Gone),
+            settled = time::timeout(patience, settled) => match settled {
+                Ok(Ok(refused)) => Ok(refused),
+                Ok(Err(_)) => Err(Failure::Gone),
+                Err(_) => Err(Failure::Timeout { after: patience }),
+            },
+        }
+    }
+}
+
+/// Holds the subscription of an established connection until that is gone. `tells_lists` says that
+/// somebody is there to be told of lists that have changed.
+pub(super) async fn hold(connection: Arc<Connection>, tells_lists: bool) {
+    if connection.era() == Era::Legacy {
+        return;
+    }
+    let listener = Listener {
+        watched: connection.notices.watched.subscribe(),
+        connection: &connection,
+        tells_lists,
+        plan: Plan::default(),
+        open: None,
+        last: None,
+        attempts: Attempts::new(),
+        has_worked: false,
+    };
+    tokio::select! {
+        () = connection.gone() => {}
+        () = listener.run() => {}
+    }
+}
+
+/// Holds the subscription of one connection.
+struct Listener<'a> {
+    connection: &'a Arc<Connection>,
+    watched: watch::Receiver<BTreeSet<String>>,
+    tells_lists: bool,
+    plan: Plan,
+    open: Option<Open>,
+    /// The one before, whose last notices may still be on their way, and for how long that is so.
+    last: Option<(Open, Instant)>,
+    attempts: Attempts,
+    has_worked: bool,
+}
+
+impl Listener<'_> {
+    async fn run(mut self) {
+        loop {
+            let filter = self.filter();
+            self.plan.want(filter);
+            match self.plan.next() {
+                Step::Rest => self.rest().await,
+                Step::Close => {
+                    self.open = None;
+                    self.plan.closed();
+                }
+                Step::Open(filter) => {
+                    if let Some(pause) = self.try_to_open(filter).await {
+                        // What is wanted meanwhile is asked for at once.
+                        tokio::select! {
+                            _ = self.watched.changed() => {}
+                            () = time::sleep(pause) => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns what is wanted of this server.
+    fn filter(&mut self) -> Filter {
+        let uris = self.watched.borrow_and_update().iter().cloned().collect();
+        let all = Filter { tools: true, prompts: true, resources: true, uris: Vec::new() };
+        let lists = match self.connection.profile() {
+            Some(profile) if self.tells_lists => {
+                all.told_by(profile.result.get("capabilities").unwrap_or(&Value::Null))
+            }
+            Some(_) | None => Filter::default(),
+        };
+        let filter = Filter { uris, ..lists };
+        if filter == Filter::default() {
+            self.tell(&filter, |_| None);
+        }
+        filter
+    }
+
+    /// Opens a subscription, while the last one goes on; returns how long to wait before that is
+    /// tried again, if it has failed.
+    async fn try_to_open(&mut self, filter: Filter) -> Option<Duration> {
+        let connection = self.connection;
+        let opened = {
+            let mut opening = pin!(open(connection, &filter));
+            match &mut self.open {
+                None => opening.await,
+                Some(last) => tokio::select! {
+                    opened = opening.as_mut() => opened,
+                    why = last.read(connection) => {
+                        tracing::debug!(mcp_server = %connection.server, reason = %why, "no notices");
+                        self.open = None;
+                        self.plan.lost();
+                        opening.await
+                    }
+                },
+            }
+        };
+        match opened {
+            Ok(opened) => {
+                tracing::debug!(mcp_server = %connection.server, "listening");
+                self.tell(&filter, |uri| {
+                    let is_honoured = opened.honoured.uris.iter().any(|found| found == uri);
+                    (!is_honoured).then(|| not_watched(uri))
+                });
+                let until = Instant::now() + defaults::LISTEN_OVERLAP;
+                // On a pipe, what came before the acknowledgement has been read.
+                let last = self.open.replace(opened).filter(|_| connection.is_stateless());
+                self.last = last.map(|last| (last, until));
+                self.has_worked = true;
+                if self.plan.opened(filter) {
+                    connection.doubt_lists();
+                }
+                None
+            }
+            Err(Refusal::Answered(error)) => {
+                let quoted = connection.quote(&error);
+                tracing::debug!(mcp_server = %connection.server, error = quoted, "not listening");
+                self.tell(&filter, |_| Some(error.clone()));
+                self.plan.refused(filter);
+                None
+            }
+            Err(Refusal::Lost(why)) => {
+                tracing::debug!(mcp_server = %connection.server, reason = %why, "not listening");
+                self.pause(filter, &why)
+            }
+        }
+    }
+
+    /// Returns the pause before the next attempt, if there is to be one.
+    fn pause(&mut self, filter: Filter, why: &str) -> Option<Duration> {
+        if self.has_worked {
+            return Some(self.attempts.pause(None));
+        }
+        let pause = self.attempts.next(None);
+        if pause.is_none() {
+            let error = error(INTERNAL_ERROR, "NOT_LISTENING", why);
+            self.tell(&filter, |_| Some(error.clone()));
+            self.plan.refused(filter);
+        }
+        pause
+    }
+
+    /// Waits until something has to be done.
+    async fn rest(&mut self) {
+        let connection = self.connection;
+        let since = Instant::now();
+        let last = async {
+            match &mut self.last {
+                Some((last, until)) => {
+                    let _its_end = time::timeout_at(*until, last.read(connection)).await;
+                }
+                None => pending().await,
+            }
+        };
+        let open = async {
+            match &mut self.open {
+                Some(open) => open.read(connection).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            changed = self.watched.changed() => {
+                // The sender is in the connection.
+                debug_assert!(changed.is_ok(), "it outlives us");
+            }
+            () = last => self.last = None,
+            why = open => {
+                tracing::debug!(mcp_server = %connection.server, reason = %why, "no notices");
+                self.open = None;
+                self.plan.lost();
+                if since.elapsed() >= defaults::STREAM_STABLE_AFTER {
+                    self.attempts = Attempts::new();
+                }
+                // What is wanted meanwhile is asked for at once.
+                let _either = time::timeout(self.attempts.pause(None), self.watched.changed()).await;
+            }
+        }
+    }
+
+    /// Tells those who wait what has become of the resources in `filter`.
+    fn tell(&self, filter: &Filter, refusal: impl Fn(&str) -> Option<String>) {
+        let refused = filter.uris.iter().filter_map(|uri| Some((uri.clone(), refusal(uri)?)));
+        self.connection.notices.told.send_replace(Told {
+            asked: Some(filter.uris.iter().cloned().collect()),
+            refused: refused.collect(),
+        });
+    }
+}
+
+/// Asks the server to tell of what `filter` names, and waits until it says what of it it will.
+async fn open(connection: &Arc<Connection>, filter: &Filter) -> Result<Open, Refusal> {
+    let lost = |why: String| Refusal::Lost(why.into());
+    let opening = async {
+        let mut call = connection
+            .listen(&listen(filter))
+            .await
+            .map_err(|failure| lost(failure.to_string()))?;
+        loop {
+            match call.next().await {
+                Ok(Event::Aside(aside)) if is_acknowledgement(&aside) => {
+                    let honoured = Filter::read(aside.message()).unwrap_or_default();
+                    return Ok(Open { call, honoured });
+                }
+                Ok(Event::Aside(_)) => {}
+                Ok(Event::Answer(answer)) => {
+                    return Err(match answer.part(Part::Error) {
+                        Some(error) => Refusal::Answered(error.to_owned()),
+                        None => lost("it ended at once".to_owned()),
+                    });
+                }
+                Err(failure) => return Err(lost(failure.to_string())),
+            }
+        }
+    };
+    match time::timeout(defaults::SETTLE_TIMEOUT, opening).await {
+        Ok(opened) => opened,
+        Err(_) => Err(lost("it was not acknowledged".to_owned())),
+    }
+}
+
+fn is_acknowledgement(aside: &Aside) -> bool {
+    aside.message().method() == Some(method::SUBSCRIPTIONS_ACKNOWLEDGED)
+}
+
+/// Returns the error object for a resource that the server does not tell of.
+fn not_watched(uri: &str) -> String {
+    let why = format!("the server does not tell of changes of `{uri}`");
+    error(INVALID_PARAMS, "NOT_WATCHED", &why)
+}
+
+/// Returns an error object as JSON text.
+fn error(code: i64, name: &str, message: &str) -> String {
+    json!({ "code": code, "message": message, "data": { "code": name } }).to_string()
+}
+
+impl Open {
+    /// Hands on what the server tells until it tells no more, and returns why.
+    fn read<'a>(
+        &'a mut self,
+        connection: &'a Arc<Connection>,
+    ) -> impl Future<Output = Arc<str>> + 'a {
+        async move {
+            loop {
+                match self.call.next().await {
+                    Ok(Event::Aside(Aside::Notification(notice))) => {
+                        connection.announce(Aside::Notification(listening::untagged(&notice)));
+                    }
+                    Ok(Event::Aside(Aside::Question(_))) => {}
+                    Ok(Event::Answer(_)) => return "the server has ended it".into(),
+                    Err(failure) => return failure.to_string().into(),
+                }
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Sends a request that goes on for as long as the connection lasts. It is no work, and nobody
+    /// but us waits for what comes.
+    async fn listen(self: &Arc<Self>, request: &Message) -> Result<Call, Failure> {
+        // A subscription may be silent for ever.
+        let limits = Limits { silence: FOR_EVER, total: FOR_EVER };
+        let call = Call::probe(Arc::clone(self), limits);
+        self.begin(request, call, |mux, waiter| Ok(mux.probe(waiter))).await
+    }
+}
+
+/// Longer than anything lasts, and short enough to be added to a moment.
+const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

@@ -1,0 +1,113 @@
+//! What is held back for a moment, so that much of the same is said once.
+//!
+//! Pure: the caller knows the time, as how long ago it began to count.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::Hash,
+    time::Duration,
+};
+
+/// Values that wait for the end of their window, one for each key.
+#[derive(Debug)]
+pub struct Debounce<K, V> {
+    window: Duration,
+    held: HashMap<K, V>,
+    /// When each window ends. All are as long, so that the first to begin is the first to end.
+    ends: VecDeque<(Duration, K)>,
+}
+
+impl<K: Clone + Eq + Hash, V> Debounce<K, V> {
+    /// Returns one that holds nothing yet, and everything for `window`.
+    pub fn new(window: Duration) -> Self {
+        Self { window, held: HashMap::new(), ends: VecDeque::new() }
+    }
+
+    /// Holds `value` back until the window of `key` ends. It begins with the first value, so that
+    /// one who never stops is heard all the same; the last value counts.
+    pub fn hold(&mut self, key: K, value: V, now: Duration) {
+        if self.held.insert(key.clone(), value).is_none() {
+            self.ends.push_back((now + self.window, key));
+        }
+    }
+
+    /// Returns when the next window ends.
+    pub fn next_end(&self) -> Option<Duration> {
+        self.ends.front().map(|(ends, _)| *ends)
+    }
+
+    /// Takes a value whose window has ended, those first that began first.
+    pub fn take(&mut self, now: Duration) -> Option<(K, V)> {
+        self.next_end().filter(|ends| *ends <= now)?;
+        let (_, key) = self.ends.pop_front()?;
+        let value = self.held.remove(&key)?;
+        Some((key, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_millis(100);
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn all(debounce: &mut Debounce<char, u64>, now: Duration) -> Vec<(char, u64)> {
+        std::iter::from_fn(|| debounce.take(now)).collect()
+    }
+
+    #[test]
+    fn a_burst_is_said_once_at_the_end_of_the_window_that_it_began() {
+        let mut debounce = Debounce::new(WINDOW);
+        for n in 0..50 {
+            debounce.hold('a', n, ms(n));
+        }
+        assert_eq!(debounce.next_end(), Some(WINDOW));
+        assert_eq!(all(&mut debounce, ms(99)), []);
+        assert_eq!(all(&mut debounce, ms(100)), [('a', 49)]);
+        assert_eq!(debounce.next_end(), None);
+        debounce.hold('a', 50, ms(100));
+        assert_eq!(debounce.next_end(), Some(ms(200)), "the next window");
+    }
+
+    #[test]
+    fn each_key_has_a_window_of_its_own_and_they_end_in_their_order() {
+        let mut debounce = Debounce::new(WINDOW);
+        for (key, at) in [('b', 0), ('a', 0), ('c', 50), ('b', 60)] {
+            debounce.hold(key, at, ms(at));
+        }
+        assert_eq!(all(&mut debounce, ms(100)), [('b', 60), ('a', 0)]);
+        assert_eq!(all(&mut debounce, ms(1000)), [('c', 50)]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_said_twice_in_a_window_and_everything_within_one(
+            steps in prop::collection::vec((0..4_u8, 0..60_u64), 1..200)
+        ) {
+            let mut debounce = Debounce::new(WINDOW);
+            let (mut now, mut said, mut waits) = (Duration::ZERO, HashMap::new(), HashMap::new());
+            for (key, pause) in steps {
+                let until = now + ms(pause);
+                // As a driver does: it wakes at the end of each window.
+                while let Some(ends) = debounce.next_end().filter(|ends| *ends <= until) {
+                    while let Some((key, ())) = debounce.take(ends) {
+                        let before = said.insert(key, ends);
+                        prop_assert!(before.is_none_or(|before| ends >= before + WINDOW));
+                        prop_assert_eq!(waits.remove(&key), Some(ends));
+                    }
+                }
+                now = until;
+                debounce.hold(key, (), now);
+                waits.entry(key).or_insert(now + WINDOW);
+            }
+            prop_assert_eq!(debounce.held.len(), debounce.ends.len());
+            prop_assert_eq!(waits.len(), debounce.held.len());
+        }
+    }
+}

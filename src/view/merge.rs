@@ -1,0 +1,231 @@
+//! The lists of several servers as one: what is in it, in which order, and on which page.
+//!
+//! Servers come in the order of their names, items in that of their server. What is called the same
+//! is there once, so that it leads to one server whoever asks: the first one. Pure.
+
+use std::collections::{HashMap, hash_map::Entry};
+
+use sha2::{Digest as _, Sha256};
+
+use super::alias;
+use crate::{
+    catalog::{Collision, Listing},
+    name::ServerName,
+    protocol::mcp::{Item, List},
+};
+
+/// A merged list.
+#[derive(Debug)]
+pub(super) struct Merged<'a> {
+    list: List,
+    items: Vec<Placed<'a>>,
+    /// What is called as something before it, and therefore left out.
+    pub(super) collisions: Vec<Collision>,
+}
+
+/// One item of it.
+#[derive(Clone, Debug)]
+struct Placed<'a> {
+    server: &'a ServerName,
+    item: &'a Item,
+    /// What it is called, where that is not what its server calls it.
+    name: Option<String>,
+    /// Its name is made from another one, which clients would not take.
+    is_alias: bool,
+}
+
+impl Placed<'_> {
+    fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.item.key)
+    }
+
+    /// Tells whether another item may be called the same: URIs are what servers make of them, names
+    /// have the server in front and only an alias can be the name of something else.
+    fn may_collide(&self) -> bool {
+        self.name.is_none() || self.is_alias || alias::may_be_alias(&self.item.key)
+    }
+}
+
+impl<'a> Merged<'a> {
+    /// Merges the lists of servers that come in the order of their names.
+    pub(super) fn new(list: List, listings: &'a [(ServerName, Listing)]) -> Self {
+        let mut merged = Self { list, items: Vec::new(), collisions: Vec::new() };
+        let mut taken: HashMap<String, usize> = HashMap::new();
+        for (server, listing) in listings {
+            for item in listing.iter() {
+                let name = list.is_named().then(|| alias::exposed(server, &item.key));
+                let is_alias = name.as_ref().is_some_and(|name| *name != server.qualify(&item.key));
+                let placed = Placed { server, item, name, is_alias };
+                if !placed.may_collide() {
+                    merged.items.push(placed);
+                    continue;
+                }
+                match taken.entry(placed.called().to_owned()) {
+                    Entry::Vacant(vacant) => {
+                        vacant.insert(merged.items.len());
+                        merged.items.push(placed);
+                    }
+                    Entry::Occupied(occupied) => merged.collide(*occupied.get(), placed),
+                }
+            }
+        }
+        merged
+    }
+
+    /// Leaves one of two out. A name that is one as it is goes before an alias, as where it is called.
+    fn collide(&mut self, at: usize, placed: Placed<'a>) {
+        let first = &mut self.items[at];
+        let is_better = first.is_alias && !placed.is_alias;
+        let lost = if is_better { std::mem::replace(first, placed) } else { placed };
+        self.collisions.push(Collision {
+            list: self.list.member(),
+            item: lost.called().to_owned(),
+            server: first.server.clone(),
+            left_out: lost.server.clone(),
+            keys: (first.item.key.clone(), lost.item.key.clone()),
+        });
+    }
+
+    /// Returns the page at `cursor` as the result of a list request; nothing when the list has no
+    /// such page, or has changed since the cursor was given out.
+    pub(super) fn page(&self, cursor: Option<&str>, n_items_max: usize) -> Option<String> {
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => self.position(cursor, n_items_max)?,
+        };
+        let end = self.items.len().min(start + n_items_max);
+        let mut result = format!("{{\"{}\":[", self.list.member()).into_bytes();
+        for (number, placed) in self.items[start..end].iter().enumerate() {
+            if number > 0 {
+                result.push(b',');
+            }
+            match &placed.name {
+                Some(name) => result.extend_from_slice(&placed.item.renamed(name)),
+                None => result.extend_from_slice(placed.item.json().as_bytes()),
+            }
+        }
+        result.push(b']');
+        if end < self.items.len() {
+            let next = format!(",\"nextCursor\":\"{end}-{}\"", self.mark());
+            result.extend_from_slice(next.as_bytes());
+        }
+        result.push(b'}');
+        Some(String::from_utf8(result).expect("items are JSON text, which is UTF-8"))
+    }
+
+    fn position(&self, cursor: &str, n_items_max: usize) -> Option<usize> {
+        let (start, mark) = cursor.split_once('-')?;
+        let start: usize = start.parse().ok()?;
+        let is_border = start > 0 && start < self.items.len() && start.is_multiple_of(n_items_max);
+        (is_border && mark == self.mark()).then_some(start)
+    }
+
+    /// Returns a word that is another one when what the list has in which order is: a client that
+    /// goes on in another list would miss something or see it twice.
+    fn mark(&self) -> String {
+        let mut hash = Sha256::new();
+        for placed in &self.items {
+            hash.update(placed.called());
+            hash.update([0]);
+        }
+        hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::protocol::mcp::Page;
+
+    fn listings(list: List, all: &[(&str, &[&str])]) -> Vec<(ServerName, Listing)> {
+        let of = |keys: &[&str]| {
+            let item = |key: &&str| match list {
+                List::Tools => json!({ "name": key, "inputSchema": { "type": "object" } }),
+                List::Prompts => json!({ "name": key }),
+                List::Resources => json!({ "uri": key, "name": "n" }),
+                List::ResourceTemplates => json!({ "uriTemplate": key, "name": "n" }),
+            };
+            let items: Vec<Value> = keys.iter().map(item).collect();
+            let result = json!({ list.member(): items }).to_string();
+            Listing::new(Page::read(list, &result).expect("a list").items)
+        };
+        let name = |name: &str| ServerName::new(name).expect("a name");
+        all.iter().map(|(server, keys)| (name(server), of(keys))).collect()
+    }
+
+    fn called(merged: &Merged<'_>) -> Vec<String> {
+        merged.items.iter().map(|placed| placed.called().to_owned()).collect()
+    }
+
+    fn lost(merged: &Merged<'_>) -> Vec<(String, String, String)> {
+        let told = |found: &Collision| {
+            (found.item.clone(), found.server.to_string(), found.left_out.to_string())
+        };
+        merged.collisions.iter().map(told).collect()
+    }
+
+    fn words(item: &str, server: &str, left_out: &str) -> (String, String, String) {
+        (item.to_owned(), server.to_owned(), left_out.to_owned())
+    }
+
+    #[test]
+    fn names_of_two_servers_never_meet_and_uris_lead_to_the_first_one() {
+        let tools = listings(List::Tools, &[("a", &["x"]), ("b", &["x"])]);
+        let merged = Merged::new(List::Tools, &tools);
+        assert_eq!((called(&merged), lost(&merged)), (vec!["a__x".into(), "b__x".into()], vec![]));
+
+        for list in [List::Resources, List::ResourceTemplates] {
+            let all = listings(list, &[("a", &["r:1"]), ("b", &["r:2", "r:1"]), ("c", &["r:1"])]);
+            let merged = Merged::new(list, &all);
+            assert_eq!(called(&merged), ["r:1", "r:2"]);
+            assert_eq!(lost(&merged), [words("r:1", "a", "b"), words("r:1", "a", "c")]);
+        }
+    }
+
+    #[test]
+    fn a_name_as_it_is_goes_before_an_alias_that_is_the_same() {
+        let alias = alias::exposed(&ServerName::new("a").expect("a name"), "page.click");
+        let plain = alias.strip_prefix("a__").expect("it is in front");
+        for keys in [["page.click", plain], [plain, "page.click"]] {
+            let all = listings(List::Tools, &[("a", &keys)]);
+            let merged = Merged::new(List::Tools, &all);
+            assert_eq!(merged.items[0].item.key, plain);
+            assert_eq!(
+                (called(&merged), lost(&merged)),
+                (vec![alias.clone()], vec![words(&alias, "a", "a")])
+            );
+            assert_eq!(merged.collisions[0].keys, (plain.to_owned(), "page.click".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_long_has_pages_and_a_cursor_of_another_list_is_none() {
+        let all = listings(List::Prompts, &[("a", &["1", "2", "3"]), ("b", &["1", "2"])]);
+        let merged = Merged::new(List::Prompts, &all);
+        let page = |cursor: Option<&str>| -> Value {
+            serde_json::from_str(&merged.page(cursor, 2).expect("a page")).expect("JSON")
+        };
+        let (mut names, mut cursor) = (Vec::new(), None);
+        for n_items in [2, 2, 1] {
+            let page = page(cursor.as_deref());
+            let items = page["prompts"].as_array().expect("items");
+            assert_eq!(items.len(), n_items);
+            names.extend(items.iter().map(|item| item["name"].as_str().expect("it").to_owned()));
+            cursor = page["nextCursor"].as_str().map(str::to_owned);
+        }
+        assert_eq!((names, cursor), (called(&merged), None));
+
+        let next = page(None)["nextCursor"].as_str().expect("more").to_owned();
+        let shorter = Merged::new(List::Prompts, &all[..1]);
+        assert_eq!(shorter.page(Some(&next), 2), None);
+        let mark = merged.mark();
+        for odd in
+            ["", "2", "-", "x", &*format!("0-{mark}"), &format!("1-{mark}"), &format!("6-{mark}")]
+        {
+            assert_eq!(merged.page(Some(odd), 2), None, "{odd}");
+        }
+        assert_eq!(merged.page(None, 5).map(|page| page.contains("nextCursor")), Some(false));
+    }
+}

@@ -1,0 +1,86 @@
+//! What a completion is about: a prompt, by its name, or a resource, by its URI or template.
+//!
+//! Pure.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::protocol::jsonrpc;
+
+/// `params.ref` of `completion/complete`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reference {
+    /// A prompt of this name.
+    Prompt(String),
+    /// A resource, or a template, of this URI.
+    Resource(String),
+}
+
+impl Reference {
+    /// Reads it, as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// The parameter that is missing or none of those that we know.
+    pub(super) fn read(text: Option<&str>) -> Result<Self, &'static str> {
+        #[derive(Deserialize)]
+        struct Peek<'a> {
+            #[serde(borrow)]
+            r#type: Option<Cow<'a, str>>,
+            name: Option<String>,
+            uri: Option<String>,
+        }
+        let peek: Peek<'_> = text.and_then(|text| serde_json::from_str(text).ok()).ok_or("ref")?;
+        match peek.r#type.as_deref() {
+            Some("ref/prompt") => peek.name.map(Self::Prompt).ok_or("ref.name"),
+            Some("ref/resource") => peek.uri.map(Self::Resource).ok_or("ref.uri"),
+            _ => Err("ref.type"),
+        }
+    }
+}
+
+/// Returns a reference to a prompt, as JSON text, with another name; nothing else changes.
+pub(super) fn renamed(text: &str, name: &str) -> String {
+    #[derive(Deserialize)]
+    struct Peek<'a> {
+        #[serde(borrow)]
+        name: &'a RawValue,
+    }
+    let Ok(Peek { name: old }) = serde_json::from_str(text) else { return text.to_owned() };
+    let span = jsonrpc::span_in(text, old.get());
+    let (before, after) = (&text[..span.start as usize], &text[span.end as usize..]);
+    format!("{before}{}{after}", Value::from(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_of_one_of_two_kinds_and_what_is_missing_is_named() {
+        let (prompt, resource) =
+            (Reference::Prompt("a".to_owned()), Reference::Resource("a:{b}".to_owned()));
+        for (text, expected) in [
+            (Some(r#"{"type":"ref/prompt","name":"a","title":"A"}"#), Ok(prompt)),
+            (Some(r#"{"uri":"a:{b}","type":"ref/resource"}"#), Ok(resource)),
+            (Some(r#"{"type":"ref/prompt","uri":"a"}"#), Err("ref.name")),
+            (Some(r#"{"type":"ref/resource","name":"a"}"#), Err("ref.uri")),
+            (Some(r#"{"type":"ref/tool","name":"a"}"#), Err("ref.type")),
+            (Some(r#"{"name":"a"}"#), Err("ref.type")),
+            (Some("7"), Err("ref")),
+            (None, Err("ref")),
+        ] {
+            assert_eq!(Reference::read(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_name_changes() {
+        assert_eq!(
+            renamed(r#"{ "x":1e400, "name" : "s__a","type":"ref/prompt"}"#, "\"a"),
+            r#"{ "x":1e400, "name" : "\"a","type":"ref/prompt"}"#
+        );
+    }
+}

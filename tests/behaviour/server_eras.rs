@@ -1,0 +1,362 @@
+//! Servers of both eras: which one a server is of is found out, and it is spoken to in its own.
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    client::Client,
+    daemon::Daemon,
+    fake::{Fakes, Upstream},
+    stream::EventStream,
+};
+
+const MODERN: [&str; 2] = ["--era", "modern"];
+const BOTH: [&str; 2] = ["--era", "both"];
+
+/// Returns what status tells of a server.
+async fn status(daemon: &Daemon, name: &str) -> Value {
+    let status = daemon.client("/status").get().await.answer();
+    let servers = status["servers"].as_array().expect("servers");
+    servers.iter().find(|server| server["name"] == name).expect(name).clone()
+}
+
+async fn era(daemon: &Daemon, name: &str) -> [Value; 2] {
+    let status = status(daemon, name).await;
+    [status["era"].clone(), status["protocol_version"].clone()]
+}
+
+async fn echo(client: &Client) -> Value {
+    client.call("echo", json!({ "value": 1 })).await["value"].clone()
+}
+
+/// Returns what a server has been asked.
+async fn requests(client: &Client) -> Value {
+    client.call("seen", json!({})).await["requests"].clone()
+}
+
+async fn subscribe(client: &Client, uri: &str) -> Value {
+    client.request(json!("s"), "resources/subscribe", json!({ "uri": uri })).await.answer()
+}
+
+/// Returns the next notice of an updated resource.
+async fn updated(events: &mut EventStream) -> Value {
+    loop {
+        let message = events.message().await;
+        if message["method"] == "notifications/resources/updated" {
+            return message;
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_server_is_spoken_to_in_its_own_era_and_status_shows_it() {
+    let fakes = Fakes::new();
+    let old = Upstream::start(&[]);
+    let new = Upstream::start(&MODERN);
+    let both = Upstream::start(&BOTH);
+    let config = [
+        fakes.server("old", &[]),
+        fakes.server("new", &MODERN),
+        fakes.server("both", &BOTH),
+        old.server("old-up", ""),
+        new.server("new-up", ""),
+        both.server("both-up", ""),
+    ];
+    let daemon = Daemon::with(config.concat()).ready();
+
+    for (name, expected) in [
+        ("old", ["legacy", "2025-06-18"]),
+        ("new", ["modern", "2026-07-28"]),
+        ("both", ["modern", "2026-07-28"]),
+        ("old-up", ["legacy", "2025-06-18"]),
+        ("new-up", ["modern", "2026-07-28"]),
+        ("both-up", ["modern", "2026-07-28"]),
+    ] {
+        let client = daemon.client(&format!("/servers/{name}"));
+        assert_eq!(echo(&client).await, 1, "{name}");
+        assert_eq!(era(&daemon, name).await, expected.map(Value::from), "{name}");
+    }
+    let log = new.log("").await;
+    assert_eq!(log["sessions_minted"], 0, "it knows none");
+    assert_eq!(log["requests"].get("initialize"), None);
+    assert_eq!(log["last_headers"]["mcp-protocol-version"], "2026-07-28");
+    assert_eq!(log["gets"], 0);
+    let shown = daemon.client("/status").get().await.body;
+    assert!(shown.contains("\"era\":\"modern\""), "{shown}");
+}
+
+#[tokio::test]
+async fn a_server_is_asked_once_and_not_again_when_it_is_started_again() {
+    let fakes = Fakes::new();
+    let config = fakes.server("old", &["--probe", "silent"]) + &fakes.server("new", &MODERN);
+    let daemon = Daemon::with(config).ready();
+    for name in ["old", "new"] {
+        let client = daemon.client(&format!("/servers/{name}"));
+        assert_eq!(echo(&client).await, 1);
+        client.tool("exit", json!({ "code": 0 })).await;
+        assert_eq!(echo(&client).await, 1, "it is started again");
+        let seen = requests(&client).await;
+        match name {
+            "old" => {
+                assert_eq!(seen.get("server/discover"), None, "{seen}");
+                assert_eq!(seen["initialize"], 1);
+            }
+            _ => {
+                assert_eq!(seen["server/discover"], 1, "that is how it says what it is");
+                assert_eq!(seen.get("initialize"), None, "{seen}");
+            }
+        }
+        assert_eq!(fakes.pids(name).len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_probe_is_shaken_hands_with_whatever_it_says() {
+    let fakes = Fakes::new();
+    let codes = ["-32601", "-32602", "-32600", "-32000", "-32022"];
+    let config = codes.map(|code| {
+        let refuse = format!("refuse={code}");
+        fakes.server(&format!("refuse{}", &code[1..]), &["--probe", &refuse])
+    });
+    let upstream = Upstream::start(&["--probe", "refuse=-32601"]);
+    let config = config.concat() + &upstream.server("up", "");
+    let daemon = Daemon::with(config).ready();
+
+    for code in codes {
+        let client = daemon.client(&format!("/servers/refuse{}", &code[1..]));
+        assert_eq!(echo(&client).await, 1, "{code}");
+        let seen = requests(&client).await;
+        assert_eq!((&seen["server/discover"], &seen["initialize"]), (&json!(1), &json!(1)));
+    }
+    assert_eq!(echo(&daemon.client("/servers/up")).await, 1);
+    assert_eq!(upstream.log("").await["initializes"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_slow_to_start_is_not_taken_for_an_old_one() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate");
+    let options = ["--start-gate", gate.to_str().expect("a path")];
+    let config = "[service]\nlog_level = \"debug\"\n".to_owned()
+        + &fakes.server("new", &[&MODERN[..], &options].concat())
+        + &fakes.server("both", &[&BOTH[..], &options].concat());
+    let daemon = Daemon::with(config).ready();
+    let asking = ["new", "both"].map(|name| {
+        let client = daemon.client(&format!("/servers/{name}"));
+        tokio::spawn(async move { echo(&client).await })
+    });
+
+    // Each has both questions in its pipe by then.
+    for name in ["new", "both"] {
+        daemon.wait_log(&format!("`server/discover` not answered mcp_server={name}"));
+    }
+    std::fs::write(&gate, "").expect("written");
+
+    for asked in asking {
+        assert_eq!(asked.await.expect("no panic"), 1);
+    }
+    for name in ["new", "both"] {
+        assert_eq!(era(&daemon, name).await[0], "modern", "{name}");
+        assert_eq!(fakes.pids(name).len(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_the_probe_ends_or_spoils_is_started_again_without_it() {
+    let fakes = Fakes::new();
+    let config =
+        fakes.server("ends", &["--probe", "exit"]) + &fakes.server("spoilt", &["--probe", "spoil"]);
+    let daemon = Daemon::with(config).ready();
+    for name in ["ends", "spoilt"] {
+        let client = daemon.client(&format!("/servers/{name}"));
+        assert_eq!(echo(&client).await, 1, "{name}");
+        assert_eq!(era(&daemon, name).await[0], "legacy");
+        assert_eq!(fakes.pids(name).len(), 2, "{name}");
+        client.tool("exit", json!({ "code": 0 })).await;
+        assert_eq!(echo(&client).await, 1, "{name}");
+        assert_eq!(fakes.pids(name).len(), 3, "{name} is not probed again");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_hangs_on_the_probe_is_used_all_the_same() {
+    let upstream = Upstream::start(&["--probe", "silent"]);
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    assert_eq!(echo(&daemon.client("/servers/up")).await, 1);
+    assert_eq!(era(&daemon, "up").await[0], "legacy");
+    assert_eq!(upstream.log("").await["sessions_minted"], 1);
+}
+
+#[tokio::test]
+async fn what_is_declared_is_not_asked() {
+    let fakes = Fakes::new();
+    let config = fakes.server("old", &BOTH)
+        + "era = \"legacy\"\n"
+        + &fakes.server("new", &BOTH)
+        + "era = \"modern\"\n"
+        + &fakes.server("wrong", &[])
+        + "era = \"modern\"\n";
+    let daemon = Daemon::with(config).ready();
+    for (name, question, other) in
+        [("old", "initialize", "server/discover"), ("new", "server/discover", "initialize")]
+    {
+        let client = daemon.client(&format!("/servers/{name}"));
+        assert_eq!(echo(&client).await, 1);
+        let seen = requests(&client).await;
+        assert_eq!((&seen[question], seen.get(other)), (&json!(1), None), "{name}");
+    }
+    let refused = daemon.client("/servers/wrong").tool("echo", json!({ "value": 1 })).await;
+    let error = refused.answer()["error"].clone();
+    assert_eq!(error["data"]["code"], "HANDSHAKE_REFUSED", "{error}");
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("`server/discover`")));
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_replaced_by_one_of_the_other_era_is_found_out() {
+    for (before, after, expected) in [(&MODERN[..], &[][..], "legacy"), (&[], &MODERN, "modern")] {
+        let first = Upstream::start(before);
+        let port = first.port();
+        let daemon = Daemon::with(first.server("up", "")).ready();
+        let client = daemon.client("/servers/up");
+        assert_eq!(echo(&client).await, 1);
+        drop(first);
+
+        let _second = Upstream::start(&[&["--port", &port], after].concat());
+        assert_eq!(echo(&client).await, 1, "to {expected}");
+        assert_eq!(era(&daemon, "up").await[0], expected);
+    }
+}
+
+#[tokio::test]
+async fn arguments_travel_in_headers_as_the_tool_wants_them() {
+    let upstream = Upstream::start(&[&MODERN[..], &["--page", "7", "--bad-header"]].concat());
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up");
+    let arguments =
+        json!({ "region": "Zürich", "count": 3, "urgent": true, "at": { "zone": "a" } });
+
+    // It is not on the first page of the list, which alone was read before.
+    let reply = client.tool("routed", arguments).await.answer();
+    let told = &reply["result"]["structuredContent"]["arguments"];
+    assert_eq!(told["region"], "Zürich", "{reply}");
+    let headers = upstream.log("").await["last_headers"].clone();
+    assert_eq!(headers["mcp-name"], "routed");
+    assert_eq!(headers["mcp-param-region"], "=?base64?WsO8cmljaA==?=");
+    assert_eq!(headers["mcp-param-count"], "3");
+    assert_eq!(headers["mcp-param-zone"], "a");
+
+    let mut names = Vec::new();
+    let mut cursor = Value::Null;
+    loop {
+        let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
+        let page = client.request(json!(1), "tools/list", params).await.answer()["result"].clone();
+        let tools = page["tools"].as_array().expect("tools").clone();
+        names.extend(tools.into_iter().map(|tool| tool["name"].clone()));
+        cursor = page["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert!(names.contains(&json!("routed")));
+    assert!(!names.contains(&json!("bad_header")), "{names:?}");
+    daemon.wait_log("tool left out");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_ends_its_call_by_the_end_of_its_stream() {
+    let upstream = Upstream::start(&MODERN);
+    let fakes = Fakes::new();
+    let config = upstream.server("up", "") + &fakes.server("child", &MODERN);
+    let daemon = Daemon::with(config).ready();
+
+    let leaving = daemon.client("/servers/up").tool_stream("hold", json!({ "key": "a" })).await;
+    upstream.log("held=1").await;
+    drop(leaving);
+    let log = upstream.log("closed=1").await;
+    assert_eq!(log["requests"].get("notifications/cancelled"), None, "{log}");
+
+    let client = daemon.client("/servers/child");
+    let leaving = client.tool_stream("hold", json!({ "key": "a" })).await;
+    client.call("held", json!({ "at_least": 1 })).await;
+    drop(leaving);
+    client.call("seen", json!({ "cancelled": 1 })).await;
+}
+
+#[tokio::test]
+async fn what_changes_at_a_modern_server_is_told_to_its_clients() {
+    let upstream = Upstream::start(&[&MODERN[..], &["--subscribe"]].concat());
+    let fakes = Fakes::new();
+    let child = fakes.server("child", &[&MODERN[..], &["--subscribe"]].concat());
+    let daemon = Daemon::with(upstream.server("up", "") + &child).ready();
+    for name in ["up", "child"] {
+        let client = daemon.client(&format!("/servers/{name}")).initialized().await;
+        let mut events = client.listen().await;
+        assert_eq!(echo(&client).await, 1);
+        client.call("seen", json!({ "counts": { "listens": 1 } })).await;
+
+        client.call("flip_tools", json!({})).await;
+        let told = events.message().await;
+        assert_eq!(told["method"], "notifications/tools/list_changed", "{name}");
+        assert!(told.get("params").is_none(), "the tag is ours: {told}");
+
+        assert_eq!(subscribe(&client, "a:1").await["result"], json!({}), "{name}");
+        client.call("touch", json!({ "uri": "a:1" })).await;
+        let told = updated(&mut events).await;
+        assert_eq!(told["params"], json!({ "uri": "a:1" }), "{name}");
+        let refused = subscribe(&client, "refuse:1").await;
+        assert_eq!(refused["error"]["data"]["code"], "NOT_WATCHED", "{refused}");
+        let status = status(&daemon, name).await;
+        assert_eq!((&status["state"], &status["in_flight"]), (&json!("idle"), &json!(0)));
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_ends_or_breaks_is_opened_again() {
+    let upstream = Upstream::start(&[&MODERN[..], &["--subscribe"]].concat());
+    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let client = daemon.client("/servers/up").initialized().await;
+    let mut events = client.listen().await;
+    assert_eq!(subscribe(&client, "a:1").await["result"], json!({}));
+
+    for route in ["end_listens", "cut_posts"] {
+        upstream.log("listens=1").await;
+        upstream.control(route).await;
+        let told = events.message().await;
+        assert_eq!(told["method"], "notifications/tools/list_changed", "one may have been missed");
+        upstream.log("listens=1").await;
+        upstream.control("touch?uri=a:1").await;
+        assert_eq!(updated(&mut events).await["params"]["uri"], "a:1", "after {route}");
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_keeps_no_connection_from_being_closed() {
+    let fakes = Fakes::new();
+    let upstream = Upstream::start(&MODERN);
+    let config = "[pool]\nidle_timeout = \"50ms\"\n".to_owned()
+        + &fakes.server("pooled", &MODERN)
+        + &fakes.server("ephemeral", &MODERN)
+        + "lifecycle = \"ephemeral\"\n"
+        + &upstream.server("up", "");
+    let daemon = Daemon::with(config).ready();
+    for name in ["pooled", "ephemeral", "up"] {
+        let client = daemon.client(&format!("/servers/{name}"));
+        assert_eq!(echo(&client).await, 1);
+        if name == "ephemeral" {
+            assert_eq!(requests(&client).await.get("subscriptions/listen"), None);
+        }
+        while status(&daemon, name).await["connections"] != 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(upstream.log("closed=0").await["in_flight"], 0);
+}
+
+#[tokio::test]
+async fn a_modern_server_is_asked_what_it_is_instead_of_a_ping() {
+    let upstream = Upstream::start(&MODERN);
+    let config = "[health]\ninterval = \"20ms\"\n".to_owned() + &upstream.server("up", "");
+    let daemon = Daemon::with(config).ready();
+    assert_eq!(echo(&daemon.client("/servers/up")).await, 1);
+    let log = upstream.log("requests.server/discover=4").await;
+    assert_eq!(log["requests"].get("ping"), None);
+}
