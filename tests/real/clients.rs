@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     Installed,
     harness::{
+        DEADLINE,
         daemon::Daemon,
         fake::{Fakes, Upstream},
     },
@@ -212,6 +213,7 @@ impl Place {
     fn plan(&self, client: &Client) -> Value {
         let mut plan = json!({
             "clients": 2, "sdk": client.sdk, "tools": self.tools, "calls": self.calls,
+            "timeout": DEADLINE.as_secs() * 3,
         });
         if let Some(progress) = self.progress.as_ref().filter(|_| client.shows_progress) {
             plan["progress"] = progress.clone();
