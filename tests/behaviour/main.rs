@@ -11,6 +11,7 @@ mod bad_upstreams;
 mod batches;
 mod breaker;
 mod children;
+mod claude_code;
 mod command_line;
 mod content;
 mod cycles;
