@@ -136,7 +136,7 @@ impl Daemon {
     fn accept(&mut self, stop: &CancellationToken, hurry: &CancellationToken) -> TaskTracker {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
-        let edge = Edge::new(views, board, stop.clone(), hurry.clone());
+        let edge = Edge::new(views, board, stop.clone(), hurry.clone(), clients.clone());
         if let Some(announced) = self.announced.take() {
             let sessions = Arc::clone(self.views.sessions());
             clients.spawn(sessions.run(announced, stop.clone()));

@@ -4,6 +4,7 @@
 //!  initialize ──▶ Session ── level, watched resources ──▶ what its servers are told (pool::Wants)
 //!                    │────── requests that run ─────────▶ found by its cancellations
 //!                    │────── questions of servers ──────▶ found by its answers
+//!                    │────── answers on streams ────────▶ found by an event id when one broke
 //!                    └────── outbox ────────────────────▶ its GET stream
 //! ```
 //!
@@ -35,11 +36,13 @@ use crate::{
     },
 };
 
+mod backlog;
 mod ended;
 mod find;
 pub mod key;
 mod outbox;
 mod registry;
+mod resumable;
 mod running;
 mod ticket;
 
@@ -47,6 +50,7 @@ pub use find::NoSession;
 use outbox::Outbox;
 pub use outbox::{EventId, Next, Reader};
 pub use registry::{Refused, Sessions};
+pub use resumable::{Rest, Resumable};
 pub use running::Running;
 pub use ticket::{Seal, Ticket};
 
@@ -80,6 +84,8 @@ struct Memory {
     watched: BTreeSet<(ServerName, String)>,
     running: Vec<running::Entry>,
     asked: HashMap<u64, Asked>,
+    /// The streams of answers that the client can resume.
+    resumable: Vec<Arc<resumable::Shared>>,
     n_numbers: u64,
 }
 

@@ -27,6 +27,7 @@ mod pairs;
 mod pinned;
 mod plain_answers;
 mod restarts;
+mod resumption;
 mod retry;
 mod service;
 mod sessions;
