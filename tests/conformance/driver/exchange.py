@@ -1,4 +1,4 @@
-"""One POST over HTTP, and the messages that answer it."""
+"""One request over HTTP, and the messages that answer it."""
 
 import http.client
 import json
@@ -17,55 +17,68 @@ class Endpoint:
 
     def __init__(self, url):
         self._url = urllib.parse.urlsplit(url)
-        self.headers = {
-            "Accept": "application/json, text/event-stream",
-            "Content-Type": "application/json",
-        }
+        self.headers = {"Accept": "application/json, text/event-stream"}
 
     def post(self, message, headers=()):
-        """Sends a message and yields those that come back, none for a notification.
+        """Sends a message and returns what comes back."""
+        body = json.dumps(message).encode()
+        return self._send("POST", {"Content-Type": "application/json", **dict(headers)}, body)
 
-        What is yielded first is the session id of the answer, or nothing where it has none.
-        """
-        connection = http.client.HTTPConnection(self._url.netloc, timeout=PATIENCE)
-        try:
-            body = json.dumps(message).encode()
-            connection.request("POST", self._url.path, body, {**self.headers, **dict(headers)})
-            response = connection.getresponse()
-            yield response.headers.get("Mcp-Session-Id")
-            if response.headers.get_content_type() == "text/event-stream":
-                yield from _events(response)
-            elif content := response.read():
-                yield json.loads(content)
-        finally:
-            connection.close()
+    def resume(self, last_event_id):
+        """Asks for the rest of a stream that has ended too early."""
+        return self._send("GET", {"Last-Event-ID": last_event_id})
 
     def delete(self):
         """Ends the session."""
+        list(self._send("DELETE", {}))
+
+    def _send(self, method, headers, body=None):
         connection = http.client.HTTPConnection(self._url.netloc, timeout=PATIENCE)
+        connection.request(method, self._url.path, body, {**self.headers, **headers})
+        return Answer(connection)
+
+
+class Answer:
+    """What answers one request: iterate over its messages, of which there may be none."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self._response = connection.getresponse()
+        self.session_id = self._response.headers.get("Mcp-Session-Id")
+        # Where a stream can be resumed, and how long to wait before that, in seconds.
+        self.last_event_id = None
+        self.retry = 0
+
+    def __iter__(self):
         try:
-            connection.request("DELETE", self._url.path, headers=self.headers)
-            connection.getresponse().read()
+            if self._response.headers.get_content_type() == "text/event-stream":
+                yield from self._events()
+            elif content := self._response.read():
+                yield json.loads(content)
         finally:
-            connection.close()
+            self._connection.close()
+
+    def _events(self):
+        data = []
+        for line in self._response:
+            field, _, value = line.decode().rstrip("\r\n").partition(":")
+            value = value.removeprefix(" ")
+            match field:
+                case "data":
+                    data.append(value)
+                case "id":
+                    self.last_event_id = value
+                case "retry":
+                    self.retry = int(value) / 1000
+                case "" if not value:
+                    # The end of an event. One without data only says where to resume.
+                    if text := "\n".join(data):
+                        yield json.loads(text)
+                    data = []
 
 
-def result_of(answer):
+def result_of(message):
     """The result in an answer."""
-    if "result" not in answer:
-        raise Failed(json.dumps(answer.get("error")))
-    return answer["result"]
-
-
-def _events(lines):
-    """The messages of an event stream."""
-    data = []
-    for line in lines:
-        field, _, value = line.decode().rstrip("\r\n").partition(":")
-        if field == "data":
-            data.append(value.removeprefix(" "))
-        elif not field and not value and data:
-            # An empty one only says where to resume.
-            if text := "\n".join(data):
-                yield json.loads(text)
-            data = []
+    if "result" not in message:
+        raise Failed(json.dumps(message.get("error")))
+    return message["result"]

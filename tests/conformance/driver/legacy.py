@@ -1,6 +1,7 @@
 """A client of 2025-11-25: a session, and questions while a request runs."""
 
 import itertools
+import time
 
 from . import answers
 from .exchange import Endpoint, result_of
@@ -28,19 +29,23 @@ class LegacyClient:
         return result["capabilities"]
 
     def request(self, method, params):
-        """Sends a request, answers all questions that come before its answer, returns its result."""
+        """Sends a request, answers the questions that come before its answer, returns its result."""
         request_id = next(self._ids)
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-        replies = self._endpoint.post(message)
-        session = next(replies)
-        if session is not None:
-            self._endpoint.headers["Mcp-Session-Id"] = session
-        for reply in replies:
-            if "method" not in reply:
-                return result_of(reply)
-            if "id" in reply:
-                self._answer(reply)
-        raise ConnectionError(f"{method} was not answered")
+        answer = self._endpoint.post(message)
+        if answer.session_id is not None:
+            self._endpoint.headers["Mcp-Session-Id"] = answer.session_id
+        while True:
+            for reply in answer:
+                if "method" not in reply:
+                    return result_of(reply)
+                if "id" in reply:
+                    self._answer(reply)
+            if answer.last_event_id is None:
+                raise ConnectionError(f"{method} was not answered")
+            # The server wants us to come back for the rest.
+            time.sleep(answer.retry)
+            answer = self._endpoint.resume(answer.last_event_id)
 
     def call(self, tool, arguments):
         return self.request("tools/call", {"name": tool["name"], "arguments": arguments})
@@ -57,5 +62,4 @@ class LegacyClient:
 
     def _send(self, message):
         """Sends what gets no answer."""
-        for _ in self._endpoint.post(message):
-            pass
+        list(self._endpoint.post(message))

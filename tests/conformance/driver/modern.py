@@ -27,7 +27,7 @@ class ModernClient:
         return self.request("server/discover", {})["capabilities"]
 
     def request(self, method, params, headers=()):
-        """Sends a request, again as long as there is something to answer, and returns its result."""
+        """Sends a request, again as long as there is something to answer, returns its result."""
         more = {}
         for _ in range(N_ROUNDS):
             result = self._send(method, {**params, **more}, headers)
@@ -74,7 +74,7 @@ class ModernClient:
         named = {"Mcp-Method": method}
         if method in NAMED_BY:
             named["Mcp-Name"] = header_of(params[NAMED_BY[method]])
-        for reply in itertools.islice(self._endpoint.post(message, {**dict(headers), **named}), 1, None):
+        for reply in self._endpoint.post(message, {**dict(headers), **named}):
             if "method" not in reply:
                 return result_of(reply)
         raise ConnectionError(f"{method} was not answered")

@@ -8,8 +8,9 @@ import tempfile
 
 from . import processes
 
-# It is to hold what the specification says to the letter: a request without a session id, or with one
-# that is not known, is refused. For all else that is the default.
+# What the specification says is held to the letter, and everything in it is used that may be: a request
+# without a session id, or with one that is not known, is refused, and each answer comes on a stream of
+# events, which clients of 2025-11-25 can resume.
 _SETTINGS = """
 [service]
 log_level = "debug"
@@ -18,6 +19,7 @@ log_level = "debug"
 http = "127.0.0.1:0"
 control = {control}
 session = "strict"
+stream_after = "0s"
 
 [servers.{name}]
 sharing = {sharing}
