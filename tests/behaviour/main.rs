@@ -36,6 +36,7 @@ mod pairs;
 mod pinned;
 mod plain_answers;
 mod restarts;
+mod resumption;
 mod retry;
 mod server_eras;
 mod service;
