@@ -422,6 +422,14 @@ in
               default = "15s";
               description = "How long a stream to a client may be silent before a comment keeps it alive.";
             };
+            stream_after = mkOption {
+              type = duration;
+              default = "2s";
+              description = ''
+                How long an answer may take before it is sent as a stream of
+                events, `"0s"` to send all answers that way.
+              '';
+            };
             write_timeout = mkOption {
               type = duration;
               default = "30s";

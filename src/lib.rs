@@ -42,7 +42,8 @@
 //!    of life.
 //!
 //! A client that goes away drops its reply, and with it everything down to the waiter; the server
-//! gets a cancellation, and its answer is drained. A server that goes away fails its waiters, each
+//! gets a cancellation, and its answer is drained. One that can resume a stream has some time to come
+//! back: a task drives such a reply, and what comes of it is kept for whoever reads it. A server that goes away fails its waiters, each
 //! with its own id.
 //!
 //! # What belongs to no request

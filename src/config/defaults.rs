@@ -140,7 +140,7 @@ pub const SUBSCRIBE_PATIENCE: Duration = LIST_PATIENCE;
 pub const LIST_PATIENCE: Duration = Duration::from_secs(4);
 
 /// How long an answer may take before it is sent as a stream instead of plain JSON, so that
-/// comments can keep the connection alive. Ours.
+/// comments can keep the connection alive. Ours: most answers come sooner, and JSON costs less.
 pub const STREAM_AFTER: Duration = Duration::from_secs(2);
 
 /// How often a silent stream gets a comment. Ours: below the 30 s after which proxies cut idle streams.
@@ -306,6 +306,23 @@ pub const OUTBOX_EVENTS: usize = 256;
 
 /// How much they may take together, in bytes. Ours.
 pub const OUTBOX_BYTES: usize = 1 << 20;
+
+/// How many answers may be on streams that can be resumed, of all clients together. Ours: one more
+/// is a stream that cannot.
+pub const RESUMABLE_MAX: usize = 256;
+
+/// How long a client whose stream broke may take to resume it, until its request is cancelled.
+/// Ours: time for a host to wake up, or a proxy to be restarted.
+pub const RESUME_WITHIN: Duration = Duration::from_secs(30);
+
+/// After how long a client is to resume a stream that broke. Ours: soon, and not all at once.
+pub const RESUME_AFTER: Duration = Duration::from_secs(1);
+
+/// How many events of an answer may wait to be read before no more are taken from the server. Ours.
+pub const UNREAD_EVENTS: usize = 64;
+
+/// How much they may take together, in bytes; one larger event is taken all the same. Ours.
+pub const UNREAD_BYTES: usize = 256 << 10;
 
 /// How many questions of servers may wait for one client. Ours.
 pub const QUESTIONS_MAX: usize = 64;

@@ -107,6 +107,8 @@ struct ListenTable {
     allowed_hosts: Vec<Spanned<String>>,
     allowed_origins: Vec<Spanned<String>>,
     keep_alive: Option<Span>,
+    #[serde(deserialize_with = "duration::deserialize_or_off")]
+    stream_after: Option<Option<Duration>>,
     write_timeout: Option<Span>,
     session: Option<Spanned<Word<SessionMode>>>,
     session_key: Option<Spanned<String>>,
@@ -157,6 +159,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
     let allowed_origins =
         words(file.listen.allowed_origins, is_origin, "an origin such as `https://name`")?;
     let keep_alive = file.listen.keep_alive.map_or(defaults::KEEP_ALIVE, |found| found.0);
+    let stream_after = file.listen.stream_after.unwrap_or(Some(defaults::STREAM_AFTER));
     let write_timeout = file.listen.write_timeout.map_or(defaults::WRITE_TIMEOUT, |found| found.0);
     let session = session::checked(
         file.listen.session,
@@ -173,6 +176,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         allowed_hosts,
         allowed_origins,
         keep_alive,
+        stream_after,
         write_timeout,
         session,
         json_response,

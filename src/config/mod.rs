@@ -101,6 +101,8 @@ pub struct Listen {
     pub allowed_origins: Vec<String>,
     /// How long a stream may be silent before a comment keeps it alive.
     pub keep_alive: Duration,
+    /// How long an answer may take before it is sent as a stream; `None` sends all that way at once.
+    pub stream_after: Option<Duration>,
     /// How long a client may take nothing of what is written to it.
     pub write_timeout: Duration,
     /// What session ids mean, and for how long.
@@ -166,6 +168,7 @@ impl Default for Listen {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             keep_alive: defaults::KEEP_ALIVE,
+            stream_after: Some(defaults::STREAM_AFTER),
             write_timeout: defaults::WRITE_TIMEOUT,
             session: SessionRules::default(),
             json_response: false,

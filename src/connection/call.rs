@@ -42,6 +42,9 @@ pub enum Event {
     Aside(Aside),
     /// The answer, a result or an error. Nothing comes after it.
     Answer(Message),
+    /// The server has ended its stream before the answer, which we will fetch: it wants those who
+    /// wait to come back for it, and not to keep a stream open.
+    Deferred,
 }
 
 impl From<Aside> for Event {
@@ -191,7 +194,7 @@ impl Call {
                 Event::Aside(aside) if aside.message().method() == Some(method::LOG_MESSAGE) => {
                     self.connection.announce(aside);
                 }
-                Event::Aside(_) => {}
+                Event::Aside(_) | Event::Deferred => {}
             }
         }
     }

@@ -27,6 +27,8 @@ struct State {
     /// Since when nothing has been picked up although there was no room any more.
     full_since: Option<Instant>,
     outcome: Option<Result<Message, Failure>>,
+    /// The answer was deferred, and nobody has picked that up yet.
+    is_deferred: bool,
     reader: Option<Waker>,
     /// Nobody picks anything up any more.
     is_closed: bool,
@@ -51,7 +53,9 @@ impl State {
             self.n_bytes -= aside.message().bytes().len();
             return Some(Ok(aside.into()));
         }
-        self.outcome.take().map(|outcome| outcome.map(Event::Answer))
+        let is_deferred = mem::take(&mut self.is_deferred);
+        let answer = self.outcome.take().map(|outcome| outcome.map(Event::Answer));
+        answer.or(is_deferred.then_some(Ok(Event::Deferred)))
     }
 }
 
@@ -79,6 +83,15 @@ impl Inbox {
         drop(state);
         wake(reader);
         Ok(())
+    }
+
+    /// Says that the answer has been deferred.
+    pub(super) fn defer(&self) {
+        let mut state = self.state();
+        state.is_deferred = true;
+        let reader = state.reader.take();
+        drop(state);
+        wake(reader);
     }
 
     /// Puts down the answer, or why there will be none. The first one counts.

@@ -141,7 +141,7 @@ impl Daemon {
     fn accept(&mut self, stop: &CancellationToken, hurry: &CancellationToken) -> TaskTracker {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
-        let edge = Edge::new(views, board, stop.clone(), hurry.clone());
+        let edge = Edge::new(views, board, stop.clone(), hurry.clone(), clients.clone());
         if let (Some(announced), Some(told)) = (self.announced.take(), self.told.take()) {
             let sessions = Arc::clone(self.views.sessions());
             clients.spawn(Arc::clone(&self.views).heed(announced, stop.clone()));

@@ -20,7 +20,7 @@ use super::{
     modern,
     reply::{Accepts, Reply},
     respond::{self, EdgeError},
-    stream,
+    resume, stream,
 };
 use crate::{
     body::{self, ReadError},
@@ -77,6 +77,9 @@ fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response,
         false => sessions.find(id, || view.scope())?,
     };
     let last = text(headers, &LAST_EVENT).and_then(|id| id.parse().ok());
+    if let Some(rest) = last.and_then(|last| session.resume(last)) {
+        return Ok(resume::rest(edge, rest));
+    }
     // Older clients take an event without data for a broken message.
     let negotiated = if is_passing { None } else { session.version() };
     let takes_priming = version.or(negotiated).is_some_and(version::has_priming);
@@ -150,7 +153,7 @@ async fn post(
     };
     let version = version(&head.headers)?;
     // What is not answered is taken from any client.
-    let accepts = match posted.wants_answer() {
+    let mut accepts = match posted.wants_answer() {
         true => accepts(&head.headers)?.preferring(&edge),
         false => Accepts::default(),
     };
@@ -164,6 +167,7 @@ async fn post(
     if matches!(posted, Posted::Several(_)) && !version::has_batches(version) {
         return Err(EdgeError::NoBatches(version.to_owned()));
     }
+    accepts.resumption = session.id().is_some() && version::has_priming(version);
     match posted {
         Posted::One(message) if message.shape() == Shape::Request => {
             Ok(answer(edge, view, message, &session, accepts).await)
@@ -308,7 +312,7 @@ pub(super) fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
         for range in value.split(',') {
             let kind = range.split(';').next().unwrap_or_default().trim();
             match kind.to_ascii_lowercase().as_str() {
-                "*/*" => accepts = Accepts { json: true, events: true },
+                "*/*" => accepts = Accepts::both(),
                 "application/*" | "application/json" => accepts.json = true,
                 "text/*" | "text/event-stream" => accepts.events = true,
                 _ => {}
@@ -316,7 +320,7 @@ pub(super) fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
         }
     }
     if is_empty {
-        accepts = Accepts { json: true, events: true };
+        accepts = Accepts::both();
     }
     if accepts.json || accepts.events {
         Ok(accepts)

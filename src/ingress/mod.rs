@@ -6,9 +6,10 @@ use std::{convert::Infallible, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{status::Board, view::Views};
+use crate::{config::defaults, status::Board, view::Views};
 
 mod accept;
 mod batch;
@@ -22,6 +23,7 @@ mod pair;
 mod quiet;
 mod reply;
 mod respond;
+mod resume;
 mod route;
 mod several;
 mod stall;
@@ -43,17 +45,31 @@ pub struct Edge {
     hurry: CancellationToken,
     /// The streams of clients that speak HTTP with SSE.
     pairs: pair::Pairs,
+    /// For each answer on a stream that can be resumed.
+    resumable: Arc<Semaphore>,
+    /// Owns what goes on without its client.
+    tasks: TaskTracker,
 }
 
 impl Edge {
     /// Returns the edge of the service. Streams end with `stop`, and requests that run when `hurry`
-    /// is cancelled end at once.
+    /// is cancelled end at once; `tasks` owns those that go on while their client is away.
     pub fn new(
         views: Arc<Views>,
         board: Arc<Board>,
         stop: CancellationToken,
         hurry: CancellationToken,
+        tasks: TaskTracker,
     ) -> Arc<Self> {
-        Arc::new(Self { views, board, stop, hurry, pairs: pair::Pairs::default() })
+        let resumable = Arc::new(Semaphore::new(defaults::RESUMABLE_MAX));
+        Arc::new(Self {
+            views,
+            board,
+            stop,
+            hurry,
+            pairs: pair::Pairs::default(),
+            resumable,
+            tasks,
+        })
     }
 }

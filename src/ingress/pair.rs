@@ -172,7 +172,7 @@ async fn start(edge: Arc<Edge>, id: &str, pair: Pair, message: Message) -> Resul
         opened = Some(session);
     }
     let session = opened.as_ref().unwrap_or(&pair.session);
-    let accepts = Accepts { json: false, events: true };
+    let accepts = Accepts { events: true, ..Accepts::default() };
     let reply = mcp::reply(edge, &pair.view, message, session, accepts);
     place.send(Posted { reply: Box::new(reply), opened });
     Ok(())

@@ -2,7 +2,8 @@
 //!
 //! Plain JSON when it comes soon and alone, an event stream when something comes before it or
 //! when it takes long: then comments keep the connection alive.
-//! Dropping a reply, as happens when the client goes away, cancels the request at the server.
+//! Dropping a reply, as happens when the client goes away, cancels the request at the server; one
+//! whose client can come back is handed to [`resume`].
 
 use std::{sync::Arc, vec};
 
@@ -11,13 +12,12 @@ use futures_util::{future::BoxFuture, stream};
 use hyper::StatusCode;
 use tokio::time::{self, Instant};
 
-use super::{Edge, Response, beat::Beat, modern, respond};
+use super::{Edge, Response, beat::Beat, modern, respond, resume};
 use crate::{
     call::Exchange,
-    config::defaults,
     connection::{Aside, Event, Question},
     protocol::{Message, Pieces, RpcError, error::INTERNAL_ERROR, mcp::method, sse},
-    session::Running,
+    session::{Running, Session},
     view::Outcome,
 };
 
@@ -26,9 +26,16 @@ use crate::{
 pub(super) struct Accepts {
     pub(super) json: bool,
     pub(super) events: bool,
+    /// It comes back for the rest of a stream that broke.
+    pub(super) resumption: bool,
 }
 
 impl Accepts {
+    /// Both forms, and what is sent is there or lost.
+    pub(super) fn both() -> Self {
+        Self { json: true, events: true, resumption: false }
+    }
+
     /// Leaves out what the operator does not want clients to be sent. One that takes nothing else
     /// gets it all the same.
     pub(super) fn preferring(self, edge: &Edge) -> Self {
@@ -62,6 +69,8 @@ pub(super) enum Part {
     /// Something that comes before the answer.
     Aside(Pieces),
     Answer(Pieces),
+    /// The server lets those who can resume wait for the answer without a stream.
+    Deferred,
     /// The client has cancelled: there is no answer.
     Nothing,
 }
@@ -89,16 +98,16 @@ impl Reply {
 
     /// Waits for what comes first and chooses the form of the answer by it.
     pub(super) async fn into_response(mut self) -> Response {
-        let first = if self.accepts.events {
-            time::timeout(defaults::STREAM_AFTER, self.next()).await.ok()
-        } else {
+        let first = match self.edge.views.config().listen.stream_after {
             // A client that takes no stream gets the answer alone.
-            loop {
+            _ if !self.accepts.events => loop {
                 match self.next().await {
-                    Part::Aside(_) => {}
+                    Part::Aside(_) | Part::Deferred => {}
                     part => break Some(part),
                 }
-            }
+            },
+            Some(stream_after) => time::timeout(stream_after, self.next()).await.ok(),
+            None => None,
         };
         match first {
             Some(Part::Answer(answer)) if self.accepts.json => {
@@ -108,7 +117,10 @@ impl Reply {
             }
             // The client has cancelled, and takes no stream that could end without an answer.
             Some(Part::Nothing) if !self.accepts.events => respond::empty(StatusCode::ACCEPTED),
-            first => self.into_stream(first),
+            first => match self.accepts.resumption.then(|| resume::permit(&self.edge)).flatten() {
+                Some(permit) => resume::answer(self, first, permit),
+                None => self.into_stream(first),
+            },
         }
     }
 
@@ -118,8 +130,9 @@ impl Reply {
                 return Some((piece, (reply, first)));
             }
             let part = match first {
-                Some(part) => part,
-                None => match reply.next_or_silence().await {
+                // The stream stays open: it cannot be resumed.
+                Some(part) if !matches!(part, Part::Deferred) => part,
+                _ => match reply.next_or_silence().await {
                     Ok(part) => part,
                     Err(sign) => return Some((sign, (reply, None))),
                 },
@@ -128,6 +141,7 @@ impl Reply {
                 Part::Aside(message) => Some((reply.event(message), (reply, None))),
                 // The stream ends right after the answer.
                 Part::Answer(message) => Some((reply.event(message), (reply, Some(Part::Nothing)))),
+                Part::Deferred => Some((sse::KEEP_ALIVE, (reply, None))),
                 Part::Nothing => None,
             }
         });
@@ -165,6 +179,16 @@ impl Reply {
         beat.map(|message| Part::Aside(message.into()))
     }
 
+    /// Returns the edge at which the request came in.
+    pub(super) fn edge(&self) -> &Arc<Edge> {
+        &self.edge
+    }
+
+    /// Returns the session of the client.
+    pub(super) fn session(&self) -> &Arc<Session> {
+        self.running.session()
+    }
+
     /// Returns the id of the request, as the client wrote it.
     pub(super) fn id(&self) -> &str {
         &self.id
@@ -194,6 +218,7 @@ impl Reply {
         };
         match part {
             Part::Aside(_) => self.silent_since = Instant::now(),
+            Part::Deferred => {}
             // Lets go of the request at once, not when the client has read the last byte.
             Part::Answer(_) | Part::Nothing => self.stage = Stage::Done,
         }
@@ -226,6 +251,8 @@ async fn advance(
                 running.answered();
                 return Part::Answer(exchange.restore(&message));
             }
+            Ok(Event::Deferred) if accepts.resumption => return Part::Deferred,
+            Ok(Event::Deferred) => continue,
             Ok(Event::Aside(Aside::Notification(message))) => {
                 notification(&message, exchange, beat, edge, running)
             }

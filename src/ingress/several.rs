@@ -70,6 +70,8 @@ impl Several {
                 Step::Part(reply, Part::Answer(message)) => {
                     return Some(Next::Answer { id: reply.id().to_owned(), message });
                 }
+                // What has one stream for several is not resumed.
+                Step::Part(reply, Part::Deferred) => self.push(reply),
                 Step::Part(_, Part::Nothing) | Step::Done => {}
             }
         }

@@ -44,7 +44,7 @@ pub(super) fn open(
 ) -> Response {
     let reader = session.read(last);
     let first = match takes_priming {
-        true => sse::encode_priming(&reader.position().to_string()),
+        true => sse::encode_priming(&reader.position().to_string(), None),
         // A proxy in between may hold the head back until something comes after it.
         false => sse::KEEP_ALIVE,
     };

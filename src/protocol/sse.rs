@@ -24,9 +24,13 @@ pub fn encode_pieces(message: Pieces) -> Pieces {
     }
 }
 
-/// Encodes an event without data, which tells a client where the stream begins.
-pub fn encode_priming(id: &str) -> Bytes {
-    format!("id: {id}\ndata:\n\n").into()
+/// Encodes an event without data, which tells a client where the stream begins, and how long it is to
+/// wait before it resumes it.
+pub fn encode_priming(id: &str, retry: Option<Duration>) -> Bytes {
+    match retry {
+        Some(retry) => format!("id: {id}\nretry: {}\ndata:\n\n", retry.as_millis()).into(),
+        None => format!("id: {id}\ndata:\n\n").into(),
+    }
 }
 
 /// Encodes where a client is to post its messages, which is a URI and has no line break.

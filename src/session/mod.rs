@@ -4,6 +4,7 @@
 //!  initialize ──▶ Session ── level, watched resources ──▶ what its servers are told (pool::Wants)
 //!                    │────── requests that run ─────────▶ found by its cancellations
 //!                    │────── questions of servers ──────▶ found by its answers
+//!                    │────── answers on streams ────────▶ found by an event id when one broke
 //!                    └────── outbox ────────────────────▶ its GET stream
 //! ```
 //!
@@ -38,6 +39,7 @@ use crate::{
     },
 };
 
+mod backlog;
 mod debounce;
 mod ended;
 mod find;
@@ -47,6 +49,7 @@ mod outbox;
 mod parked;
 mod passing;
 mod registry;
+mod resumable;
 mod running;
 mod ticket;
 
@@ -57,6 +60,7 @@ use outbox::Outbox;
 pub use outbox::{EventId, Next, Reader};
 pub use passing::Passing;
 pub use registry::{Refused, Sessions, until};
+pub use resumable::{Rest, Resumable};
 pub use running::Running;
 pub use ticket::{Seal, Ticket};
 
@@ -96,6 +100,8 @@ struct Memory {
     watched: BTreeSet<(ServerName, String)>,
     running: Vec<running::Entry>,
     asked: HashMap<u64, Asked>,
+    /// The streams of answers that the client can resume.
+    resumable: Vec<Arc<resumable::Shared>>,
     n_numbers: u64,
 }
 

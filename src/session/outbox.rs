@@ -19,8 +19,15 @@ use crate::config::defaults;
 /// Names an event of one session, also after a restart of ours: ids of another life are known as such.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventId {
-    life: u32,
-    number: u64,
+    pub(super) life: u32,
+    pub(super) number: u64,
+}
+
+impl EventId {
+    /// Returns a number for a stream of events that most likely no other has.
+    pub(super) fn new_life() -> u32 {
+        uuid::Uuid::new_v4().as_fields().0
+    }
 }
 
 /// The events of one session.
@@ -80,9 +87,14 @@ impl FromStr for EventId {
 
 impl State {
     fn new() -> Self {
-        // Any number that the last life most likely did not have.
-        let life = uuid::Uuid::new_v4().as_fields().0;
-        Self { life, last: 0, kept: VecDeque::new(), n_bytes: 0, reader: 0, is_read: false }
+        Self {
+            life: EventId::new_life(),
+            last: 0,
+            kept: VecDeque::new(),
+            n_bytes: 0,
+            reader: 0,
+            is_read: false,
+        }
     }
 
     /// The number of the event before the first one that is kept.

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// What clients are told at the end of its window: each the same only once in it.
-type Held = Debounce<(u64, Notice), (Arc<Session>, Bytes)>;
+type Held = Debounce<(usize, Notice), (Arc<Session>, Bytes)>;
 
 /// All sessions of clients, by the id that they send.
 #[derive(Debug)]
@@ -304,10 +304,11 @@ impl Sessions {
         let Announcement { server, generation, owner, aside } = announcement;
         let mut tell = |session: &Arc<Session>, message: &Message, is_own| {
             let notice = session.hear(&server, generation, message, is_own);
-            // All that are known here can be told from others.
-            if let (Some(notice), Some(owner)) = (notice, session.owner()) {
+            if let Some(notice) = notice {
+                // What is held keeps the session, so that its place is no other's.
+                let place = Arc::as_ptr(session).addr();
                 let said = (Arc::clone(session), message.bytes().clone());
-                held.hold((owner.key, notice), said, self.since.elapsed());
+                held.hold((place, notice), said, self.since.elapsed());
             }
         };
         let Some(owner) = owner else {

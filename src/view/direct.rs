@@ -155,7 +155,9 @@ impl Views {
 
     fn unqualified(&self, name: String) -> CallError {
         let known = self.catalog.known().into_iter();
-        let known: Vec<_> = known.map(|(server, item)| alias::exposed(&server, &item)).collect();
+        let mut known: Vec<_> =
+            known.map(|(server, item)| alias::exposed(&server, &item)).collect();
+        known.sort();
         let suffix = format!("{QUALIFIER}{name}");
         let mut similar: Vec<String> =
             known.iter().filter(|known| known.ends_with(&suffix)).take(3).cloned().collect();

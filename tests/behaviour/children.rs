@@ -357,8 +357,9 @@ async fn a_last_line_without_its_end_is_an_answer_too() {
         read line
         printf '%s' '{"jsonrpc":"2.0","id":2,"result":{"last":"words"}}'
     "#;
-    let config =
-        format!("[servers.short]\ncommand = \"/bin/sh\"\nargs = [\"-c\", '''{script}''']\n");
+    let config = format!(
+        "[servers.short]\nera = \"legacy\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", '''{script}''']\n"
+    );
     let daemon = Daemon::with(config).ready();
     let answer = daemon.client("/servers/short").tool("x", json!({})).await.answer();
     assert_eq!(answer["result"]["last"], "words", "{answer}");
@@ -368,7 +369,7 @@ async fn a_last_line_without_its_end_is_an_answer_too() {
 async fn a_refused_handshake_does_not_give_the_secret_away() {
     let script = r#"read line; printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"bad token $TOKEN\"}}"; read line"#;
     let config = format!(
-        "[servers.odd]\ncommand = \"/bin/sh\"\nargs = [\"-c\", '''{script}''']\nenv = {{ TOKEN = \"env:ODD_TOKEN\" }}\n"
+        "[servers.odd]\nera = \"legacy\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", '''{script}''']\nenv = {{ TOKEN = \"env:ODD_TOKEN\" }}\n"
     );
     let daemon = Daemon::with(config).env("ODD_TOKEN", "hunter2").ready();
 

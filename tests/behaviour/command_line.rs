@@ -101,10 +101,10 @@ async fn status_shows_every_server() {
     assert!(table.lines().next().is_some_and(|line| line.ends_with(", 1 of 20 connections")));
     let row = |name: &str| {
         let row = table.lines().find(|line| line.starts_with(name)).expect(name);
-        row.split_whitespace().take(6).map(str::to_owned).collect::<Vec<_>>().join(" ")
+        row.split_whitespace().take(8).map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(row("idle"), format!("idle idle stdio {pid} 1 0"));
-    assert_eq!(row("broken"), "broken failed stdio - 0 0");
+    assert_eq!(row("idle"), format!("idle idle stdio 2025-06-18 (legacy) {pid} 1 0"));
+    assert_eq!(row("broken"), "broken failed stdio - - 0 0 0");
     assert!(table.contains("there is no directory `/no`"), "{table}");
 
     let held = running(daemon.client("/servers/idle").hold("k"));

@@ -133,7 +133,8 @@ async fn clients_are_told_that_a_child_is_there_again_for_it_may_have_changed() 
 async fn a_client_that_was_served_without_its_server_is_told_when_it_is_there() {
     let upstream = Upstream::start(&[]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
-    upstream.control("status?code=500&n=1").await;
+    // The question for its era, and the handshake.
+    upstream.control("status?code=500&n=2").await;
 
     let early = daemon.client("/servers/up").initialized().await;
     let mut told = early.listen().await;

@@ -264,8 +264,8 @@ async fn a_stream_that_never_ends_does_not_hold_back_its_answer() {
 async fn a_list_that_fails_once_is_asked_for_again() {
     let n_asked = AtomicU32::new(0);
     let upstream = Canned::start(move |message| {
-        // Once when the session is made, once for the client.
-        let answer = if n_asked.fetch_add(1, Ordering::Relaxed) < 2 {
+        // Once when it is asked for its era, once when the session is made, once for the client.
+        let answer = if n_asked.fetch_add(1, Ordering::Relaxed) < 3 {
             json!({ "error": { "code": -32603, "message": "not ready yet" } })
         } else {
             let tool = json!({ "name": "late", "inputSchema": { "type": "object" } });

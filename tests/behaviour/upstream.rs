@@ -530,9 +530,10 @@ async fn the_lists_are_read_one_after_the_other_before_anybody_uses_the_session(
         .collect();
     assert!(!is_overlapping.load(Ordering::SeqCst));
     let calls = ["tools/call"; 5];
-    assert_eq!(methods[..2], ["initialize", "notifications/initialized"]);
-    assert_eq!(methods[2..4], ["tools/list", "prompts/list"], "resources are not declared");
-    assert_eq!(methods[4..], calls);
+    let handshake = ["server/discover", "initialize", "notifications/initialized"];
+    assert_eq!(methods[..3], handshake);
+    assert_eq!(methods[3..5], ["tools/list", "prompts/list"], "resources are not declared");
+    assert_eq!(methods[5..], calls);
 }
 
 /// Returns a port that nobody listens on, with the address of an upstream there.

@@ -29,11 +29,7 @@ pub(crate) enum ClaudeCode {
 impl ClaudeCode {
     /// Connects.
     pub(crate) async fn connect(http: Client) -> Self {
-        let capabilities = json!({
-            "roots": { "listChanged": true }, "elicitation": { "form": {}, "url": {} },
-        });
-        let client =
-            Modern::new(http.clone()).named("claude-code").capabilities(capabilities.clone());
+        let client = Modern::new(http.clone()).named("claude-code").capabilities(capabilities());
         let probe = json!("server-discover-probe-1");
         let probed = client.request(probe.clone(), "server/discover", json!({})).await;
         if probed.status.is_success() && probed.answer()["result"].is_object() {
@@ -42,8 +38,13 @@ impl ClaudeCode {
             let listen = Self::listen(&client, &answer["result"]["capabilities"]).await;
             return Self::Modern { client: Box::new(client), listen, n_requests: 0 };
         }
+        Self::shake_hands(http).await
+    }
+
+    /// Connects as it does where the probe is refused.
+    pub(crate) async fn shake_hands(http: Client) -> Self {
         let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "protocolVersion": "2025-11-25", "capabilities": capabilities(),
             "clientInfo": { "name": "claude-code", "version": "2.1.329" },
         });
         let reply = http.request(json!(0), "initialize", params).await;
@@ -98,4 +99,9 @@ impl ClaudeCode {
     pub(crate) fn is_modern(&self) -> bool {
         matches!(self, Self::Modern { .. })
     }
+}
+
+/// What it says that it can do.
+fn capabilities() -> Value {
+    json!({ "roots": { "listChanged": true }, "elicitation": { "form": {}, "url": {} } })
 }

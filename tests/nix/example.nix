@@ -20,6 +20,7 @@
       listen.session = "lenient";
       listen.session_key = "credential:session-key";
       listen.session_timeout = "1h";
+      listen.stream_after = "0s";
       listen.json_response = true;
       listen.legacy_sse = true;
       pool.size = 30;

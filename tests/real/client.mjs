@@ -3,34 +3,11 @@
 //     node client.mjs URL PLAN        PLAN is JSON, or "-" for standard input
 //
 // METAMCP_REAL_SERVERS names the directory that tests/real/install filled. The plan and the report are those
-// of client.py, where they are explained. Eras "legacy" and "sse" run version 1 of the SDK, which most clients of
-// today are built on; "modern" and "auto" run version 2. They are two implementations, not one with a switch.
+// of client.py, where they are explained. Eras "legacy" and "sse" run version 1 of the SDK and others version 2,
+// unless the plan says which one to run: {sdk: 1} or {sdk: 2}.
 
-import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { callsOf, fill, meeting, readArguments, valuesOf } from './plan.mjs';
 import { sdk, textOf } from './sdk.mjs';
-
-/** The template with its placeholders replaced. */
-function fill(template, values) {
-  if (Array.isArray(template)) return template.map(inner => fill(inner, values));
-  if (template !== null && typeof template === 'object')
-    return Object.fromEntries(Object.entries(template).map(([key, inner]) => [key, fill(inner, values)]));
-  if (typeof template !== 'string') return template;
-  for (const [name, value] of Object.entries(values)) {
-    if (template === `{${name}}`) return value;
-    template = template.replaceAll(`{${name}}`, value);
-  }
-  return template;
-}
-
-function valuesOf(client, call) {
-  return {
-    value: `<${client}.${call}.${randomBytes(4).toString('hex')}>`,
-    // One width for all, so that none is the beginning of another.
-    number: 100_000 + client * 100 + call,
-    steps: 2 + (client % 4),
-  };
-}
 
 /** Everything a paginated list has. */
 async function allPages(listPage, items) {
@@ -49,7 +26,7 @@ class Run {
     this.url = new URL(url);
     this.plan = plan;
     this.era = plan.era ?? 'auto';
-    this.sdk = sdk(this.era);
+    this.sdk = sdk(this.era, plan.sdk);
     this.clients = plan.clients ?? 1;
     this.errors = [];
     this.calls = 0;
@@ -57,8 +34,9 @@ class Run {
     this.protocols = new Set();
     this.resources = null;
     this.prompts = null;
-    this.connected = 0;
-    this.allConnected = Promise.withResolvers();
+    this.connected = meeting(this.clients);
+    // One meeting for each thing that is asked: nobody answers before everybody is asked.
+    this.asked = (plan.asks ?? []).map(() => meeting(this.clients));
   }
 
   expect(holds, client, claim) {
@@ -68,31 +46,26 @@ class Run {
   /** One client, from connecting to leaving; true if all was well. */
   async client(number) {
     const mine = error => error.startsWith(`client ${number}:`);
-    const client = this.sdk.client();
+    const asks = this.plan.asks ?? [];
+    const client = this.sdk.client(asks.length > 0 ? { elicitation: { form: {} } } : {});
     const transport = this.sdk.transport(this.url);
     try {
       await client.connect(transport);
-      await this.barrier();
+      await this.connected.arrive();
       this.checkEra(number, this.sdk.protocol(client, transport));
       await this.lists(number, client);
       await this.makeCalls(number, client);
       await this.progress(number, client);
+      for (const turn of asks.keys()) await this.isAsked(number, turn, client);
       // As a well-behaved client leaves: the session is given back. A modern connection has none.
       if (transport.sessionId) await transport.terminateSession();
     } catch (error) {
       this.errors.push(`client ${number}: ${error.name}: ${error.message}`);
-      // The others must not wait for one that never arrives.
-      this.allConnected.resolve();
+      for (const meeting of [this.connected, ...this.asked]) meeting.giveUp();
     } finally {
       await client.close();
     }
     return !this.errors.some(mine);
-  }
-
-  async barrier() {
-    this.connected += 1;
-    if (this.connected === this.clients) this.allConnected.resolve();
-    await this.allConnected.promise;
   }
 
   checkEra(number, protocol) {
@@ -124,8 +97,7 @@ class Run {
   }
 
   async makeCalls(number, client) {
-    const calls = (this.plan.calls ?? []).flatMap(call => Array(call.times ?? 1).fill(call));
-    await Promise.all(calls.map((call, turn) => this.oneCall(number, turn, call, client)));
+    await Promise.all(callsOf(this.plan).map((call, turn) => this.oneCall(number, turn, call, client)));
   }
 
   async oneCall(number, turn, call, client) {
@@ -149,6 +121,20 @@ class Run {
     // Whatever comes after the answer is too late: this SDK forgets the token with the request.
     const got = JSON.stringify(seen);
     this.expect(got === wanted, number, `progress: expected ${wanted}, got ${got}`);
+  }
+
+  async isAsked(number, turn, client) {
+    const values = valuesOf(number, turn);
+    const { tool, arguments: args = {}, expect } = fill(this.plan.asks[turn], values);
+    this.sdk.onRequest(client, 'elicitation/create', async () => {
+      await this.asked[turn].arrive();
+      return { action: 'accept', content: { name: values.value } };
+    });
+    const result = await this.sdk.call(client, { name: tool, arguments: args });
+    this.calls += 1;
+    const text = textOf(result);
+    const answered = !result.isError && text.includes(expect);
+    this.expect(answered, number, `asked by ${tool}: expected '${expect}', got '${text}'`);
   }
 
   async all() {
@@ -177,12 +163,7 @@ class Run {
   }
 }
 
-const [url, plan] = process.argv.slice(2);
-if (plan === undefined) {
-  console.error('usage: client.mjs URL PLAN');
-  process.exit(2);
-}
-const report = await new Run(url, JSON.parse(plan === '-' ? readFileSync(0, 'utf8') : plan)).all();
+const report = await new Run(...readArguments('client.mjs')).all();
 console.log(JSON.stringify(report));
 // An open stream of a client that was given up on would keep the process alive.
 process.exit(report.errors.length === 0 && report.ok === report.clients ? 0 : 1);

@@ -7,12 +7,14 @@ Prints one JSON report and exits 1 if anything was not as it should be. client.m
 prints the same report. The plan, every key optional:
 
     clients    how many, each with a connection and a session of its own (1)
-    era        "legacy" (initialize), "modern" (server/discover), "auto": as the SDK does by itself, or "sse":
+    era        "legacy" (initialize), "modern" (server/discover), "auto": whichever it turns out to be, or "sse":
                the HTTP with SSE of 2024-11-05 ("auto")
     tools      names that must be listed
     calls      [{tool, arguments, expect, times}]: the text of each answer must contain "expect"; each client
                makes each call "times" (1) times, and all of them are in flight together
     progress   {tool, arguments, total}: progress 1, 2 … total must arrive, at the client that asked and no other
+    asks       [{tool, arguments, expect}]: each client calls each tool, is asked for a name meanwhile, and gives
+               {value}; nobody answers before everybody is asked, and the text of the answer must contain "expect"
     resources  true: list them, there must be some
     prompts    true: list them, there must be some
     timeout    seconds for everything together (60)
@@ -23,14 +25,12 @@ is nothing but {number} or {steps} becomes a JSON number.
 """
 
 import asyncio
-import importlib.metadata
 import json
 import secrets
 import sys
 import time
 
-from mcp import Client
-from mcp.client.sse import sse_client
+import sdk
 
 
 def fill(template, values):
@@ -72,6 +72,24 @@ async def all_pages(list_page, items):
             return found
 
 
+class Meeting:
+    """Each of those who come waits for all others."""
+
+    def __init__(self, n):
+        self.missing = n
+        self.is_complete = asyncio.Event()
+
+    async def arrive(self):
+        self.missing -= 1
+        if self.missing == 0:
+            self.is_complete.set()
+        await self.is_complete.wait()
+
+    def give_up(self):
+        """The others must not wait for one that never arrives."""
+        self.is_complete.set()
+
+
 class Run:
     def __init__(self, url, plan):
         self.url = url
@@ -83,8 +101,9 @@ class Run:
         self.protocols = set()
         self.resources = None
         self.prompts = None
-        self.connected = 0
-        self.all_connected = asyncio.Event()
+        self.connected = Meeting(self.clients)
+        # One for each thing that is asked: nobody answers before everybody is asked.
+        self.asked = [Meeting(self.clients) for _ in plan.get("asks", [])]
 
     def expect(self, holds, client, claim):
         if not holds:
@@ -96,25 +115,30 @@ class Run:
         errors = len(self.errors)
         try:
             era = self.plan.get("era", "auto")
-            mode = "legacy" if era in ("legacy", "sse") else "auto"
-            server = sse_client(self.url) if era == "sse" else self.url
-            async with Client(server, mode=mode) as client:
-                await self.barrier()
+            answers = asyncio.Queue()
+            async with sdk.connect(self.url, era, self.elicit(answers)) as client:
+                await self.connected.arrive()
                 self.check_era(number, era, client.protocol_version)
                 await self.lists(number, client)
                 await self.make_calls(number, client)
                 await self.progress(number, client)
+                for turn in range(len(self.asked)):
+                    await self.is_asked(number, turn, client, answers)
         except Exception as error:
             self.errors.append(f"client {number}: {describe(error)}")
-            # The others must not wait for one that never arrives.
-            self.all_connected.set()
+            for meeting in (self.connected, *self.asked):
+                meeting.give_up()
         return len(self.errors) == errors
 
-    async def barrier(self):
-        self.connected += 1
-        if self.connected == self.clients:
-            self.all_connected.set()
-        await self.all_connected.wait()
+    def elicit(self, answers):
+        """Answers what a client is asked with what it has put into `answers`."""
+
+        async def answer():
+            turn, value = answers.get_nowait()
+            await self.asked[turn].arrive()
+            return value
+
+        return answer if self.asked else None
 
     def check_era(self, number, era, protocol):
         self.protocols.add(protocol)
@@ -144,7 +168,7 @@ class Run:
         result = await client.call_tool(call["tool"], call.get("arguments", {}))
         self.calls += 1
         text = text_of(result)
-        answered = not result.is_error and str(call["expect"]) in text
+        answered = not sdk.is_error(result) and str(call["expect"]) in text
         self.expect(answered, number, f"call {turn} of {call['tool']}: expected {call['expect']!r}, got {text!r}")
 
     async def progress(self, number, client):
@@ -162,13 +186,23 @@ class Run:
 
         result = await client.call_tool(call["tool"], call.get("arguments", {}), progress_callback=on_progress)
         self.calls += 1
-        self.expect(not result.is_error, number, f"the call with progress failed: {text_of(result)!r}")
+        self.expect(not sdk.is_error(result), number, f"the call with progress failed: {text_of(result)!r}")
         # The SDK runs the callback in a task of its own, which may come after the answer.
         try:
             await asyncio.wait_for(complete.wait(), 5)
         except TimeoutError:
             pass
         self.expect(seen == wanted, number, f"progress: expected {wanted}, got {seen}")
+
+    async def is_asked(self, number, turn, client, answers):
+        values = values_of(number, turn)
+        call = fill(self.plan["asks"][turn], values)
+        answers.put_nowait((turn, values["value"]))
+        result = await client.call_tool(call["tool"], call.get("arguments", {}))
+        self.calls += 1
+        text = text_of(result)
+        answered = not sdk.is_error(result) and call["expect"] in text
+        self.expect(answered, number, f"asked by {call['tool']}: expected {call['expect']!r}, got {text!r}")
 
     async def all(self):
         started = time.monotonic()
@@ -182,7 +216,7 @@ class Run:
         if len(lists) > 1:
             self.errors.append(f"clients were shown {len(lists)} different lists of tools")
         return {
-            "sdk": f"python mcp {importlib.metadata.version('mcp')}",
+            "sdk": sdk.NAME,
             "clients": self.clients,
             "ok": sum(ok),
             "errors": self.errors,

@@ -1,8 +1,8 @@
 // What one client gets and another does not: real clients of server-everything, at an endpoint of its own.
 //
-//     node features.mjs URL SCENARIO ERA
+//     node features.mjs URL SCENARIO SDK
 //
-// The scenarios, the eras and the report are those of features.py, where they are explained.
+// The scenarios and the report are those of features.py, where they are explained; SDK is the version of it, 1 or 2.
 
 import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
@@ -11,7 +11,7 @@ import { sdk, textOf } from './sdk.mjs';
 const DEADLINE_MS = 20_000;
 const LONG = 'trigger-long-running-operation';
 const ALL_CAPABILITIES = { sampling: {}, elicitation: { form: {}, url: {} }, roots: { listChanged: true } };
-const [url, scenario, era] = process.argv.slice(2);
+const [url, scenario, version] = process.argv.slice(2);
 const errors = [];
 const unique = () => randomBytes(6).toString('hex');
 
@@ -21,7 +21,7 @@ function expect(holds, claim) {
 
 /** One client, and what it was told. */
 class Participant {
-  static sdk = sdk(era);
+  static sdk = sdk('legacy', Number(version));
 
   constructor(name, capabilities) {
     this.name = name;
@@ -263,8 +263,8 @@ async function restart(all) {
 }
 
 const scenarios = { notices, questions, restart };
-if (!(scenario in scenarios) || era === undefined) {
-  console.error('usage: features.mjs URL SCENARIO ERA');
+if (!(scenario in scenarios) || version === undefined) {
+  console.error('usage: features.mjs URL SCENARIO SDK');
   process.exit(2);
 }
 const all = names.map((name, at) =>

@@ -1,9 +1,10 @@
 """What one client gets and another does not: real clients of server-everything, at an endpoint of its own.
 
-    python features.py URL SCENARIO ERA
+    python features.py URL SCENARIO SDK
 
 Prints one JSON report, {sdk, errors}, and exits 1 if anything was not as it should be. features.mjs takes the
-same arguments and does the same. Eras are those of client.py; the scenarios, each with three clients:
+same arguments and does the same. All clients shake hands and have sessions; SDK is the version that is expected.
+The scenarios, each with three clients:
 
     notices    on one shared connection: a call is cancelled while another with the same id goes on, log
                messages come by the level of each client, updates of resources to those who watch them
@@ -46,7 +47,7 @@ def new_uri():
 class Participant:
     """One client, and what it was told."""
 
-    def __init__(self, name, url, era, is_capable):
+    def __init__(self, name, url, is_capable):
         self.name = name
         self.logs = []
         self.updated = set()
@@ -61,8 +62,7 @@ class Participant:
                 "elicitation_callback": self.elicit,
                 "sampling_callback": self.sample,
             }
-        mode = "legacy" if era == "legacy" else "auto"
-        self.client = Client(url, mode=mode, message_handler=self.hear, **callbacks)
+        self.client = Client(url, mode="legacy", message_handler=self.hear, **callbacks)
 
     def new_root(self):
         self.root = f"file:///{self.name}/{secrets.token_hex(6)}"
@@ -284,10 +284,10 @@ async def restart(clients):
     await first.call("toggle-subscriber-updates")
 
 
-async def run(url, scenario, era):
+async def run(url, scenario):
     is_asked = scenario is questions
     clients = [
-        Participant(name, url, era, is_asked and name != "third") for name in ("first", "second", "third")
+        Participant(name, url, is_asked and name != "third") for name in ("first", "second", "third")
     ]
     try:
         async with clients[0].client, clients[1].client, clients[2].client:
@@ -303,9 +303,11 @@ def main():
     scenarios = {scenario.__name__: scenario for scenario in (notices, questions, restart)}
     if len(sys.argv) != 4 or sys.argv[2] not in scenarios:
         sys.exit(__doc__)
-    url, scenario, era = sys.argv[1:]
-    asyncio.run(run(url, scenarios[scenario], era))
-    print(json.dumps({"sdk": f"python mcp {importlib.metadata.version('mcp')}", "errors": errors}))
+    url, scenario, version = sys.argv[1:]
+    asyncio.run(run(url, scenarios[scenario]))
+    installed = importlib.metadata.version("mcp")
+    expect(installed.split(".")[0] == version, f"this is {installed}")
+    print(json.dumps({"sdk": f"python mcp {installed}", "errors": errors}))
     sys.exit(1 if errors else 0)
 
 

@@ -6,16 +6,32 @@ use std::{
     thread,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{Installed, assert_all_well, everything::Everything, harness::daemon::Daemon};
+use crate::{
+    Installed, assert_all_well, everything::Everything, harness::daemon::Daemon, statuses,
+};
 
-/// Both SDKs, and both versions of the TypeScript one.
-const CLIENTS: [(fn(&Installed, &str) -> Command, &str); 3] = [
-    (|servers, script| servers.python(&format!("{script}.py")), "legacy"),
-    (|servers, script| servers.typescript(&format!("{script}.mjs")), "legacy"),
-    (|servers, script| servers.typescript(&format!("{script}.mjs")), "auto"),
+/// A client: its program for a script, the era that it is to speak in, and the version of its SDK.
+type Client = (fn(&Installed, &str) -> Command, &'static str, u8);
+
+/// Both SDKs, both versions of the TypeScript one, and both eras where one has them.
+const CLIENTS: [Client; 5] = [
+    (PYTHON, "legacy", 2),
+    (PYTHON, "modern", 2),
+    (TYPESCRIPT, "legacy", 1),
+    (TYPESCRIPT, "legacy", 2),
+    (TYPESCRIPT, "modern", 2),
 ];
+
+const PYTHON: fn(&Installed, &str) -> Command = |all, script| all.python(&format!("{script}.py"));
+const TYPESCRIPT: fn(&Installed, &str) -> Command =
+    |all, script| all.typescript(&format!("{script}.mjs"));
+
+/// Those that have sessions: what a server tells and asks by itself is for one of these.
+fn with_sessions() -> impl Iterator<Item = Client> {
+    CLIENTS.into_iter().filter(|(_, era, _)| *era == "legacy")
+}
 
 const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 
@@ -23,7 +39,7 @@ const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 fn twelve_clients_at_a_time_share_one_connection_of_each_transport() {
     let servers = Installed::find();
     let behind = Behind::start(&servers, "shared");
-    let plan = json!({
+    let mut plan = json!({
         "clients": 12,
         "calls": [
             {"tool": "echo", "arguments": {"message": "{value}"}, "expect": "Echo: {value}", "times": 5},
@@ -38,7 +54,10 @@ fn twelve_clients_at_a_time_share_one_connection_of_each_transport() {
         "prompts": true,
     });
 
-    behind.with_every_client("client", |client, url, era| assert_all_well(client, url, &plan, era));
+    for (client, era, sdk) in CLIENTS {
+        plan["sdk"] = sdk.into();
+        behind.with(|url| assert_all_well(client(&servers, "client"), url, &plan, era));
+    }
 
     for status in statuses(&behind.metamcp) {
         assert_eq!(status["transport"], status["name"], "{status:#}");
@@ -51,9 +70,9 @@ fn notices_reach_the_clients_that_asked_for_them_and_no_others() {
     let servers = Installed::find();
     let behind = Behind::start(&servers, "shared");
 
-    behind.with_every_client("features", |client, url, era| {
-        assert_scenario(client, url, "notices", era);
-    });
+    for (client, _, sdk) in with_sessions() {
+        behind.with(|url| assert_scenario(client(&servers, "features"), url, "notices", sdk));
+    }
 
     for status in statuses(&behind.metamcp) {
         // The server still works on what was cancelled.
@@ -67,9 +86,9 @@ fn questions_of_a_server_are_answered_by_the_client_that_caused_them() {
     let servers = Installed::find();
     let behind = Behind::start(&servers, "session");
 
-    behind.with_every_client("features", |client, url, era| {
-        assert_scenario(client, url, "questions", era);
-    });
+    for (client, _, sdk) in with_sessions() {
+        behind.with(|url| assert_scenario(client(&servers, "features"), url, "questions", sdk));
+    }
 }
 
 #[test]
@@ -79,42 +98,45 @@ fn clients_go_on_without_noticing_that_an_upstream_was_killed_and_started_again(
     let config = json!({ "servers": { "http": { "url": upstream.url() } } });
     let metamcp = Daemon::with(toml::to_string(&config).expect("TOML")).ready();
 
-    for (client, era) in CLIENTS {
+    for (client, _, sdk) in with_sessions() {
         let mut client = client(&servers, "features");
-        client.args([&metamcp.url("/servers/http"), "restart", era]);
-        let mut client = client
+        client.args([&metamcp.url("/servers/http"), "restart", &sdk.to_string()]);
+        let mut running = client
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
             .expect("the client starts");
-        let mut output = BufReader::new(client.stdout.take().expect("piped"));
+        let mut output = BufReader::new(running.stdout.take().expect("piped"));
         let mut first = String::new();
         output.read_line(&mut first).expect("readable");
         if first == "ready\n" {
             upstream = upstream.restart(&servers);
-            let told = client.stdin.take().expect("piped").write_all(b"restarted\n");
+            let told = running.stdin.take().expect("piped").write_all(b"restarted\n");
             told.expect("the client is there");
         }
         let mut report = String::new();
         output.read_to_string(&mut report).expect("readable");
-        let status = client.wait().expect("it can be waited for");
-        assert!(status.success(), "{era}: {first}{report}");
+        let status = running.wait().expect("it can be waited for");
+        assert!(status.success(), "{client:?} {sdk}: {first}{report}");
     }
     let [status] = &statuses(&metamcp)[..] else { panic!("one server") };
-    assert_eq!(status["generation"], 1 + CLIENTS.len(), "once after each start: {status:#}");
+    assert_eq!(
+        status["generation"],
+        1 + with_sessions().count(),
+        "once after each start: {status:#}"
+    );
 }
 
 /// metamcp with server-everything behind it, once for each transport and called like it.
-struct Behind<'a> {
-    servers: &'a Installed,
+struct Behind {
     metamcp: Daemon,
     // After metamcp, which takes leave of them.
     _upstreams: [Everything; 2],
 }
 
-impl<'a> Behind<'a> {
-    fn start(servers: &'a Installed, sharing: &str) -> Self {
+impl Behind {
+    fn start(servers: &Installed, sharing: &str) -> Self {
         let upstreams = ["streamableHttp", "sse"].map(|mode| Everything::start(servers, mode));
         let mut stdio = servers.servers()["everything"].clone();
         stdio["sharing"] = sharing.into();
@@ -123,36 +145,25 @@ impl<'a> Behind<'a> {
             .map(|upstream| json!({ "url": upstream.url(), "sharing": sharing }));
         let config = json!({ "servers": { "stdio": stdio, "http": http, "sse": sse } });
         let metamcp = Daemon::with(toml::to_string(&config).expect("TOML")).ready();
-        Self { servers, metamcp, _upstreams: upstreams }
+        Self { metamcp, _upstreams: upstreams }
     }
 
-    /// Runs every client, one after the other, at all transports at the same time.
-    fn with_every_client(&self, script: &str, run: impl Fn(Command, &str, &str) + Sync) {
+    /// Runs a client at all transports at the same time.
+    fn with(&self, run: impl Fn(&str) + Sync) {
         let run = &run;
-        for (client, era) in CLIENTS {
-            thread::scope(|scope| {
-                for transport in TRANSPORTS {
-                    let client = client(self.servers, script);
-                    let url = self.metamcp.url(&format!("/servers/{transport}"));
-                    scope.spawn(move || run(client, &url, era));
-                }
-            });
-        }
+        thread::scope(|scope| {
+            for transport in TRANSPORTS {
+                let url = self.metamcp.url(&format!("/servers/{transport}"));
+                scope.spawn(move || run(&url));
+            }
+        });
     }
-}
-
-/// Returns what the service tells about each server.
-fn statuses(metamcp: &Daemon) -> Vec<Value> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let status = runtime.expect("a runtime").block_on(metamcp.client("/status").get());
-    let mut status: Value = serde_json::from_str(&status.body).expect("JSON");
-    serde_json::from_value(status["servers"].take()).expect("a list of servers")
 }
 
 #[track_caller]
-fn assert_scenario(mut client: Command, url: &str, scenario: &str, era: &str) {
-    client.args([url, scenario, era]).stdin(Stdio::null()).stderr(Stdio::inherit());
+fn assert_scenario(mut client: Command, url: &str, scenario: &str, sdk: u8) {
+    client.args([url, scenario, &sdk.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = client.output().expect("the client starts");
     let report = String::from_utf8_lossy(&output.stdout).replace("\\n", "\n");
-    assert!(output.status.success(), "{url} {scenario} {era}, {}: {report}", output.status);
+    assert!(output.status.success(), "{url} {scenario} {sdk}, {}: {report}", output.status);
 }

@@ -22,6 +22,7 @@ use std::{
 use harness::daemon::Daemon;
 use serde_json::{Value, json};
 
+mod clients;
 mod everything;
 mod features;
 #[path = "../harness/mod.rs"]
@@ -52,7 +53,7 @@ fn ten_clients_of_each_sdk_share_one_process_per_server() {
             "total": "{steps}",
         },
     });
-    for era in ["legacy", "auto"] {
+    for era in ["legacy", "modern"] {
         for client in [servers.python("client.py"), servers.typescript("client.mjs")] {
             assert_all_well(client, &metamcp.url("/"), &plan, era);
         }
@@ -86,7 +87,7 @@ fn one_server_looks_like_itself() {
         "resources": true,
         "prompts": true,
     });
-    for era in ["legacy", "auto"] {
+    for era in ["legacy", "modern"] {
         for client in [servers.python("client.py"), servers.typescript("client.mjs")] {
             assert_all_well(client, &metamcp.url("/servers/everything"), &plan, era);
         }
@@ -132,7 +133,14 @@ fn claude_code_is_connected() {
 
 /// Runs a client and holds that its report shows no error.
 #[track_caller]
-fn assert_all_well(mut client: Command, url: &str, plan: &Value, era: &str) {
+fn assert_all_well(client: Command, url: &str, plan: &Value, era: &str) {
+    if let Err(report) = report_of(client, url, plan, era) {
+        panic!("{era} {url}: {report}");
+    }
+}
+
+/// Runs a client, and returns its report, or what is wrong with it.
+fn report_of(mut client: Command, url: &str, plan: &Value, era: &str) -> Result<Value, String> {
     let mut plan = plan.clone();
     plan["era"] = era.into();
     client.args([url, &plan.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -140,9 +148,17 @@ fn assert_all_well(mut client: Command, url: &str, plan: &Value, era: &str) {
     let output = client.output().expect("the client starts");
 
     let report: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("no report from {client:?}, {}: {error}", output.status));
-    assert!(output.status.success(), "{era} {url}: {report:#}");
-    assert_eq!(report["ok"], plan["clients"], "{era} {url}: {report:#}");
+        .map_err(|error| format!("no report from {client:?}, {}: {error}", output.status))?;
+    let is_well = output.status.success() && report["ok"] == plan["clients"];
+    if is_well { Ok(report) } else { Err(format!("{report:#}")) }
+}
+
+/// Returns what the service tells about each server.
+fn statuses(metamcp: &Daemon) -> Vec<Value> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let status = runtime.expect("a runtime").block_on(metamcp.client("/status").get());
+    let mut status: Value = serde_json::from_str(&status.body).expect("JSON");
+    serde_json::from_value(status["servers"].take()).expect("a list of servers")
 }
 
 #[track_caller]
@@ -184,6 +200,10 @@ impl Installed {
         self.client("python/bin/python", script)
     }
 
+    fn first_python(&self, script: &str) -> Command {
+        self.client("python-1/bin/python", script)
+    }
+
     fn typescript(&self, script: &str) -> Command {
         self.client("node", script)
     }
@@ -192,6 +212,8 @@ impl Installed {
         let mut client = Command::new(self.0.join(program));
         client.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real").join(script));
         client.env("METAMCP_REAL_SERVERS", &self.0);
+        // The scripts are in the sources.
+        client.env("PYTHONDONTWRITEBYTECODE", "1");
         client
     }
 

@@ -1,7 +1,7 @@
 // The official TypeScript SDKs, as tests/real/install has put them into METAMCP_REAL_SERVERS.
 //
-// Era "legacy" is version 1 of the SDK, which most clients of today are built on, and so is "sse", over HTTP
-// with SSE; any other is version 2. They are two implementations, not one with a switch.
+// Version 1 of the SDK, which most clients of today are built on, has the eras "legacy" and, over HTTP with SSE,
+// "sse"; version 2 has "legacy", "modern" and "auto". They are two implementations, not one with a switch.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,13 +11,9 @@ const installed = join(process.env.METAMCP_REAL_SERVERS ?? '.', 'npm');
 const require = createRequire(join(installed, 'client.mjs'));
 
 /** What differs between the two versions of the SDK. */
-export function sdk(era) {
-  const version = name => {
-    const description = readFileSync(join(installed, 'node_modules', name, 'package.json'));
-    return `typescript ${name} ${JSON.parse(description).version}`;
-  };
+export function sdk(era, version = era === 'legacy' || era === 'sse' ? 1 : 2) {
   const info = { name: 'metamcp-tests', version: '1' };
-  if (era === 'legacy' || era === 'sse') {
+  if (version === 1) {
     const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
     const { SSEClientTransport } = require('@modelcontextprotocol/sdk/client/sse.js');
     const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
@@ -26,7 +22,7 @@ export function sdk(era) {
     const schemas = Object.values(types).filter(type => type?.shape?.method?.value !== undefined);
     const schema = method => schemas.find(type => type.shape.method.value === method);
     return {
-      name: version('@modelcontextprotocol/sdk'),
+      name: versionOf('@modelcontextprotocol/sdk'),
       client: (capabilities = {}) => new Client(info, { capabilities }),
       transport: url => new Transport(url),
       // Version 1 takes the schema of the result before the options.
@@ -39,9 +35,11 @@ export function sdk(era) {
     };
   }
   const { Client, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
+  // "modern" is what "auto" must come to: whoever pins the version never finds out what a server has.
+  const mode = era === 'legacy' ? 'legacy' : 'auto';
   return {
-    name: version('@modelcontextprotocol/client'),
-    client: (capabilities = {}) => new Client(info, { capabilities, versionNegotiation: { mode: 'auto' } }),
+    name: versionOf('@modelcontextprotocol/client'),
+    client: (capabilities = {}) => new Client(info, { capabilities, versionNegotiation: { mode } }),
     transport: url => new StreamableHTTPClientTransport(url),
     call: (client, params, options) => client.callTool(params, options),
     protocol: client => client.getNegotiatedProtocolVersion(),
@@ -49,6 +47,15 @@ export function sdk(era) {
     onNotification: (client, method, take) => client.setNotificationHandler(method, take),
   };
 }
+
+/** What an installed package calls itself. */
+export function versionOf(name) {
+  const description = readFileSync(join(installed, 'node_modules', name, 'package.json'));
+  return `typescript ${name} ${JSON.parse(description).version}`;
+}
+
+/** Where an installed package is. */
+export const packageDirectory = name => join(installed, 'node_modules', name);
 
 export const textOf = result =>
   result.content.filter(block => block.type === 'text').map(block => block.text).join('');

@@ -57,6 +57,7 @@ fn every_key_is_read() {
         allowed_hosts = ["mcp.example"]
         allowed_origins = ["https://mcp.example"]
         keep_alive = "5s"
+        stream_after = "0s"
         write_timeout = "20s"
         session = "strict"
         session_key = "credential:session-key"
@@ -163,6 +164,7 @@ fn every_key_is_read() {
     assert_eq!(unit_of("other-unit"), ("/run/notes.sock".to_owned(), "my-notes".to_owned()));
     assert_eq!(config.service.progress_beat, None);
     assert_eq!(config.listen.keep_alive, Duration::from_secs(5));
+    assert_eq!(config.listen.stream_after, None);
     assert_eq!(config.listen.write_timeout, Duration::from_secs(20));
     let session = SessionRules {
         mode: SessionMode::Strict,
@@ -350,7 +352,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
       |
     2 | zzz = 1
       | ^^^
-      = help: known here: http, tls, control, root, allowed_hosts, allowed_origins, keep_alive, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
+      = help: known here: http, tls, control, root, allowed_hosts, allowed_origins, keep_alive, stream_after, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
     ");
 }
 

@@ -94,7 +94,14 @@ pub(super) async fn read_answer(
             time::timeout(defaults::STREAM_END, body.frame()).await.unwrap_or_default()
         };
         let frame = match frame {
-            None => return Ok("the stream ended without an answer".into()),
+            None => {
+                // Source: MCP 2025-11-25, "Sending messages to the server": a server may end a
+                // stream to which it has given an id and a pause, so that its client polls.
+                if events.retry().is_some() && !events.last_id().is_empty() {
+                    inbox.defer();
+                }
+                return Ok("the stream ended without an answer".into());
+            }
             Some(Err(error)) => return Ok(chain(&error).into()),
             Some(Ok(frame)) => frame,
         };

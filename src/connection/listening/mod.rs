@@ -306,7 +306,7 @@ async fn open(connection: &Arc<Connection>, filter: &Filter) -> Result<Open, Ref
                     let honoured = Filter::read(aside.message()).unwrap_or_default();
                     return Ok(Open { call, honoured });
                 }
-                Ok(Event::Aside(_)) => {}
+                Ok(Event::Aside(_) | Event::Deferred) => {}
                 Ok(Event::Answer(answer)) => {
                     return Err(match answer.part(Part::Error) {
                         Some(error) => Refusal::Answered(error.to_owned()),
@@ -350,7 +350,7 @@ impl Open {
                     Ok(Event::Aside(Aside::Notification(notice))) => {
                         connection.announce(Aside::Notification(listening::untagged(&notice)));
                     }
-                    Ok(Event::Aside(Aside::Question(_))) => {}
+                    Ok(Event::Aside(Aside::Question(_)) | Event::Deferred) => {}
                     Ok(Event::Answer(_)) => return "the server has ended it".into(),
                     Err(failure) => return failure.to_string().into(),
                 }

@@ -105,12 +105,11 @@ impl Fake {
         numbers.len()
     }
 
-    /// Ends all bodies of GETs as they should end.
-    pub(crate) fn close_gets(&self) {
+    /// Ends all bodies of GETs, or of POSTs, as they should end; returns how many.
+    pub(crate) fn close(&self, is_get: bool) -> usize {
         let state = self.state();
-        for carrier in state.carriers.values().filter(|carrier| carrier.kind.is_get()) {
-            carrier.closed.cancel();
-        }
+        let wanted = state.carriers.values().filter(|carrier| carrier.kind.is_get() == is_get);
+        wanted.map(|carrier| carrier.closed.cancel()).count()
     }
 }
 

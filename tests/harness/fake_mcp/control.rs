@@ -8,6 +8,7 @@
 //! | `POST /control/cut_posts` | breaks the answers of all POSTs; the calls go on |
 //! | `POST /control/drain` | as SIGTERM: accepts no more, finishes what is in flight, exits |
 //! | `POST /control/end_listens` | ends all subscriptions as they should end |
+//! | `POST /control/end_posts` | ends the streams that answer POSTs; the calls go on |
 //! | `POST /control/flip` | adds a tool and tells nobody |
 //! | `POST /control/forget` | drops all sessions, as a restart does |
 //! | `POST /control/forget?finish=1` | drops them as an expiry does: what is in flight is answered |
@@ -104,7 +105,7 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
         }
         (true, "forget") => {
             if number("finish", 0) == 1 {
-                fake.close_gets();
+                fake.close(true);
             }
             let sessions = std::mem::take(&mut fake.state().sessions);
             if number("finish", 0) == 0 {
@@ -134,6 +135,7 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             server.draining.cancel();
             json!({})
         }
+        (true, "end_posts") => json!({ "ended": fake.close(false) }),
         (true, "flip") => json!({ "added": fake.state().flip() }),
         (true, "pings") => pings(fake, request.uri().query().unwrap_or_default()),
         (true, "status") => {

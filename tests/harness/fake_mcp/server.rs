@@ -177,7 +177,7 @@ impl Server {
             // The answers of what is in flight take the stream of the session.
             self.fake.reached(|state| state.in_flight.is_empty()).await;
         }
-        self.fake.close_gets();
+        self.fake.close(true);
         self.fake.end_listens().await;
         self.connections.close();
         self.connections.wait().await;

@@ -1,0 +1,123 @@
+//! Answers on streams that a client can resume where they broke.
+//!
+//! A task drives the reply, and the stream reads what comes of it: so the request goes on while its
+//! client is away, until that has taken too long. Source: MCP 2025-11-25, "Resumability".
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::{sync::OwnedSemaphorePermit, time};
+
+use super::{
+    Edge, Response,
+    reply::{Part, Reply},
+    respond,
+};
+use crate::{
+    config::defaults,
+    protocol::sse,
+    session::{Rest, Resumable},
+};
+
+/// Returns the permit for one more such stream; nothing where there are too many.
+pub(super) fn permit(edge: &Edge) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(&edge.resumable).try_acquire_owned().ok()
+}
+
+/// Sends the answer, which begins with `first`, on a stream that can be resumed.
+pub(super) fn answer(reply: Reply, first: Option<Part>, permit: OwnedSemaphorePermit) -> Response {
+    let edge = Arc::clone(reply.edge());
+    let (resumable, rest) = reply.session().begin_resumable();
+    edge.tasks.spawn(drive(reply, first, resumable, permit));
+    self::rest(edge, rest)
+}
+
+/// Sends what is left of an answer.
+pub(super) fn rest(edge: Arc<Edge>, rest: Rest) -> Response {
+    let position = rest.position().to_string();
+    let first = sse::encode_priming(&position, Some(defaults::RESUME_AFTER));
+    let reading = Reading { edge, rest, first: Some(first) };
+    respond::event_stream(stream::unfold(reading, |mut reading| async move {
+        reading.next().await.map(|piece| (piece, reading))
+    }))
+}
+
+/// Drives a reply to its end, with or without its client.
+async fn drive(
+    mut reply: Reply,
+    first: Option<Part>,
+    resumable: Resumable,
+    _permit: OwnedSemaphorePermit,
+) {
+    let edge = Arc::clone(reply.edge());
+    let mut gone = pin!(gone(&edge, &resumable));
+    tokio::select! {
+        () = tell(&mut reply, first, &resumable) => {}
+        () = &mut gone => {
+            tracing::debug!("a client did not come back for its answer");
+            return;
+        }
+    }
+    drop(reply);
+    resumable.finish();
+    tokio::select! {
+        () = resumable.read_out() => {}
+        () = gone => {}
+    }
+}
+
+/// Puts down what comes of a reply, as fast as the client reads.
+async fn tell(reply: &mut Reply, mut first: Option<Part>, resumable: &Resumable) {
+    loop {
+        let part = match first.take() {
+            Some(part) => part,
+            None => {
+                resumable.room().await;
+                let Some(part) = reply.next_or_beat().await else { continue };
+                part
+            }
+        };
+        match part {
+            Part::Aside(message) => resumable.push(message.join()),
+            Part::Deferred => resumable.hang_up(),
+            Part::Answer(message) => return resumable.push(message.join()),
+            Part::Nothing => return,
+        }
+    }
+}
+
+/// Waits until the client has been away for too long, which it is at once when the service stops.
+async fn gone(edge: &Edge, resumable: &Resumable) {
+    let at_the_stop = async {
+        edge.stop.cancelled().await;
+        resumable.abandoned(Duration::ZERO).await;
+    };
+    tokio::select! {
+        () = resumable.abandoned(defaults::RESUME_WITHIN) => {}
+        () = at_the_stop => {}
+    }
+}
+
+/// A client that reads an answer.
+struct Reading {
+    edge: Arc<Edge>,
+    rest: Rest,
+    /// What goes out before anything is read.
+    first: Option<Bytes>,
+}
+
+impl Reading {
+    /// Returns what goes to the client next; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let silence = self.edge.views.config().listen.keep_alive;
+        match time::timeout(silence, self.rest.next()).await {
+            Ok(Some((id, message))) => Some(sse::encode_with_id(Some(&id.to_string()), &message)),
+            Ok(None) => None,
+            Err(_) => Some(sse::KEEP_ALIVE),
+        }
+    }
+}

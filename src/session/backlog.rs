@@ -1,0 +1,256 @@
+//! The events of one answer, kept so that its client can read them again from where its stream broke.
+//!
+//! Pure: no clock, no I/O, no lock. What nobody has read is never dropped; whoever adds asks first
+//! whether there is room.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::EventId;
+use crate::config::defaults;
+
+/// The events, and how far they are read.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    life: u32,
+    /// The number of the last event.
+    last: u64,
+    /// The number of the last event that was read.
+    read: u64,
+    kept: VecDeque<Bytes>,
+    n_bytes: usize,
+    /// The reader that came last; others end.
+    reader: u64,
+    is_read: bool,
+    is_finished: bool,
+}
+
+/// What a reader finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Event(EventId, Bytes),
+    /// There is nothing yet.
+    Nothing,
+    /// There is nothing more, or somebody else reads.
+    End,
+}
+
+impl Backlog {
+    pub(super) fn new() -> Self {
+        Self {
+            life: EventId::new_life(),
+            last: 0,
+            read: 0,
+            kept: VecDeque::new(),
+            n_bytes: 0,
+            reader: 0,
+            is_read: false,
+            is_finished: false,
+        }
+    }
+
+    /// Adds an event. Of those that were read, only the last ones are kept.
+    pub(super) fn push(&mut self, message: Bytes) {
+        self.last += 1;
+        self.n_bytes += message.len();
+        self.kept.push_back(message);
+        while self.before_first() < self.read
+            && (self.kept.len() > defaults::OUTBOX_EVENTS || self.n_bytes > defaults::OUTBOX_BYTES)
+        {
+            let dropped = self.kept.pop_front().map(|message| message.len());
+            self.n_bytes -= dropped.unwrap_or_default();
+        }
+    }
+
+    /// Says that no event comes any more.
+    pub(super) fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// Tells whether another event may be added.
+    pub(super) fn has_room(&self) -> bool {
+        let unread = self.kept.iter().skip(self.n_read());
+        let n_bytes: usize = unread.map(Bytes::len).sum();
+        self.kept.len() - self.n_read() < defaults::UNREAD_EVENTS
+            && n_bytes < defaults::UNREAD_BYTES
+    }
+
+    /// Tells whether somebody reads.
+    pub(super) fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    /// Tells whether everything has come and was read.
+    pub(super) fn is_read_out(&self) -> bool {
+        self.is_finished && self.read == self.last
+    }
+
+    /// Tells whether an event is one of these.
+    pub(super) fn has(&self, id: EventId) -> bool {
+        id.life == self.life
+    }
+
+    /// Begins to read after the event `number`, or with the first one that is kept, and returns the
+    /// number of the reader.
+    pub(super) fn open(&mut self, number: u64) -> u64 {
+        self.reader += 1;
+        self.is_read = true;
+        self.read = number.clamp(self.before_first(), self.last);
+        self.reader
+    }
+
+    /// Ends the reading of whoever reads.
+    pub(super) fn hang_up(&mut self) {
+        self.reader += 1;
+        self.is_read = false;
+    }
+
+    /// Returns the id of the event that was read last.
+    pub(super) fn position(&self) -> EventId {
+        EventId { life: self.life, number: self.read }
+    }
+
+    /// Reads the next event.
+    pub(super) fn next(&mut self, reader: u64) -> Found {
+        if reader != self.reader {
+            return Found::End;
+        }
+        match self.kept.get(self.n_read()) {
+            Some(message) => {
+                self.read += 1;
+                Found::Event(self.position(), message.clone())
+            }
+            None if self.is_finished => Found::End,
+            None => Found::Nothing,
+        }
+    }
+
+    /// Ends the reading of `reader`, if nobody else has begun to.
+    pub(super) fn leave(&mut self, reader: u64) {
+        self.is_read &= reader != self.reader;
+    }
+
+    /// The number of the event before the first one that is kept.
+    fn before_first(&self) -> u64 {
+        self.last - self.kept.len() as u64
+    }
+
+    /// How many of the events that are kept were read.
+    fn n_read(&self) -> usize {
+        usize::try_from(self.read - self.before_first()).unwrap_or(usize::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(found: Found) -> String {
+        match found {
+            Found::Event(_, message) => String::from_utf8_lossy(&message).into_owned(),
+            Found::Nothing => "nothing".into(),
+            Found::End => "end".into(),
+        }
+    }
+
+    #[test]
+    fn a_stream_that_broke_is_read_again_from_any_event_on() {
+        let mut backlog = Backlog::new();
+        let first = backlog.open(0);
+        let beginning = backlog.position();
+        for message in ["a", "b", "c"] {
+            backlog.push(message.into());
+        }
+        assert_eq!(
+            (text(backlog.next(first)), text(backlog.next(first))),
+            ("a".into(), "b".into())
+        );
+        backlog.leave(first);
+        assert!(!backlog.is_read());
+
+        let second = backlog.open(1);
+        assert_eq!(text(backlog.next(second)), "b");
+        assert_eq!(text(backlog.next(first)), "end", "another one reads now");
+        let third = backlog.open(beginning.number);
+        backlog.leave(second);
+        assert!(backlog.is_read(), "the third one does");
+        assert_eq!(text(backlog.next(third)), "a");
+        assert!(backlog.has(beginning) && !backlog.has(Backlog::new().position()));
+    }
+
+    #[test]
+    fn who_is_hung_up_on_reads_the_rest_when_it_is_back() {
+        let mut backlog = Backlog::new();
+        let first = backlog.open(0);
+        backlog.push("a".into());
+        backlog.hang_up();
+        assert_eq!((text(backlog.next(first)), backlog.is_read()), ("end".into(), false));
+        let second = backlog.open(0);
+        assert_eq!(text(backlog.next(second)), "a");
+    }
+
+    #[test]
+    fn it_ends_when_it_is_finished_and_read() {
+        let mut backlog = Backlog::new();
+        let reader = backlog.open(0);
+        assert_eq!(text(backlog.next(reader)), "nothing");
+        backlog.push("a".into());
+        backlog.finish();
+        assert!(!backlog.is_read_out());
+        assert_eq!(
+            (text(backlog.next(reader)), text(backlog.next(reader))),
+            ("a".into(), "end".into())
+        );
+        assert!(backlog.is_read_out());
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_events_and_for_so_many_bytes() {
+        let mut many = Backlog::new();
+        while many.has_room() {
+            many.push("x".into());
+        }
+        assert_eq!(many.last, defaults::UNREAD_EVENTS as u64);
+        let mut large = Backlog::new();
+        large.push(vec![b'x'; defaults::UNREAD_BYTES].into());
+        assert!(!large.has_room());
+        let reader = large.open(0);
+        large.next(reader);
+        assert!(large.has_room(), "it was read");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_not_read_is_never_lost(
+            steps in prop::collection::vec((0..6u8, 8..defaults::UNREAD_BYTES), 1..60),
+        ) {
+            let mut backlog = Backlog::new();
+            let mut reader = backlog.open(0);
+            let (mut n_pushed, mut n_seen) = (0u64, 0u64);
+            for (step, size) in steps {
+                match step {
+                    0..=2 if backlog.has_room() => {
+                        n_pushed += 1;
+                        let mut message = vec![0; size];
+                        message[..8].copy_from_slice(&n_pushed.to_be_bytes());
+                        backlog.push(message.into());
+                    }
+                    3 => {
+                        backlog.leave(reader);
+                        reader = backlog.open(n_seen);
+                    }
+                    _ => if let Found::Event(id, message) = backlog.next(reader) {
+                        n_seen += 1;
+                        prop_assert_eq!(id.number, n_seen);
+                        prop_assert_eq!(&message[..8], n_seen.to_be_bytes());
+                    }
+                }
+                let most = defaults::OUTBOX_BYTES + defaults::UNREAD_BYTES;
+                prop_assert!(backlog.n_bytes <= most && n_seen <= n_pushed);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The answer to one request as a stream that its client can resume: who writes it, and who reads it.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::{sync::Notify, time};
+
+use super::{
+    EventId, Session,
+    backlog::{Backlog, Found},
+};
+
+/// What both have.
+#[derive(Debug)]
+pub(super) struct Shared {
+    backlog: Mutex<Backlog>,
+    /// There is something to read, or nothing more.
+    written: Notify,
+    /// Something was read, or a reader came or left.
+    read: Notify,
+}
+
+/// The writing end; dropping it ends the stream, and it cannot be resumed any more.
+#[derive(Debug)]
+pub struct Resumable {
+    session: Arc<Session>,
+    shared: Arc<Shared>,
+}
+
+/// What is left to be read; dropping it leaves the rest to whoever resumes the stream.
+#[derive(Debug)]
+pub struct Rest {
+    shared: Arc<Shared>,
+    reader: u64,
+}
+
+impl Session {
+    /// Begins an answer that the client can resume.
+    pub fn begin_resumable(self: &Arc<Self>) -> (Resumable, Rest) {
+        let shared = Arc::new(Shared {
+            backlog: Mutex::new(Backlog::new()),
+            written: Notify::new(),
+            read: Notify::new(),
+        });
+        self.memory().resumable.push(Arc::clone(&shared));
+        let rest = Rest::open(Arc::clone(&shared), 0);
+        (Resumable { session: Arc::clone(self), shared }, rest)
+    }
+
+    /// Returns what comes after the event `last` of an answer, if it is one of an answer.
+    pub fn resume(&self, last: EventId) -> Option<Rest> {
+        let shared = {
+            let memory = self.memory();
+            let mut all = memory.resumable.iter();
+            all.find(|shared| shared.backlog().has(last)).cloned()?
+        };
+        Some(Rest::open(shared, last.number))
+    }
+}
+
+impl Shared {
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        // Held for statements on plain data.
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the backlog is as it should be for a writer.
+    async fn wait(&self, is_it: impl Fn(&Backlog) -> bool) {
+        loop {
+            let read = self.read.notified();
+            tokio::pin!(read);
+            // Before the look, so that nothing which comes after it is missed.
+            read.as_mut().enable();
+            if is_it(&self.backlog()) {
+                return;
+            }
+            read.await;
+        }
+    }
+}
+
+impl Resumable {
+    /// Adds a message.
+    pub fn push(&self, message: Bytes) {
+        self.shared.backlog().push(message);
+        self.shared.written.notify_waiters();
+    }
+
+    /// Ends the stream that is read now. The rest is for whoever resumes it.
+    pub fn hang_up(&self) {
+        self.shared.backlog().hang_up();
+        self.shared.written.notify_waiters();
+        self.shared.read.notify_waiters();
+    }
+
+    /// Says that there is nothing more.
+    pub fn finish(&self) {
+        self.shared.backlog().finish();
+        self.shared.written.notify_waiters();
+    }
+
+    /// Waits until there is room for another message.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn room(&self) {
+        self.shared.wait(Backlog::has_room).await;
+    }
+
+    /// Waits until all of it was read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn read_out(&self) {
+        self.shared.wait(Backlog::is_read_out).await;
+    }
+
+    /// Waits until nobody has read for as long as `patience`.
+    ///
+    /// # Cancel safety
+    ///
+    /// The time begins anew.
+    pub async fn abandoned(&self, patience: Duration) {
+        loop {
+            self.shared.wait(|backlog| !backlog.is_read()).await;
+            if time::timeout(patience, self.shared.wait(Backlog::is_read)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Resumable {
+    fn drop(&mut self) {
+        self.session.memory().resumable.retain(|shared| !Arc::ptr_eq(shared, &self.shared));
+        self.finish();
+    }
+}
+
+impl Rest {
+    fn open(shared: Arc<Shared>, number: u64) -> Self {
+        let reader = shared.backlog().open(number);
+        // Whoever has read until now ends.
+        shared.written.notify_waiters();
+        shared.read.notify_waiters();
+        Self { shared, reader }
+    }
+
+    /// Returns the id of the event that was read last.
+    pub fn position(&self) -> EventId {
+        self.shared.backlog().position()
+    }
+
+    /// Waits for the next event; nothing when there is none any more, or when somebody else reads.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    pub async fn next(&mut self) -> Option<(EventId, Bytes)> {
+        loop {
+            let written = self.shared.written.notified();
+            tokio::pin!(written);
+            // Before the look, so that nothing which comes after it is missed.
+            written.as_mut().enable();
+            let found = self.shared.backlog().next(self.reader);
+            match found {
+                Found::Event(id, message) => {
+                    self.shared.read.notify_waiters();
+                    return Some((id, message));
+                }
+                Found::End => return None,
+                Found::Nothing => written.await,
+            }
+        }
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        self.shared.backlog().leave(self.reader);
+        self.shared.read.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::session::Scope;
+
+    fn session() -> Arc<Session> {
+        Arc::new(Session::new(Some("a".into()), None, Scope::Every))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_has_its_time_to_come_back_each_time() {
+        let (writer, rest) = session().begin_resumable();
+        let patience = Duration::from_secs(30);
+        let abandoned = writer.abandoned(patience);
+        tokio::pin!(abandoned);
+        assert!(time::timeout(patience * 2, &mut abandoned).await.is_err(), "it reads");
+        let id = rest.position();
+        for _ in 0..3 {
+            let rest = writer.session.resume(id).expect("it runs");
+            assert!(time::timeout(patience * 2, &mut abandoned).await.is_err(), "it reads again");
+            drop(rest);
+            assert!(time::timeout(patience / 2, &mut abandoned).await.is_err(), "not yet");
+        }
+        drop(rest);
+        let left = time::Instant::now();
+        abandoned.await;
+        assert!(left.elapsed() <= patience);
+    }
+
+    #[test]
+    fn what_comes_while_the_client_is_away_is_there_when_it_is_back() {
+        let session = session();
+        let (writer, mut rest) = session.begin_resumable();
+        writer.push("a".into());
+        let (id, _) = rest.next().now_or_never().flatten().expect("an event");
+        drop(rest);
+        writer.push("b".into());
+        writer.finish();
+        assert!(writer.read_out().now_or_never().is_none());
+
+        let mut rest = session.resume(id).expect("it is kept");
+        assert_eq!(rest.next().now_or_never().flatten().expect("an event").1, "b");
+        assert_eq!(rest.next().now_or_never(), Some(None));
+        assert!(writer.read_out().now_or_never().is_some());
+        drop(writer);
+        assert!(session.resume(id).is_none() && session.memory().resumable.is_empty());
+    }
+}

@@ -1,0 +1,161 @@
+//! Answers on streams that broke: a client that knows how comes back for the rest, and its request
+//! goes on meanwhile.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    client::Client,
+    daemon::Daemon,
+    fake::{Fakes, Upstream},
+    stream::{End, EventStream},
+};
+
+/// Every answer is a stream, also one that comes at once.
+const STREAMS: &str = "[listen]\nstream_after = \"0s\"\n";
+
+/// Returns a client that knows that streams can be resumed.
+async fn newer(daemon: &Daemon, server: &str) -> Client {
+    daemon.client(server).header("mcp-protocol-version", "2025-11-25").initialized().await
+}
+
+/// Reads the event with which a stream begins that can be resumed, and returns its id.
+async fn beginning(stream: &mut EventStream) -> String {
+    let first = stream.next().await.expect("an event");
+    assert_eq!((first.data.as_deref(), first.retry), (Some(""), Some(1000)), "{first:?}");
+    first.id.expect("an id")
+}
+
+fn key(message: &Value) -> &Value {
+    &message["result"]["structuredContent"]["key"]
+}
+
+#[tokio::test]
+async fn a_request_goes_on_while_its_client_is_away() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
+    let (client, other) = (newer(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
+    let mut stream = client.tool_stream("hold", json!({ "key": "k" })).await;
+    let id = beginning(&mut stream).await;
+    other.call("held", json!({ "at_least": 1 })).await;
+
+    drop(stream);
+    other.call("release", json!({ "key": "k" })).await;
+    let mut stream = client.resume(&id).await;
+    assert_eq!(beginning(&mut stream).await, id, "it goes on there");
+    let answer = stream.message().await;
+    assert_eq!((key(&answer), &answer["id"]), (&json!("k"), &json!(1)));
+    assert_eq!(stream.rest().await, (Vec::new(), End::Whole));
+    let seen = other.call("seen", json!({})).await;
+    assert_eq!(seen["cancelled"], json!([]), "{seen}");
+}
+
+#[tokio::test]
+async fn what_was_read_can_be_read_again_while_the_request_runs() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
+    let (client, other) = (newer(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
+    let params = json!({
+        "name": "count", "arguments": { "key": "k", "then": "hold" }, "_meta": { "progressToken": 7 },
+    });
+    let mut first = client.stream(json!("a"), "tools/call", params).await;
+    let id = beginning(&mut first).await;
+    other.call("held", json!({ "at_least": 1 })).await;
+
+    // Each one that resumes takes over from the last.
+    let mut second = client.resume(&id).await;
+    beginning(&mut second).await;
+    assert_eq!(first.rest().await.1, End::Whole);
+    let mut third = client.resume(&id).await;
+    beginning(&mut third).await;
+    assert_eq!(second.rest().await.1, End::Whole);
+
+    // The stream of what belongs to no request is another one.
+    let mut standalone = client.listen().await;
+    client.call("flip_tools", json!({})).await;
+    assert_eq!(standalone.message().await["method"], "notifications/tools/list_changed");
+    other.call("release", json!({ "key": "k" })).await;
+    assert_eq!(third.message().await["id"], "a");
+}
+
+#[tokio::test]
+async fn a_request_that_is_cancelled_ends_its_stream_and_cannot_be_resumed() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
+    let (client, other) = (newer(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
+    let mut stream = client.tool_stream("hold", json!({ "key": "k" })).await;
+    let id = beginning(&mut stream).await;
+    other.call("held", json!({ "at_least": 1 })).await;
+
+    client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+    assert_eq!(stream.rest().await, (Vec::new(), End::Whole));
+    other.call("seen", json!({ "cancelled": 1 })).await;
+    // What comes now is for the stream of no request.
+    let mut stream = client.resume(&id).await;
+    let first = stream.next().await.expect("an event");
+    assert_ne!(first.id.expect("an id"), id);
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_come_back_cancels_by_leaving() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
+    let nameless = daemon.client("/servers/fake").header("mcp-protocol-version", "2025-11-25");
+    let older = daemon.client("/servers/fake").initialized().await;
+    for (n_cancelled, client) in [(1, nameless), (2, older)] {
+        let stream = client.tool_stream("hold", json!({ "key": "k" })).await;
+        let other = daemon.client("/servers/fake");
+        other.call("held", json!({ "at_least": 1 })).await;
+        drop(stream);
+        other.call("seen", json!({ "cancelled": n_cancelled })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_clients_that_are_away() {
+    let fakes = Fakes::new();
+    let config = "[service]\nshutdown_timeout = \"1h\"\n".to_owned() + STREAMS;
+    let mut daemon = Daemon::with(config + &fakes.server("fake", &[])).ready();
+    let client = newer(&daemon, "/servers/fake").await;
+    let mut stream = client.tool_stream("hold", json!({ "key": "k" })).await;
+    beginning(&mut stream).await;
+    let other = daemon.client("/servers/fake");
+    other.call("held", json!({ "at_least": 1 })).await;
+
+    drop(stream);
+    // The connection is closed by a task that must get to run.
+    other.call("echo", json!({ "value": 1 })).await;
+    daemon.signal(Signal::TERM);
+    assert!(daemon.wait_exit().success());
+}
+
+#[tokio::test]
+async fn an_upstream_that_lets_its_client_poll_lets_ours_poll_too() {
+    let upstream = Upstream::start(&["--event-ids", "--retry", "50"]);
+    let daemon = Daemon::with(STREAMS.to_owned() + &upstream.server("up", "")).ready();
+    let client = newer(&daemon, "/servers/up").await;
+    let mut stream = client.tool_stream("hold", json!({ "key": "k" })).await;
+    let id = beginning(&mut stream).await;
+    upstream.log("held=1").await;
+
+    upstream.control("end_posts").await;
+    assert_eq!(stream.rest().await, (Vec::new(), End::Whole));
+    upstream.log("resumes=1").await;
+    upstream.control("release?key=k").await;
+    let mut stream = client.resume(&id).await;
+    assert_eq!(key(&stream.message().await), "k");
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_poll_waits_on_the_stream_that_it_has() {
+    let upstream = Upstream::start(&["--event-ids", "--retry", "50"]);
+    let daemon = Daemon::with(STREAMS.to_owned() + &upstream.server("up", "")).ready();
+    let older = daemon.client("/servers/up").initialized().await;
+    let mut stream = older.tool_stream("hold", json!({ "key": "k" })).await;
+    upstream.log("held=1").await;
+
+    upstream.control("end_posts").await;
+    upstream.log("resumes=1").await;
+    upstream.control("release?key=k").await;
+    assert_eq!(key(&stream.message().await), "k");
+}

@@ -1,0 +1,34 @@
+"""The checks that may be lost. Each line of the file names some, and says why.
+
+    LEG[,LEG...] REVISION SCENARIO CHECK REASON...
+"""
+
+_N_COLUMNS = 5
+
+
+class Allowed:
+    """What the file allows, and what of that has been made use of."""
+
+    def __init__(self, file):
+        self._reasons = {}
+        self._used = set()
+        for number, line in enumerate(file.read_text().splitlines(), start=1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            columns = line.split(maxsplit=_N_COLUMNS - 1)
+            if len(columns) != _N_COLUMNS:
+                raise SystemExit(f"{file}:{number}: a line is LEG REVISION SCENARIO CHECK REASON")
+            legs, revision, scenario, check, reason = columns
+            for leg in legs.split(","):
+                self._reasons[leg, revision, scenario, check] = reason
+
+    def reason_for(self, lost):
+        """Why this may be lost; nothing if it may not."""
+        reason = self._reasons.get(lost.key)
+        if reason is not None:
+            self._used.add(lost.key)
+        return reason
+
+    def stale(self, was_run):
+        """What is allowed and was not lost, of the legs and revisions that `was_run` knows."""
+        return [key for key in sorted(self._reasons.keys() - self._used) if key[:2] in was_run]

@@ -1,0 +1,14 @@
+"""Tables in Markdown."""
+
+
+def table(head, rows):
+    """Lays out a table whose first column stands on the left, and the others on the right."""
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
+    lines = [head, rule, *rows]
+    return "\n".join("| " + " | ".join(_padded(line, widths)) + " |" for line in lines)
+
+
+def _padded(line, widths):
+    first, *others = zip(line, widths, strict=True)
+    return [first[0].ljust(first[1])] + [cell.rjust(width) for cell, width in others]

@@ -1,0 +1,226 @@
+//! A table: each real client, in each era that it has, at each path, before servers of both eras.
+//!
+//! A row is two clients at once. They list the tools and call some of them, see the progress of one
+//! call and are asked something in the middle of another, as far as the client can. The eras of a
+//! client take their turns at the same time, on the same address.
+
+use std::{process::Command, thread};
+
+use serde_json::{Value, json};
+
+use crate::{
+    Installed,
+    harness::{
+        DEADLINE,
+        daemon::Daemon,
+        fake::{Fakes, Upstream},
+    },
+    report_of, statuses,
+};
+
+const LEGACY: &[&str] = &["legacy"];
+const BOTH: &[&str] = &["legacy", "modern"];
+
+/// A client, the eras it has, and what else it can do.
+struct Client {
+    name: &'static str,
+    start: fn(&Installed) -> Command,
+    /// The version, where one program has several.
+    sdk: u8,
+    eras: &'static [&'static str],
+    shows_progress: bool,
+    can_be_asked: bool,
+}
+
+impl Client {
+    const fn sdk(
+        name: &'static str,
+        start: fn(&Installed) -> Command,
+        sdk: u8,
+        eras: &'static [&'static str],
+    ) -> Self {
+        Self { name, start, sdk, eras, shows_progress: true, can_be_asked: true }
+    }
+}
+
+const CLIENTS: [Client; 5] = [
+    Client::sdk("the TypeScript SDK 1", |all| all.typescript("client.mjs"), 1, LEGACY),
+    Client::sdk("the TypeScript SDK 2", |all| all.typescript("client.mjs"), 2, BOTH),
+    Client::sdk("the Python SDK 1", |all| all.first_python("client.py"), 1, LEGACY),
+    Client::sdk("the Python SDK 2", |all| all.python("client.py"), 2, BOTH),
+    Client {
+        shows_progress: false,
+        can_be_asked: false,
+        ..Client::sdk("the Inspector", |all| all.typescript("inspector.mjs"), 2, BOTH)
+    },
+];
+
+const N_PLACES: usize = 6;
+
+/// A path, what is there, and what to do with it. A new kind of view is one more of these.
+struct Place {
+    path: &'static str,
+    what: &'static str,
+    tools: Value,
+    calls: Value,
+    /// A tool that reports progress, where there is one.
+    progress: Option<Value>,
+    /// The tools that ask their client for a name.
+    asks: Value,
+}
+
+fn places(servers: &Installed) -> [Place; N_PLACES] {
+    let repository = json!({ "repo_path": servers.path("repository") });
+    let echo = |tool: &str| json!({ "tool": tool, "arguments": { "message": "{value}" }, "expect": "Echo: {value}" });
+    let log =
+        |tool: &str| json!({ "tool": tool, "arguments": repository, "expect": "commit three" });
+    let fake = |tool: &str| json!({ "tool": tool, "arguments": { "value": "{value}" }, "expect": "{value}" });
+    let time =
+        |tool: &str| json!({ "tool": tool, "arguments": { "timezone": "UTC" }, "expect": "UTC" });
+    let work = |tool: &str| json!({ "tool": tool, "arguments": { "duration": 0.5, "steps": "{steps}" }, "total": "{steps}" });
+    let steps = |tool: &str| json!({ "tool": tool, "arguments": { "steps": "{steps}" }, "total": "{steps}" });
+    let name = |tool: &str| json!({ "tool": tool, "expect": "Name: {value}" });
+    let ask = |tool: &str| json!({ "tool": tool, "arguments": { "method": "elicitation/create" }, "expect": "{value}" });
+    [
+        Place {
+            path: "/servers/everything",
+            what: "a legacy server",
+            tools: json!(["echo", "get-sum"]),
+            calls: json!([echo("echo")]),
+            progress: Some(work("trigger-long-running-operation")),
+            asks: json!([name("trigger-elicitation-request")]),
+        },
+        Place {
+            path: "/servers/git",
+            what: "a modern server",
+            tools: json!(["git_log", "git_status"]),
+            calls: json!([log("git_log")]),
+            progress: None,
+            asks: json!([]),
+        },
+        Place {
+            path: "/servers/time",
+            what: "another modern server",
+            tools: json!(["get_current_time", "convert_time"]),
+            calls: json!([time("get_current_time")]),
+            progress: None,
+            asks: json!([]),
+        },
+        Place {
+            path: "/servers/pipe",
+            what: "a modern server that asks",
+            tools: json!(["ask", "echo"]),
+            calls: json!([fake("echo")]),
+            progress: Some(steps("progress")),
+            asks: json!([ask("ask")]),
+        },
+        Place {
+            path: "/servers/http",
+            what: "a modern server that asks, over HTTP",
+            tools: json!(["ask", "echo"]),
+            calls: json!([fake("echo")]),
+            progress: Some(steps("progress")),
+            asks: json!([ask("ask")]),
+        },
+        // The last: its list has those servers only that are there, and now all of them are.
+        Place {
+            path: "/",
+            what: "all servers, merged",
+            tools: json!([
+                "everything__echo",
+                "git__git_log",
+                "time__convert_time",
+                "pipe__echo",
+                "http__echo"
+            ]),
+            calls: json!([
+                echo("everything__echo"),
+                log("git__git_log"),
+                fake("pipe__echo"),
+                fake("http__echo")
+            ]),
+            progress: Some(work("everything__trigger-long-running-operation")),
+            asks: json!([
+                name("everything__trigger-elicitation-request"),
+                ask("pipe__ask"),
+                ask("http__ask"),
+            ]),
+        },
+    ]
+}
+
+#[test]
+fn every_client_in_every_era_is_served_at_every_path() {
+    let servers = Installed::find();
+    let (fakes, upstream) = (Fakes::new(), Upstream::start(&MODERN));
+    let metamcp = Daemon::with(config(&servers, &fakes, &upstream)).ready();
+
+    let visits = places(&servers).into_iter().flat_map(|place| place.visited(&servers, &metamcp));
+    let rows: Vec<String> = visits.collect();
+
+    let table = rows.join("\n");
+    assert!(rows.iter().all(|row| row.ends_with(WELL)), "{table}");
+    assert_eq!(
+        rows.len(),
+        N_PLACES * CLIENTS.iter().map(|client| client.eras.len()).sum::<usize>()
+    );
+    for status in statuses(&metamcp) {
+        let era = if status["name"] == "everything" { "legacy" } else { "modern" };
+        assert_eq!(status["era"], era, "{status:#}");
+        assert_eq!(status["in_flight"], 0, "{status:#}");
+    }
+}
+
+/// How the sentence of a row ends.
+const WELL: &str = "are served";
+
+const MODERN: [&str; 2] = ["--era", "modern"];
+
+/// Servers of both eras. What the legacy one asks can be asked of somebody only while that client
+/// has it for itself.
+fn config(servers: &Installed, fakes: &Fakes, upstream: &Upstream) -> String {
+    let real = |name: &str| servers.servers()[name].clone();
+    let mut everything = real("everything");
+    everything["sharing"] = "exclusive".into();
+    let real = json!({ "everything": everything, "git": real("git"), "time": real("time") });
+    let real = toml::to_string(&json!({ "servers": real })).expect("servers fit into TOML");
+    [real, fakes.server("pipe", &MODERN), upstream.server("http", "")].join("\n")
+}
+
+impl Place {
+    /// Lets each client come in all its eras at once, one client after the other; returns a
+    /// sentence for each.
+    fn visited(&self, servers: &Installed, metamcp: &Daemon) -> Vec<String> {
+        let visit = |client: &Client, era: &str| {
+            let url = metamcp.url(self.path);
+            let outcome = report_of((client.start)(servers), &url, &self.plan(client), era);
+            let outcome = match outcome {
+                Ok(_) => WELL.to_owned(),
+                Err(report) => format!("are not: {report}"),
+            };
+            format!("{}: two of {}, {era}, {outcome}", self.what, client.name)
+        };
+        let visits = CLIENTS.iter().flat_map(|client| {
+            thread::scope(|scope| {
+                let eras = client.eras.iter().map(|era| scope.spawn(move || visit(client, era)));
+                let eras: Vec<_> = eras.collect();
+                eras.into_iter().map(|row| row.join().expect("no panic")).collect::<Vec<_>>()
+            })
+        });
+        visits.collect()
+    }
+
+    fn plan(&self, client: &Client) -> Value {
+        let mut plan = json!({
+            "clients": 2, "sdk": client.sdk, "tools": self.tools, "calls": self.calls,
+            "timeout": DEADLINE.as_secs() * 3,
+        });
+        if let Some(progress) = self.progress.as_ref().filter(|_| client.shows_progress) {
+            plan["progress"] = progress.clone();
+        }
+        if client.can_be_asked {
+            plan["asks"] = self.asks.clone();
+        }
+        plan
+    }
+}
