@@ -61,6 +61,14 @@
 //! client can be asked is in its session id, which is signed ([`session::Ticket`]): a process that
 //! never saw it knows the client all the same.
 //!
+//! # The era of a server
+//!
+//! From protocol version 2026-07-28 on there is no handshake, no session and no server that asks:
+//! each request stands for itself. A dial sends `server/discover` first, and `initialize` to a server
+//! that does not know it; what came of it is remembered for that version of the server. Requests of
+//! clients of the other era are translated by [`era`], so that a connection gets only what its
+//! server understands, and what such a server has to tell comes on one subscription of ours.
+//!
 //! # The life of a connection
 //!
 //! Each connection has a seat, one of `pool.size` for all servers together, from the moment at which

@@ -56,6 +56,14 @@ pub(crate) enum Manner {
     HangsUp,
     /// As it should, but it does not leave when its input ends: it must be killed.
     Clings,
+    /// As it should, but it says nothing to what it does not know.
+    Taciturn,
+    /// As one of the modern era, which knows no handshake.
+    Modern,
+    /// As one of the modern era, once it is released.
+    SlowModern,
+    /// As one of both eras, which takes a handshake at any time, once it is released.
+    SlowBoth,
 }
 
 /// Launches servers, each a task.
@@ -74,6 +82,7 @@ pub(crate) struct Server {
     n_living_max: AtomicUsize,
     n_calls: AtomicUsize,
     n_pings: AtomicUsize,
+    n_discoveries: AtomicUsize,
     /// From now on it reads and says nothing.
     is_mute: AtomicBool,
     /// What it lists besides `echo` and `wait`.
@@ -126,6 +135,7 @@ impl Server {
             n_living_max: AtomicUsize::new(0),
             n_calls: AtomicUsize::new(0),
             n_pings: AtomicUsize::new(0),
+            n_discoveries: AtomicUsize::new(0),
             is_mute: AtomicBool::new(false),
             tools: Mutex::default(),
             n_lists: AtomicUsize::new(0),
@@ -167,6 +177,11 @@ impl Server {
     /// Returns how many pings came.
     pub(crate) fn n_pings(&self) -> usize {
         self.n_pings.load(Relaxed)
+    }
+
+    /// Returns how often one that answers in its own way was asked what it is.
+    pub(crate) fn n_discoveries(&self) -> usize {
+        self.n_discoveries.load(Relaxed)
     }
 
     /// Has it read on and say nothing, or answer again what comes from now on.
@@ -227,6 +242,9 @@ impl Server {
             std::future::pending::<()>().await;
             return;
         }
+        if matches!(manner, Manner::SlowModern | Manner::SlowBoth) {
+            self.releases.acquire().await.expect("never closed").forget();
+        }
         let mut lines = BufReader::new(input).lines();
         let (mut answers, mut said) = (FuturesUnordered::new(), self.said.subscribe());
         loop {
@@ -256,6 +274,11 @@ impl Server {
     fn answer(&self, line: &str) -> Option<BoxFuture<'_, Value>> {
         let message: Value = serde_json::from_str(line).expect("JSON");
         let id = message.get("id")?.clone();
+        if let Some(answer) = opened(self.manner(), &message) {
+            self.n_discoveries
+                .fetch_add(usize::from(message["method"] == "server/discover"), Relaxed);
+            return answer.map(|answer| -> BoxFuture<'_, Value> { Box::pin(ready(answer)) });
+        }
         let respond = move |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
         let params = &message["params"];
         let result = match message["method"].as_str()? {
@@ -306,9 +329,15 @@ impl Launcher for Servers {
         server.n_launches.fetch_add(1, Relaxed);
         Box::pin(ready(match server.manner() {
             Manner::Missing => Err(SpawnError::NotFound { command: command.to_owned() }.into()),
-            Manner::Good | Manner::Crashes | Manner::Hangs | Manner::HangsUp | Manner::Clings => {
-                Ok(server.start(&self.tasks))
-            }
+            Manner::Good
+            | Manner::Crashes
+            | Manner::Hangs
+            | Manner::HangsUp
+            | Manner::Clings
+            | Manner::Taciturn
+            | Manner::Modern
+            | Manner::SlowModern
+            | Manner::SlowBoth => Ok(server.start(&self.tasks)),
         }))
     }
 }
@@ -345,6 +374,34 @@ impl Tenant for Guest {
             self.wait().await
         })
     }
+}
+
+/// Returns what a server of this manner answers to what opens a connection, if it answers that in
+/// its own way: that may be nothing.
+fn opened(manner: Manner, message: &Value) -> Option<Option<Value>> {
+    let id = &message["id"];
+    let is_modern = match manner {
+        Manner::Taciturn => return (message["method"] == "server/discover").then_some(None),
+        Manner::Modern | Manner::SlowModern => true,
+        Manner::SlowBoth => false,
+        Manner::Good
+        | Manner::Missing
+        | Manner::Crashes
+        | Manner::Hangs
+        | Manner::HangsUp
+        | Manner::Clings => return None,
+    };
+    let answer = match message["method"].as_str()? {
+        "server/discover" => json!({ "jsonrpc": "2.0", "id": id, "result": {
+            "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} },
+        } }),
+        "initialize" if is_modern => json!({ "jsonrpc": "2.0", "id": id, "error": {
+            "code": -32022, "message": "No.", "data": { "supported": ["2026-07-28"] },
+        } }),
+        _ => return None,
+    };
+    Some(Some(answer))
 }
 
 /// Returns what a server asks before it answers.

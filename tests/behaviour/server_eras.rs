@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    client::Client,
+    client::{Client, running},
     daemon::Daemon,
     fake::{Fakes, Upstream},
     stream::EventStream,
@@ -142,7 +142,7 @@ async fn a_server_that_is_slow_to_start_is_not_taken_for_an_old_one() {
     let daemon = Daemon::with(config).ready();
     let asking = ["new", "both"].map(|name| {
         let client = daemon.client(&format!("/servers/{name}"));
-        tokio::spawn(async move { echo(&client).await })
+        running(async move { echo(&client).await })
     });
 
     // Each has both questions in its pipe by then.
@@ -152,7 +152,7 @@ async fn a_server_that_is_slow_to_start_is_not_taken_for_an_old_one() {
     std::fs::write(&gate, "").expect("written");
 
     for asked in asking {
-        assert_eq!(asked.await.expect("no panic"), 1);
+        assert_eq!(asked.end().await, 1);
     }
     for name in ["new", "both"] {
         assert_eq!(era(&daemon, name).await[0], "modern", "{name}");

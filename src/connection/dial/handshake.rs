@@ -163,35 +163,36 @@ impl Handshake<'_> {
         mut discovering: std::pin::Pin<&mut impl Future<Output = Result<Message, Failure>>>,
     ) -> Result<Finding, Halt> {
         let mut initializing = pin!(self.initialize());
-        let profile = loop {
-            tokio::select! {
-                biased;
-                found = discovering.as_mut() => match found.as_ref().map(Discovery::of) {
-                    Ok(Discovery::Modern(profile)) => break Some(profile),
-                    // Whatever it is that will not have the one, the other is under way.
-                    Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => {
-                        break None;
+        let profile = tokio::select! {
+            biased;
+            found = discovering.as_mut() => match found.as_ref().map(Discovery::of) {
+                Ok(Discovery::Modern(profile)) => Some(profile),
+                // Whatever it is that will not have the one, the other is under way.
+                Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => None,
+            },
+            answer = initializing.as_mut() => {
+                let answer = answer?;
+                return match Discovery::of(&answer) {
+                    _ if answer.part(Part::Result).is_some() => {
+                        self.initialized(&answer, Finding::Legacy(Evidence::Harm)).await
                     }
-                },
-                answer = initializing.as_mut() => {
-                    let answer = answer?;
-                    return match Discovery::of(&answer) {
-                        _ if answer.part(Part::Result).is_some() => {
-                            self.initialized(&answer, Finding::Legacy(Evidence::Harm)).await
-                        }
-                        Discovery::Refused => self.discover_again().await,
-                        Discovery::Modern(_) | Discovery::Legacy => {
-                            let error = self.refused(method::INITIALIZE, &answer);
-                            Err(Halt::Reopen(Opening::Initialize, error))
-                        }
-                    };
-                }
+                    Discovery::Refused => self.discover_again().await,
+                    Discovery::Modern(_) | Discovery::Legacy => {
+                        let error = self.refused(method::INITIALIZE, &answer);
+                        Err(Halt::Reopen(Opening::Initialize, error))
+                    }
+                };
             }
         };
         // One that serves both eras has chosen with the last of the two.
         let patience = match &profile {
             Some(_) => defaults::PROBE_TIMEOUT.min(self.time_left()),
             None => self.time_left(),
+        };
+        // It is slow to start: what it refused, or took both of, is known for the next time.
+        let finding = match &profile {
+            Some(_) => Finding::Modern,
+            None => Finding::Legacy(Evidence::Refusal),
         };
         let answer = match (time::timeout(patience, initializing).await, profile) {
             (Ok(Ok(answer)), Some(profile)) if answer.part(Part::Result).is_none() => {
@@ -208,8 +209,7 @@ impl Handshake<'_> {
             let error = self.refused(method::INITIALIZE, &answer);
             return Err(Halt::Reopen(Opening::Initialize, error));
         }
-        // It was slow to start: it has refused the one, or taken both.
-        self.initialized(&answer, Finding::Legacy(Evidence::Refusal)).await
+        self.initialized(&answer, finding).await
     }
 
     /// Asks a server again that is of the modern era and has refused something.

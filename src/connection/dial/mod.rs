@@ -26,6 +26,8 @@ use crate::{
 
 mod error;
 mod handshake;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 pub use error::DialError;

@@ -128,12 +128,10 @@ impl Link {
             if let Err(failure) = exchanged {
                 // A subscription is opened again, and costs nobody a request.
                 let is_request = post.request.method() != Some(method::SUBSCRIPTIONS_LISTEN);
-                match failure {
-                    Failure::SessionLost(_) | Failure::EraLost(_) => {
-                        connection.forsake(failure.clone());
-                    }
-                    Failure::Connect(_) if is_request => connection.forsake(failure.clone()),
-                    _ => {}
+                if matches!(failure, Failure::SessionLost(_) | Failure::EraLost(_))
+                    || (is_request && matches!(failure, Failure::Connect(_)))
+                {
+                    connection.forsake(failure.clone());
                 }
                 connection.fail(id, failure);
             }

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    future::{Future, pending},
+    future::pending,
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -37,7 +37,7 @@ mod plan;
 use plan::{Plan, Step};
 
 /// What clients want to be told of, and what the server has said to that.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Notices {
     watched: watch::Sender<BTreeSet<String>>,
     told: watch::Sender<Told>,
@@ -50,12 +50,6 @@ struct Told {
     asked: Option<BTreeSet<String>>,
     /// Those that will not be told of, with the error objects as JSON text.
     refused: BTreeMap<String, String>,
-}
-
-impl Default for Notices {
-    fn default() -> Self {
-        Self { watched: watch::Sender::default(), told: watch::Sender::default() }
-    }
 }
 
 /// A subscription that the server has acknowledged.
@@ -340,20 +334,15 @@ fn error(code: i64, name: &str, message: &str) -> String {
 
 impl Open {
     /// Hands on what the server tells until it tells no more, and returns why.
-    fn read<'a>(
-        &'a mut self,
-        connection: &'a Arc<Connection>,
-    ) -> impl Future<Output = Arc<str>> + 'a {
-        async move {
-            loop {
-                match self.call.next().await {
-                    Ok(Event::Aside(Aside::Notification(notice))) => {
-                        connection.announce(Aside::Notification(listening::untagged(&notice)));
-                    }
-                    Ok(Event::Aside(Aside::Question(_)) | Event::Deferred) => {}
-                    Ok(Event::Answer(_)) => return "the server has ended it".into(),
-                    Err(failure) => return failure.to_string().into(),
+    async fn read(&mut self, connection: &Arc<Connection>) -> Arc<str> {
+        loop {
+            match self.call.next().await {
+                Ok(Event::Aside(Aside::Notification(notice))) => {
+                    connection.announce(Aside::Notification(listening::untagged(&notice)));
                 }
+                Ok(Event::Aside(Aside::Question(_)) | Event::Deferred) => {}
+                Ok(Event::Answer(_)) => return "the server has ended it".into(),
+                Err(failure) => return failure.to_string().into(),
             }
         }
     }

@@ -1,0 +1,118 @@
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::{
+    connection::{
+        Limits,
+        in_process::{Manner, Server, Servers, declared},
+    },
+    protocol::{Era, Message},
+};
+
+const LIMITS: Limits = Limits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
+
+/// A dialer of one server.
+struct Line {
+    dialer: Dialer,
+    server: Arc<Server>,
+    name: ServerName,
+}
+
+impl Line {
+    fn to(manner: Manner) -> Self {
+        let servers = Servers::new();
+        let server = servers.of("test");
+        server.behave(manner);
+        let (dialer, _announced) = servers.dialer();
+        Self { dialer, server, name: ServerName::new("test").expect("a name") }
+    }
+
+    async fn dial_as(&self, era: EraChoice) -> Result<Arc<Connection>, DialError> {
+        let declared = crate::config::Server { era, ..declared("test") };
+        let (party, closing) = (Party::Shared, CancellationToken::new());
+        self.dialer.dial(&self.name, &declared, 1, party, closing, Instant::now()).await
+    }
+
+    /// Dials and returns the era of the connection, and how long that took.
+    async fn dial(&self) -> (Era, Duration) {
+        let begin = Instant::now();
+        let connection = self.dial_as(EraChoice::Auto).await.expect("connects");
+        let took = begin.elapsed();
+        connection.ask(&Message::request("tools/list", None), LIMITS).await.expect("answers");
+        let era = connection.era();
+        connection.close();
+        connection.down().await;
+        (era, took)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_not_answered_costs_its_time_once() {
+    let line = Line::to(Manner::Taciturn);
+    assert_eq!(line.dial().await, (Era::Legacy, defaults::PROBE_TIMEOUT));
+    for _ in 0..3 {
+        assert_eq!(line.dial().await, (Era::Legacy, Duration::ZERO));
+    }
+    time::advance(2 * defaults::LEGACY_BELIEVED).await;
+    assert_eq!(line.dial().await, (Era::Legacy, Duration::ZERO), "it would cost that again");
+    assert_eq!((line.server.n_launches(), line.server.n_discoveries()), (5, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refused_the_probe_is_asked_again_after_a_while() {
+    let line = Line::to(Manner::Good);
+    assert_eq!(line.dial().await, (Era::Legacy, Duration::ZERO));
+    line.server.behave(Manner::Modern);
+    assert_eq!(line.dial().await.0, Era::Modern, "it has refused the handshake");
+    assert_eq!(line.server.n_launches(), 3, "and was asked on another pipe");
+
+    line.server.behave(Manner::Good);
+    assert_eq!(line.dial().await.0, Era::Legacy, "it knows nothing of the question any more");
+    let n_discoveries = line.server.n_discoveries();
+    line.server.behave(Manner::SlowBoth);
+    line.server.release(2);
+    assert_eq!(line.dial().await.0, Era::Legacy);
+    assert_eq!(line.server.n_discoveries(), n_discoveries, "it was believed");
+    time::advance(defaults::LEGACY_BELIEVED).await;
+    assert_eq!(line.dial().await.0, Era::Modern);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_starts_slowly_finds_both_questions_and_takes_one() {
+    for (manner, first, next) in [
+        (Manner::SlowModern, Era::Modern, Era::Modern),
+        // It has taken both, and the last one counts; the next time there is only one.
+        (Manner::SlowBoth, Era::Legacy, Era::Modern),
+    ] {
+        let line = Line::to(manner);
+        let released = async {
+            time::sleep(3 * defaults::PROBE_TIMEOUT).await;
+            line.server.release(1);
+        };
+        let ((era, _), ()) = tokio::join!(line.dial(), released);
+        assert_eq!((era, line.server.n_launches()), (first, 1), "{manner:?}");
+
+        let released = async {
+            time::sleep(3 * defaults::PROBE_TIMEOUT).await;
+            line.server.release(1);
+        };
+        let ((era, took), ()) = tokio::join!(line.dial(), released);
+        assert_eq!((era, took), (next, 3 * defaults::PROBE_TIMEOUT), "{manner:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_is_not_tried_otherwise() {
+    for (manner, era, code) in [
+        (Manner::Modern, EraChoice::Legacy, "HANDSHAKE_REFUSED"),
+        (Manner::Good, EraChoice::Modern, "HANDSHAKE_UNUSABLE"),
+        (Manner::Taciturn, EraChoice::Modern, "TIMEOUT"),
+    ] {
+        let line = Line::to(manner);
+        assert_eq!(line.dial_as(era).await.expect_err("fails").code(), code);
+        assert_eq!((line.server.n_launches(), line.server.n_living()), (1, 0));
+    }
+}
