@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::{
     sync::mpsc::{self, error::TrySendError},
-    time::Instant,
+    time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,7 @@ use crate::{
     connection::{Announcement, Aside, Limits, Owner},
     name::ServerName,
     protocol::mcp::List,
+    report::chain,
     session::{Debounce, until},
 };
 
@@ -111,16 +112,23 @@ impl Catalog {
         }
         for list in lists {
             let entry = self.entry(&slot, list, owner);
-            match self.listing(&slot, list, owner, limits).await {
-                // Whoever has read it has told already of another one.
-                Ok(listing) if !entry.show(&listing) => {}
-                Ok(_) => say(),
-                Err(error) => {
-                    tracing::debug!(mcp_server = %server, %error, "list not compared");
-                    entry.forget();
-                    say();
+            // A server that takes long goes on with the list for whoever asks next.
+            let reading =
+                timeout(defaults::LIST_PATIENCE, self.listing(&slot, list, owner, limits));
+            let reason = match reading.await {
+                // Whoever reads another one tells of it, unless clients were shown that one before.
+                Ok(Ok(listing)) => {
+                    if entry.show(&listing) {
+                        say();
+                    }
+                    continue;
                 }
-            }
+                Ok(Err(error)) => chain(&*error),
+                Err(_) => "not there in time".to_owned(),
+            };
+            tracing::debug!(mcp_server = %server, mcp_method = list.method(), reason, "list not compared");
+            entry.forget();
+            say();
         }
     }
 

@@ -1,4 +1,5 @@
-//! The view of one server as it is: everything passes, except what concerns the connection.
+//! The view of one server as it is: everything passes, except what concerns the connection, and items of
+//! lists that clients would choke on.
 
 use std::time::Duration;
 

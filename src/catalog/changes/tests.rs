@@ -266,6 +266,27 @@ async fn a_server_that_ends_before_its_list_is_compared_is_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_show_its_list_in_time_is_told_of_once() {
+    let rig = Rig::new();
+    let mut client = rig.client(Scope::Every);
+    rig.see(&client).await;
+    settle().await;
+    client.heard();
+
+    rig.server("a").mute(true);
+    rig.server("a").say(TOOLS);
+    settle().await;
+    assert_eq!(client.heard(), [""; 0], "it is waited for");
+    time::sleep(defaults::LIST_PATIENCE).await;
+    assert_eq!(client.heard(), [TOOLS]);
+    rig.server("a").mute(false);
+    time::sleep(LIMITS.silence).await;
+    rig.see(&client).await;
+    settle().await;
+    assert_eq!(client.heard(), [""; 0], "they were told");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_is_put_away_meanwhile_is_neither_started_nor_told_of() {
     let rig = Rig::with(|server| server.lifecycle = Lifecycle::Ephemeral);
     let mut client = rig.client(Scope::Every);
