@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 /// Any message from the client.
@@ -39,7 +39,7 @@ impl Message<'_> {
 }
 
 /// The members of a JSON object, as they were written.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Members(BTreeMap<String, Box<RawValue>>);
 
@@ -52,6 +52,12 @@ impl Members {
     /// Returns the text of a member.
     pub(crate) fn raw(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.get())
+    }
+
+    /// Returns the object as text.
+    pub(crate) fn text(&self) -> String {
+        let members = self.0.iter().map(|(name, value)| format!("{}:{value}", quoted(name)));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
     }
 
     /// Returns the names of all members.
