@@ -14,6 +14,7 @@ mod children;
 mod command_line;
 mod cycles;
 mod edge;
+mod envelopes;
 mod eras;
 mod exclusive;
 mod fake;

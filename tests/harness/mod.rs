@@ -13,6 +13,7 @@ pub(crate) mod dice;
 pub(crate) mod fake;
 pub(crate) mod load;
 pub(crate) mod modern;
+pub(crate) mod mutant;
 pub(crate) mod peer;
 pub(crate) mod pipe;
 pub(crate) mod scripted;

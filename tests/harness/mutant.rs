@@ -1,0 +1,303 @@
+//! Requests of both eras that somebody has tampered with.
+
+use serde_json::{Value, json};
+
+use super::{
+    client::{Client, MCP_HEADERS},
+    dice::Dice,
+    modern::Modern,
+};
+
+/// The bytes of a body that no server reads to its end, and one more.
+const TOO_MANY_BYTES: usize = (4 << 20) + 1;
+
+/// One in so many bodies is too large.
+const TOO_LARGE_ONE_IN: usize = 500;
+
+/// How large a body is that comes with its head.
+const SMALL_BYTES: usize = 4096;
+
+/// A request that may or may not make sense.
+#[derive(Clone, Debug)]
+pub(crate) struct Mutant {
+    pub(crate) method: hyper::Method,
+    pub(crate) path: &'static str,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// What takes the place of a value, an id, a name.
+const ODD_VALUES: [&str; 24] = [
+    "null",
+    "true",
+    "0",
+    "-1",
+    "-0",
+    "1.0",
+    "1.5",
+    "9007199254740993",
+    "18446744073709551616",
+    "-9223372036854775809",
+    "1e308",
+    "1e999",
+    r#""""#,
+    r#""x""#,
+    r#""\u0000""#,
+    r#""\ud800""#,
+    r#""é\"\\\/\n""#,
+    r#""-32022""#,
+    "[]",
+    "[[],{}]",
+    "{}",
+    r#"{"a":{"a":1,"a":2}}"#,
+    r#"{"":null}"#,
+    "",
+];
+
+/// The values that a header may be given.
+const ODD_HEADERS: [&[u8]; 16] = [
+    b"",
+    b" ",
+    b"2026-07-28",
+    b"2025-03-26",
+    b"2025-11-25",
+    b"1999-01-01",
+    b"2026-07-28, 2026-07-28",
+    b"tools/call",
+    b"TOOLS/CALL",
+    b"=?base64?dG9vbHMvY2FsbA==?=",
+    b"=?base64?%%?=",
+    b"=?base64??=",
+    b"\xff\xfe",
+    b"text/plain",
+    b"application/json; charset=utf-16",
+    b"*/*",
+];
+
+/// The headers that are given odd values.
+const NAMES: [&str; 9] = [
+    "accept",
+    "content-type",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-param-region",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "x-unknown",
+];
+
+const PATHS: [&str; 5] = ["/", "/mcp", "/direct", "/servers/legacy", "/servers/both"];
+
+impl Mutant {
+    /// Returns a valid request that was changed in a few places; `n` tells it from all others.
+    ///
+    /// Nothing in it has a server wait, and nothing opens a stream that does not end by itself.
+    pub(crate) fn new(dice: &mut Dice, n: usize) -> Self {
+        let is_modern = dice.below(2) == 0;
+        let id = json!(format!("request {n}"));
+        let message = valid(dice, &id, is_modern);
+        let mut headers: Vec<(String, Vec<u8>)> = match is_modern {
+            true => client().headers(&message).into_iter().map(|(n, v)| (n, v.into())).collect(),
+            false => MCP_HEADERS.map(|(name, value)| (name.into(), value.into())).to_vec(),
+        };
+        let mut body = message.to_string().into_bytes();
+        for _ in 0..dice.below(4) {
+            change_text(dice, &mut body);
+        }
+        if dice.below(3) == 0 {
+            change_bytes(dice, &mut body);
+        }
+        let has_odd_headers = dice.below(3) == 0;
+        if has_odd_headers {
+            change_headers(dice, &mut headers);
+        }
+        let methods = [hyper::Method::PUT, hyper::Method::PATCH, hyper::Method::OPTIONS];
+        let method = match dice.below(50) {
+            0 => methods[dice.below(methods.len())].clone(),
+            _ => hyper::Method::POST,
+        };
+        // What is refused for its head is refused before the rest has come, and a client that is
+        // still writing may not get to see it.
+        if has_odd_headers || is_modern || method != hyper::Method::POST {
+            body.truncate(SMALL_BYTES);
+        } else if dice.below(TOO_LARGE_ONE_IN) == 0 {
+            body.resize(TOO_MANY_BYTES, b' ');
+        }
+        Self { method, path: PATHS[dice.below(PATHS.len())], headers, body }
+    }
+}
+
+fn client() -> Modern {
+    Modern::new(Client::new(String::new()))
+}
+
+/// Returns a message as it should be.
+fn valid(dice: &mut Dice, id: &Value, is_modern: bool) -> Value {
+    let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
+    let requests = [
+        ("tools/list", json!({})),
+        ("tools/list", json!({ "cursor": "from-1" })),
+        ("tools/call", call("echo", json!({ "value": { "deep": [1, "two", null] } }))),
+        ("tools/call", call("legacy__echo", json!({ "value": 1.0 }))),
+        ("tools/call", call("routed", json!({ "region": "here", "count": 42 }))),
+        ("tools/call", json!({ "name": "whoami", "_meta": { "progressToken": 7 } })),
+        ("resources/read", json!({ "uri": "fake:///one" })),
+        ("prompts/get", json!({ "name": "greet", "arguments": { "subject": "you" } })),
+        (
+            "completion/complete",
+            json!({
+                "ref": { "type": "ref/prompt", "name": "greet" },
+                "argument": { "name": "subject", "value": "A" },
+            }),
+        ),
+        ("initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {} })),
+        ("ping", json!({})),
+        ("logging/setLevel", json!({ "level": "error" })),
+        ("resources/subscribe", json!({ "uri": "fake:///one" })),
+        ("server/discover", json!({})),
+    ];
+    let others = [
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "none" },
+        }),
+        json!({
+            "jsonrpc": "2.0", "method": "notifications/progress",
+            "params": { "progressToken": "none", "progress": 1 },
+        }),
+        json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": [] } }),
+        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "no" } }),
+    ];
+    let at = dice.below(requests.len() + others.len());
+    match requests.get(at) {
+        None => others[at - requests.len()].clone(),
+        Some((method, params)) if is_modern => {
+            let mut params = params.clone();
+            if *method == "tools/call" && dice.below(4) == 0 {
+                params["requestState"] = json!("not ours");
+                params["inputResponses"] = json!({ "question": { "action": "accept" } });
+            }
+            client().message(id, method, params)
+        }
+        Some((method, params)) => {
+            json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+        }
+    }
+}
+
+/// Changes a message so that it stays JSON, or nearly so.
+fn change_text(dice: &mut Dice, body: &mut Vec<u8>) {
+    let value = || serde_json::from_slice::<Value>(body).ok();
+    match dice.below(8) {
+        // A member is dropped, or is something else.
+        0..=3 => {
+            let Some(mut message) = value() else { return };
+            let is_dropped = dice.below(2) == 0;
+            let found = pick(dice, &mut message);
+            if is_dropped {
+                if let (Some(members), name) = (found.0.as_object_mut(), found.1) {
+                    members.remove(&name);
+                }
+                *body = message.to_string().into_bytes();
+                return;
+            }
+            if let Some(member) = found.0.get_mut(&found.1) {
+                *member = json!("\u{1}here\u{1}");
+            }
+            let odd = odd_value(dice);
+            let text = message.to_string().replace(r#""\u0001here\u0001""#, &odd);
+            *body = text.into_bytes();
+        }
+        // A member is there twice.
+        4 | 5 => {
+            let opening: Vec<usize> = positions(body, b'{');
+            if opening.is_empty() {
+                return;
+            }
+            let at = opening[dice.below(opening.len())] + 1;
+            let names = ["id", "method", "params", "_meta", "jsonrpc", "name", "result", "odd"];
+            let member = format!(r#""{}":{},"#, names[dice.below(names.len())], odd_value(dice));
+            body.splice(at..at, member.into_bytes());
+        }
+        // It is a batch.
+        6 => {
+            let copies = vec![String::from_utf8_lossy(body).into_owned(); dice.below(3)];
+            *body = format!("[{}]", copies.join(",")).into_bytes();
+        }
+        // There is space around it.
+        _ => {
+            let spaces: [&[u8]; 4] = [b" \t\r\n", b"\xef\xbb\xbf", b"\0", b"\n\n"];
+            let space = spaces[dice.below(spaces.len())];
+            let at = if dice.below(2) == 0 { 0 } else { body.len() };
+            body.splice(at..at, space.iter().copied());
+        }
+    }
+}
+
+/// Goes down to some object and returns it with the name of one of its members.
+fn pick<'a>(dice: &mut Dice, value: &'a mut Value) -> (&'a mut Value, String) {
+    let names: Vec<String> =
+        value.as_object().map(|members| members.keys().cloned().collect()).unwrap_or_default();
+    if names.is_empty() {
+        return (value, String::new());
+    }
+    let name = names[dice.below(names.len())].clone();
+    let goes_on = value[&name].as_object().is_some_and(|members| !members.is_empty());
+    if goes_on && dice.below(4) > 0 { pick(dice, &mut value[&name]) } else { (value, name) }
+}
+
+fn odd_value(dice: &mut Dice) -> String {
+    match dice.below(ODD_VALUES.len() + 4) {
+        at if at < ODD_VALUES.len() => ODD_VALUES[at].to_owned(),
+        at if at == ODD_VALUES.len() => "9".repeat(1 + dice.below(2000)),
+        at if at == ODD_VALUES.len() + 1 => format!("\"{}\"", "long ".repeat(dice.below(5000))),
+        at => {
+            let depth = [10, 100, 127, 128, 129, 1000, 20_000][dice.below(7)];
+            let (open, close) = if at % 2 == 0 { ("[", "]") } else { (r#"{"a":"#, "}") };
+            format!("{}1{}", open.repeat(depth), close.repeat(depth))
+        }
+    }
+}
+
+/// Changes a few bytes, whatever they mean.
+fn change_bytes(dice: &mut Dice, body: &mut Vec<u8>) {
+    for _ in 0..=dice.below(3) {
+        if body.is_empty() {
+            return;
+        }
+        let at = dice.below(body.len());
+        let random = u8::try_from(dice.below(256)).unwrap_or_default();
+        match dice.below(5) {
+            0 => body[at] ^= 1 << (random % 8),
+            1 => body.insert(at, random),
+            2 => drop(body.remove(at)),
+            3 => body.truncate(at),
+            _ => {
+                let end = (at + dice.below(40)).min(body.len());
+                let again = body[at..end].to_vec();
+                body.splice(at..at, again);
+            }
+        }
+    }
+}
+
+/// Drops a header, adds one or has one say something else.
+fn change_headers(dice: &mut Dice, headers: &mut Vec<(String, Vec<u8>)>) {
+    let name = NAMES[dice.below(NAMES.len())];
+    let value = match dice.below(ODD_HEADERS.len() + 1) {
+        at if at < ODD_HEADERS.len() => ODD_HEADERS[at].to_vec(),
+        _ => vec![b'x'; dice.below(4000)],
+    };
+    let is_added = dice.below(4) == 0;
+    if !is_added {
+        headers.retain(|(other, _)| other != name);
+    }
+    if is_added || dice.below(3) > 0 {
+        headers.push((name.to_owned(), value));
+    }
+}
+
+fn positions(bytes: &[u8], wanted: u8) -> Vec<usize> {
+    bytes.iter().enumerate().filter(|(_, byte)| **byte == wanted).map(|(at, _)| at).collect()
+}
