@@ -297,6 +297,14 @@ async fn who_listens_hears_what_it_wants_under_its_own_id() {
     assert_eq!(ended["result"]["resultType"], "complete");
     assert_eq!(one.rest().await.1, End::Whole);
     assert_eq!(upstream.log("closed=1").await["listens"], 0);
+
+    let mut three = client.listen(json!(3), json!({})).await;
+    three.message().await;
+    upstream.log("listens=1").await;
+    upstream.control("cut_posts").await;
+    assert_eq!(three.rest().await.1, End::Cut);
+    let log = upstream.log("").await;
+    assert_eq!((&log["listens"], &log["closed"]), (&json!(0), &json!(["same"])));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{call::Call, fake::Fake, state::State};
+use crate::{call::Call, fake::Fake, listen::Listen, state::State};
 
 /// The name of the stream that belongs to no request.
 pub(crate) const GET_STREAM: &str = "g";
@@ -120,6 +120,12 @@ impl State {
         self.n_carriers
     }
 
+    /// Takes the call that listens, if this one does.
+    fn stop_listening(&mut self, call: u64) -> Vec<Call> {
+        let cut = self.listens.extract_if(.., |listen| listen.number() == call);
+        cut.map(Listen::into_call).collect()
+    }
+
     /// Cancels a call whose client has closed the stream of its answer, if it is not answered.
     fn close(&mut self, call: u64) -> Vec<Call> {
         let Some(call) = self.in_flight.get(&call) else { return Vec::new() };
@@ -150,9 +156,11 @@ impl Drop for Slot {
                 }
                 _ => None,
             };
-            // What the test has cut goes on.
-            let call = self.call.filter(|_| !self.cut.is_cancelled());
-            let cancelled = call.map(|call| state.close(call));
+            // What the test has cut goes on, except that nobody listens any more.
+            let cancelled = self.call.map(|call| match self.cut.is_cancelled() {
+                true => state.stop_listening(call),
+                false => state.close(call),
+            });
             (carrier, gone, cancelled)
         };
         drop((gone, cancelled)); // Outside of the lock, as everything that holds wires.

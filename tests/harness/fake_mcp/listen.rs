@@ -41,6 +41,11 @@ impl Listen {
         self.call.cancelled.is_cancelled()
     }
 
+    /// Returns the number of the call.
+    pub(crate) fn number(&self) -> u64 {
+        self.call.number
+    }
+
     /// Gives back the request.
     pub(crate) fn into_call(self) -> Call {
         self.call
