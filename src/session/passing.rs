@@ -27,7 +27,7 @@ impl Sessions {
         let number = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         // No header can have this as its value.
         let key: Arc<str> = format!("\0{number}").into();
-        let mut session = Session::new(None, Some(Owner::new(number, "{}")), scope);
+        let mut session = Session::new(None, None, scope);
         session.is_passing = true;
         if level.is_some() {
             session.memory().level = level;
