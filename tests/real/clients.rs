@@ -122,7 +122,6 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
             progress: Some(steps("progress")),
             asks: json!([ask("ask")]),
         },
-        // The last: its list has those servers only that are there, and now all of them are.
         Place {
             path: "/",
             what: "all servers, merged",
@@ -177,14 +176,22 @@ const WELL: &str = "are served";
 const MODERN: [&str; 2] = ["--era", "modern"];
 
 /// Servers of both eras. What the legacy one asks can be asked of somebody only while that client
-/// has it for itself.
+/// has it for itself. The others are there before the first client, and stay: a list of all servers
+/// leaves out those that are late.
 fn config(servers: &Installed, fakes: &Fakes, upstream: &Upstream) -> String {
-    let real = |name: &str| servers.servers()[name].clone();
-    let mut everything = real("everything");
-    everything["sharing"] = "exclusive".into();
-    let real = json!({ "everything": everything, "git": real("git"), "time": real("time") });
-    let real = toml::to_string(&json!({ "servers": real })).expect("servers fit into TOML");
-    [real, fakes.server("pipe", &MODERN), upstream.server("http", "")].join("\n")
+    let real = |name: &str, key: &str, value: &str| {
+        let mut server = servers.servers()[name].clone();
+        server[key] = value.into();
+        server
+    };
+    let real = json!({ "servers": {
+        "everything": real("everything", "sharing", "exclusive"),
+        "git": real("git", "start", "prewarm"),
+        "time": real("time", "start", "prewarm"),
+    } });
+    let real = toml::to_string(&real).expect("servers fit into TOML");
+    let prewarm = "start = \"prewarm\"\n";
+    [real, fakes.server("pipe", &MODERN) + prewarm, upstream.server("http", prewarm)].join("\n")
 }
 
 impl Place {
