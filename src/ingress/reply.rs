@@ -15,6 +15,7 @@ use tokio::time::{self, Instant};
 use super::{Edge, Response, beat::Beat, modern, respond, resume};
 use crate::{
     call::Exchange,
+    config::defaults,
     connection::{Aside, Event, Question},
     protocol::{Message, Pieces, RpcError, error::INTERNAL_ERROR, mcp::method, sse},
     session::{Running, Session},
@@ -98,7 +99,10 @@ impl Reply {
 
     /// Waits for what comes first and chooses the form of the answer by it.
     pub(super) async fn into_response(mut self) -> Response {
-        let first = match self.edge.views.config().listen.stream_after {
+        let is_modern = self.running.session().is_modern();
+        // In the modern era the status says what an error is about: it waits for the answer.
+        let soon = if is_modern { Some(defaults::STREAM_AFTER) } else { None };
+        let first = match self.edge.views.config().listen.stream_after.or(soon) {
             // A client that takes no stream gets the answer alone.
             _ if !self.accepts.events => loop {
                 match self.next().await {
@@ -111,7 +115,6 @@ impl Reply {
         };
         match first {
             Some(Part::Answer(answer)) if self.accepts.json => {
-                let is_modern = self.running.session().is_modern();
                 let status = if is_modern { modern::status_of(&answer) } else { StatusCode::OK };
                 respond::json_bytes(status, answer)
             }
