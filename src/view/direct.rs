@@ -184,7 +184,7 @@ impl Views {
         })?;
         let page = if session.is_modern() {
             let server_info = mcp::implementation().to_string();
-            era::decorate(&page, list.method(), Some(&server_info))
+            era::decorate(&era::modern_list(page, list), list.method(), Some(&server_info))
         } else {
             era::legacy_list(page, list)
         };
