@@ -212,7 +212,7 @@ impl Exchange {
                     match inquiry.next().await {
                         Ok(Step::Ask(question)) => {
                             self.has_begun = true;
-                            return Ok(Aside::Question(question).into());
+                            return Ok(Aside::Question(*question).into());
                         }
                         Ok(Step::Done) => self.ask_again(),
                         Err(source) => {
