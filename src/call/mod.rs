@@ -436,6 +436,11 @@ impl Exchange {
         self.slot.name()
     }
 
+    /// Returns how many calls of the server may be held while their clients are asked something.
+    pub fn held_max(&self) -> usize {
+        self.slot.declared().sharing.held_max()
+    }
+
     /// Returns the generation of the connection that the request is on, if it is on one.
     pub fn generation(&self) -> Option<u64> {
         match &self.stage {

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from runner import metamcp
+from runner import legs, metamcp
 
 from . import answers, modern
 from .exchange import Failed
@@ -21,8 +21,7 @@ def main():
     serving = metamcp.serving(
         os.environ["CONFORMANCE_METAMCP"],
         "suite",
-        {"url": sys.argv[1]},
-        sharing(era, os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]),
+        {"url": sys.argv[1], **sharing(era, os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"])},
         os.environ["CONFORMANCE_LOG"],
     )
     with serving as url:
@@ -30,10 +29,10 @@ def main():
         capabilities = client.open()
         use_tools(client)
         if "resources" in capabilities:
-            for resource in client.request("resources/list", {})["resources"]:
+            for resource in listed(client, "resources"):
                 attempt(client.request, "resources/read", {"uri": resource["uri"]})
         if "prompts" in capabilities:
-            for prompt in client.request("prompts/list", {})["prompts"]:
+            for prompt in listed(client, "prompts"):
                 arguments = {argument["name"]: "value" for argument in prompt.get("arguments", [])}
                 params = {"name": prompt["name"], "arguments": arguments}
                 attempt(client.request, "prompts/get", params)
@@ -43,9 +42,9 @@ def main():
 def sharing(era, version):
     """As what the server is declared, so that it can ask its client something."""
     if version == modern.VERSION:
-        return "shared"
+        return legs.SHARED
     # It asks in between, and a client without a session has nothing of its own but a request.
-    return "session" if era == "legacy" else "exclusive"
+    return legs.SESSION if era == "legacy" else legs.EXCLUSIVE
 
 
 def use_tools(client):
@@ -61,9 +60,16 @@ def use_tools(client):
         attempt(client.call, by_name[call["name"]], call.get("arguments", {}))
 
 
+def listed(client, what):
+    """A list, or nothing: to a client of 2026-07-28 that comes before the server is there, metamcp
+    says that it may have everything, and the server refuses what it has not."""
+    return (attempt(client.request, f"{what}/list", {}) or {what: []})[what]
+
+
 def attempt(function, *arguments):
     """Does something that may be refused: what that means for a scenario, the suite says."""
     try:
-        function(*arguments)
+        return function(*arguments)
     except Failed as failure:
         print(f"{arguments}: {failure}", file=sys.stderr)
+        return None

@@ -6,12 +6,12 @@ REVISIONS = ("2025-11-25", "2026-07-28")
 LEGACY, MODERN = REVISIONS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Leg:
     """The fixture behind metamcp, reached by `transport`.
 
-    `era` is what the fixture speaks, and `sharing` who shares a connection to it, for each revision
-    that is run.
+    `era` is what the fixture speaks, and `sharing` how connections to it are shared, as declared, for
+    each revision that is run.
     """
 
     name: str
@@ -23,9 +23,13 @@ class Leg:
 # A server that speaks the era of 2026-07-28 asks its client within its answers, so that it can be
 # shared. What is connected with `initialize` asks in between, and nobody knows whom, unless it is the
 # client's own, or that of one request for clients that have no session.
-_SHARED = {LEGACY: "shared", MODERN: "shared"}
-_SESSION = {LEGACY: "session"}
-_APART = {LEGACY: "session", MODERN: "exclusive"}
+SHARED = {"sharing": "shared"}
+SESSION = {"sharing": "session"}
+EXCLUSIVE = {"sharing": "exclusive", "max_connections": 64}
+
+_SHARED = {LEGACY: SHARED, MODERN: SHARED}
+_SESSION = {LEGACY: SESSION}
+_APART = {LEGACY: SESSION, MODERN: EXCLUSIVE}
 
 LEGS = (
     Leg("http", "http", "both", _SHARED),
@@ -39,7 +43,7 @@ LEGS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClientLeg:
     """The suite's servers behind metamcp, and a client of this era in front of it."""
 

@@ -16,46 +16,69 @@ from .table import table
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 FIXTURE = HERE / "fixture-server"
+# How much runs at the same time: a scenario mostly waits.
+N_AT_ONCE = 4
 # A scenario of authorization is none of a client that has its credentials from its configuration.
 AUTHORIZATION = "auth/"
 
 
 class Run:
-    """Everything that is run, and what comes of it."""
+    """Everything that is run, and what comes of it: first `begin`, then a row for each leg."""
 
-    def __init__(self, program, suite, directory):
+    def __init__(self, program, suite, directory, threads):
         self.program = program
         self.suite = suite
         self.directory = directory
+        self._threads = threads
+        self._begun = {}
         self.lost = []
         self.was_run = set()
         self.n_kept = 0
         self.direct = {}
 
+    def begin(self, legs, client_legs):
+        """Begins all runs; what is printed comes in order all the same."""
+        for revision in REVISIONS if legs else ():
+            self._begin("direct", revision, function=self.directly)
+        for leg in legs:
+            for revision in leg.sharing:
+                self._begin(leg, revision, function=self.through)
+        for leg in client_legs:
+            for revision in REVISIONS:
+                for scenario in self.client_scenarios(revision):
+                    self._begin(leg, revision, scenario, function=self.client)
+
+    def _begin(self, *arguments, function):
+        self._begun[arguments] = self._threads.submit(function, *arguments)
+
+    def _results(self, *arguments):
+        return self._begun[arguments].result()
+
     def all_directly(self):
-        """Runs the suite against the fixture itself, and returns the row of the table."""
+        """Takes what comes of the suite against the fixture itself, and returns the table's row."""
         row = ["direct"]
         for revision in REVISIONS:
-            with self.fixture("both", f"direct-{revision}") as url:
-                self.direct[revision] = self.suite.run_server(
-                    url, revision, self.directory / f"direct-{revision}"
-                )
+            self.direct[revision] = self._results("direct", revision)
             row += self.cells(revision, self.direct[revision])
         return row
 
     def all_through(self, leg):
-        """Runs the suite through metamcp on one leg, and returns the row of the table."""
+        """Takes what comes of the suite through metamcp on one leg, and returns the table's row."""
         row = [leg.name]
         for revision in REVISIONS:
             if revision not in leg.sharing:
                 row += ["–", "–"]
                 continue
-            results = self.through(leg, revision)
+            results = self._results(leg, revision)
             direct = self.direct[revision]
             self.keep(leg.name, revision, results.lost(leg.name, revision, direct))
             self.n_kept += results.n_kept(direct)
             row += self.cells(revision, results)
         return row
+
+    def directly(self, name, revision):
+        with self.fixture("both", f"{name}-{revision}") as url:
+            return self.suite.run_server(url, revision, self.directory / f"{name}-{revision}")
 
     def through(self, leg, revision):
         name = f"{leg.name}-{revision}"
@@ -65,7 +88,8 @@ class Run:
                 server = {"url": stack.enter_context(self.fixture(leg.era, name))}
             else:
                 server = {"command": FIXTURE, "args": ["--era", leg.era, "stdio"]}
-            through = metamcp.serving(self.program, "fixture", server, leg.sharing[revision], log)
+            server |= leg.sharing[revision]
+            through = metamcp.serving(self.program, "fixture", server, log)
             url = stack.enter_context(through)
             return self.suite.run_server(url, revision, self.directory / name)
 
@@ -78,15 +102,19 @@ class Run:
             f"{len(results.passed_of(scored))} of {len(scored)}",
         ]
 
+    def client_scenarios(self, revision):
+        """The scenarios for clients, those that a revision requires first."""
+        scored = self.suite.scored("client", revision)
+        return without_authorization(scored + self.suite.unscored("client", revision))
+
     def all_clients(self, leg):
-        """Runs the scenarios for clients through metamcp, and returns the row of the table."""
+        """Takes what comes of the scenarios for clients, and returns the table's row."""
         row = [leg.name]
         for revision in REVISIONS:
             scored = without_authorization(self.suite.scored("client", revision))
-            others = without_authorization(self.suite.unscored("client", revision))
             passed, n_passed, n_made = [], 0, 0
-            for scenario in scored + others:
-                results = self.client(leg, scenario, revision)
+            for scenario in self.client_scenarios(revision):
+                results = self._results(leg, revision, scenario)
                 losses = list(results.failed(leg.name, revision))
                 self.keep(leg.name, revision, losses)
                 n_passed += results.n_passed()
@@ -97,7 +125,7 @@ class Run:
             row += [f"{n_passed} of {n_made}", f"{n_scored} of {len(scored)}"]
         return row
 
-    def client(self, leg, scenario, revision):
+    def client(self, leg, revision, scenario):
         name = f"{leg.name}-{revision}-{scenario}"
         environment = {
             "CONFORMANCE_METAMCP": str(self.program),
@@ -153,20 +181,18 @@ def main():
 
 
 def run_all(arguments, directory):
-    run = Run(arguments.metamcp.resolve(), Suite(arguments.suite.resolve()), directory)
     allowed = Allowed(HERE / "allowed.txt")
+    suite = Suite(arguments.suite.resolve())
     wanted = arguments.leg or [leg.name for leg in LEGS + CLIENT_LEGS]
+    legs = [leg for leg in LEGS if leg.name in wanted]
+    client_legs = [leg for leg in CLIENT_LEGS if leg.name in wanted]
 
-    def is_wanted(leg):
-        if leg.name in wanted:
-            print(f"running {leg.name}", flush=True)
-        return leg.name in wanted
-
-    rows = []
-    if any(leg.name in wanted for leg in LEGS):
-        rows.append(run.all_directly())
-        rows += [run.all_through(leg) for leg in LEGS if is_wanted(leg)]
-    rows += [run.all_clients(leg) for leg in CLIENT_LEGS if is_wanted(leg)]
+    with processes.threads(N_AT_ONCE) as threads:
+        run = Run(arguments.metamcp.resolve(), suite, directory, threads)
+        run.begin(legs, client_legs)
+        rows = [run.all_directly()] if legs else []
+        rows += [run.all_through(leg) for leg in legs]
+        rows += [run.all_clients(leg) for leg in client_legs]
 
     head = [""]
     for revision in REVISIONS:

@@ -10,7 +10,8 @@ from . import processes
 
 # What the specification says is held to the letter, and everything in it is used that may be: a request
 # without a session id, or with one that is not known, is refused, and each answer comes on a stream of
-# events, which clients of 2025-11-25 can resume.
+# events, which clients of 2025-11-25 can resume. A client of 2026-07-28 that is asked something by a server
+# of the other era keeps a connection until it answers, and those of the suite often never do.
 _SETTINGS = """
 [service]
 log_level = "debug"
@@ -21,14 +22,16 @@ control = {control}
 session = "strict"
 stream_after = "0s"
 
+[pool]
+size = 128
+
 [servers.{name}]
-sharing = {sharing}
 {server}
 """
 
 
 @contextlib.contextmanager
-def serving(program, name, server, sharing, log):
+def serving(program, name, server, log):
     """Starts metamcp with this server, and yields the address at which that one is."""
     with tempfile.TemporaryDirectory(prefix="metamcp-conformance.") as directory:
         directory = pathlib.Path(directory)
@@ -36,7 +39,6 @@ def serving(program, name, server, sharing, log):
         settings = _SETTINGS.format(
             control=_quoted(directory / "control.sock"),
             name=name,
-            sharing=_quoted(sharing),
             server="\n".join(f"{key} = {_quoted(value)}" for key, value in server.items()),
         )
         config.write_text(settings)
@@ -55,5 +57,5 @@ def _address(output):
 
 
 def _quoted(value):
-    """A value as TOML has it, which for text without odd characters and lists is as JSON has it."""
-    return json.dumps(value if isinstance(value, list) else str(value))
+    """A value as TOML has it, which for numbers, lists and text without odd characters is as JSON has it."""
+    return json.dumps(value if isinstance(value, int | list) else str(value))

@@ -1,19 +1,26 @@
 """Processes that are gone when the block that started them is left."""
 
+import concurrent.futures
 import contextlib
 import os
 import signal
 import subprocess
+import threading
 
 # How long a process may take to end after it was asked to, in seconds.
 PATIENCE = 10
+
+# What has been started and has not ended, and whether nothing is to be started any more.
+_lock = threading.Lock()
+_alive = set()
+_is_over = False
 
 
 @contextlib.contextmanager
 def running(command, log, environment=()):
     """Starts a process and yields its standard output; its standard error is added to `log`."""
     with open(log, "ab") as errors:
-        process = subprocess.Popen(
+        process = _start(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -31,6 +38,7 @@ def running(command, log, environment=()):
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            _forget(process)
 
 
 def run_to_the_end(command, log, limit, environment=()):
@@ -39,7 +47,7 @@ def run_to_the_end(command, log, limit, environment=()):
     What it has left behind then, or after `limit` seconds, is killed.
     """
     with open(log, "ab") as output:
-        process = subprocess.Popen(
+        process = _start(
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -55,6 +63,38 @@ def run_to_the_end(command, log, limit, environment=()):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        _forget(process)
+
+
+@contextlib.contextmanager
+def threads(n_threads):
+    """Yields threads for blocks with processes. When it is left early, these end, and so do those."""
+    global _is_over
+    pool = concurrent.futures.ThreadPoolExecutor(n_threads)
+    try:
+        yield pool
+    except BaseException:
+        with _lock:
+            _is_over = True
+            for process in _alive:
+                process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start(command, **how):
+    with _lock:
+        if _is_over:
+            raise RuntimeError("it is over")
+        process = subprocess.Popen(command, **how)
+        _alive.add(process)
+    return process
+
+
+def _forget(process):
+    with _lock:
+        _alive.discard(process)
 
 
 def end_on_signals():
