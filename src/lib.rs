@@ -43,8 +43,8 @@
 //!
 //! A client that goes away drops its reply, and with it everything down to the waiter; the server
 //! gets a cancellation, and its answer is drained. One that can resume a stream has some time to come
-//! back: a task drives such a reply, and what comes of it is kept for whoever reads it. A server that goes away fails its waiters, each
-//! with its own id.
+//! back: a task drives such a reply, and what comes of it is kept for whoever reads it. A server that
+//! goes away fails its waiters, each with its own id.
 //!
 //! # What belongs to no request
 //!
@@ -52,9 +52,11 @@
 //! [`session::Sessions`] puts it into the outbox of every session that it is for, whose GET stream
 //! [`ingress`] reads. Between them, the [`catalog`] reads a list again of which its server says that it
 //! has changed, and lets the notice through only if clients know another one; each of them hears of
-//! it once in a moment, however often that is said. What a session has only once, the log level and the watched resources, clients
-//! share: each [`session::Session`] keeps what its client wants, and the pool brings the connection
-//! in line with all of that together ([`pool::Wants`]), each new one again.
+//! it once in a moment, however often that is said.
+//!
+//! What a session has only once, the log level and the watched resources, clients share: each
+//! [`session::Session`] keeps what its client wants, and the pool brings the connection in line with
+//! all of that together ([`pool::Wants`]), each new one again.
 //!
 //! A server may ask its client something only on a connection that is not shared. Such a
 //! [`connection::Question`] goes to the client whose request caused it, and its answer back. What a
@@ -68,6 +70,11 @@
 //! that does not know it; what came of it is remembered for that version of the server. Requests of
 //! clients of the other era are translated by [`era`], so that a connection gets only what its
 //! server understands, and what such a server has to tell comes on one subscription of ours.
+//!
+//! Where a server asks, the eras differ most. A modern one answers with its questions: the exchange
+//! puts them to its client and sends the request again ([`call`]). A legacy one waits in the middle of
+//! the call, for a client that only ever asks: its call is held until the client comes back with what
+//! it was asked ([`session::Sessions::hold`]).
 //!
 //! # The life of a connection
 //!

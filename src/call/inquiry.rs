@@ -33,7 +33,7 @@ struct Answered {
 /// What comes next.
 pub(super) enum Step {
     /// The client is to be asked this.
-    Ask(Question),
+    Ask(Box<Question>),
     /// All is answered.
     Done,
 }
@@ -106,7 +106,7 @@ impl Inquiry {
     /// Safe.
     pub(super) async fn next(&mut self) -> Result<Step, Unanswered> {
         if let Some(question) = self.unasked.pop_front() {
-            return Ok(Step::Ask(question));
+            return Ok(Step::Ask(Box::new(question)));
         }
         while let Some(Answered { key, method, reaction }) = self.unanswered.next().await {
             self.responses.push((key, response(method, reaction)?));

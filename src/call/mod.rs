@@ -212,7 +212,7 @@ impl Exchange {
                     match inquiry.next().await {
                         Ok(Step::Ask(question)) => {
                             self.has_begun = true;
-                            return Ok(Aside::Question(question).into());
+                            return Ok(Aside::Question(*question).into());
                         }
                         Ok(Step::Done) => self.ask_again(),
                         Err(source) => {
@@ -434,6 +434,11 @@ impl Exchange {
     /// Returns the name of the server.
     pub fn server(&self) -> &ServerName {
         self.slot.name()
+    }
+
+    /// Returns how many calls of the server may be held while their clients are asked something.
+    pub fn held_max(&self) -> usize {
+        self.slot.declared().sharing.held_max()
     }
 
     /// Returns the generation of the connection that the request is on, if it is on one.

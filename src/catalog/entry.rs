@@ -3,7 +3,10 @@
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use super::{
     Listing,
@@ -19,7 +22,7 @@ use crate::{
     era::Client,
     pool::{Slot, SlotError},
     protocol::{
-        Message, RpcError,
+        Era, Message, RpcError,
         error::METHOD_NOT_FOUND,
         item::Rejected,
         jsonrpc::Part,
@@ -52,7 +55,18 @@ struct Kept {
     lists: Arc<ListRevisions>,
     /// How many changes the server had announced.
     revision: u64,
+    /// Until when it is good, where its server says that and not when it changes.
+    good_until: Option<Instant>,
     listing: Listing,
+}
+
+/// All pages of a list.
+#[derive(Default)]
+struct Pages {
+    items: Vec<Item>,
+    /// What is kept from clients.
+    rejected: Vec<Rejected>,
+    ttl: Option<Duration>,
 }
 
 impl Entry {
@@ -69,7 +83,9 @@ impl Entry {
 
     fn current_in(&self, state: &State, slot: &Slot, owner: Option<&Owner>) -> Option<Listing> {
         let kept = state.kept.as_ref()?;
-        let is_current = kept.revision == kept.lists.of(self.list) && slot.has(&kept.lists, owner);
+        let is_good = kept.good_until.is_none_or(|until| Instant::now() < until);
+        let is_current =
+            is_good && kept.revision == kept.lists.of(self.list) && slot.has(&kept.lists, owner);
         is_current.then(|| Arc::clone(&kept.listing))
     }
 
@@ -166,35 +182,39 @@ impl Entry {
         // Noted before the list is read: a change announced meanwhile has it read again.
         let lists = Arc::clone(connection.lists());
         let revision = lists.of(self.list);
-        let has_list =
-            connection.profile().is_some_and(|profile| profile.has(self.list.capability()));
-        let (items, rejected) = if has_list {
-            self.pages(&slot, owner.as_ref(), &connection, limits).await?
-        } else {
-            (Vec::new(), Vec::new())
+        let capability = self.list.capability();
+        let profile = connection.profile().filter(|profile| profile.has(capability));
+        let Pages { items, rejected, ttl } = match profile {
+            Some(_) => self.pages(&slot, owner.as_ref(), &connection, limits).await?,
+            None => Pages::default(),
         };
         findings.read(slot.name(), self.list, &items, &rejected, true);
+        let is_untold = profile
+            .is_some_and(|found| found.era() == Era::Modern && !found.tells_changes(capability));
+        let good_until = ttl
+            .filter(|_| is_untold)
+            .and_then(|ttl| Instant::now().checked_add(ttl.max(defaults::LIST_TTL_MIN)));
         let listing: Listing = Arc::new(items);
         let is_news = {
             let mut state = self.state();
-            state.kept = Some(Kept { lists, revision, listing: Arc::clone(&listing) });
+            state.kept = Some(Kept { lists, revision, good_until, listing: Arc::clone(&listing) });
             state.slow_one = None;
             state.shown.list(&listing)
         };
         Ok((listing, is_news))
     }
 
-    /// Reads all pages; returns what is kept from clients, too.
+    /// Reads all pages.
     async fn pages(
         &self,
         slot: &Arc<Slot>,
         owner: Option<&Owner>,
         connection: &Connection,
         limits: Limits,
-    ) -> Result<(Vec<Item>, Vec<Rejected>), CallError> {
+    ) -> Result<Pages, CallError> {
         let list = self.list;
-        let mut rejected = Vec::new();
-        let (mut items, mut seen) = (Vec::new(), HashSet::new());
+        let Pages { mut items, mut rejected, mut ttl } = Pages::default();
+        let mut seen = HashSet::new();
         let mut cursor: Option<String> = None;
         for _ in 0..defaults::LIST_PAGES_MAX {
             let params =
@@ -220,6 +240,8 @@ impl Entry {
                 answer: error.to_string(),
             })?;
             rejected.extend(page.rejected);
+            // Good as long as each of its pages.
+            ttl = ttl.into_iter().chain(page.ttl).min();
             for item in page.items {
                 if seen.insert(item.key.clone()) {
                     items.push(item);
@@ -233,7 +255,7 @@ impl Entry {
                 _ => break,
             }
         }
-        Ok((items, rejected))
+        Ok(Pages { items, rejected, ttl })
     }
 
     /// Tells whether the connection is there that the list was read from, or one is being made.

@@ -135,6 +135,10 @@ pub const DISCOVER_PATIENCE: Duration = Duration::from_millis(50);
 /// Ours: as long as the merged lists, for the same reason.
 pub const SUBSCRIBE_PATIENCE: Duration = LIST_PATIENCE;
 
+/// For how long a list is good at least whose server says for how long, and does not say when it
+/// changes: one that names no time at all would be asked at every step of every client. Ours.
+pub const LIST_TTL_MIN: Duration = Duration::from_secs(10);
+
 /// How long the merged lists wait for servers that are still starting; clients are told to read them
 /// again when one comes later. Below the 5 s after which Claude Code gives a list up. Ours.
 pub const LIST_PATIENCE: Duration = Duration::from_secs(4);

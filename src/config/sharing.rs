@@ -25,6 +25,17 @@ pub enum Sharing {
 }
 
 impl Sharing {
+    /// Returns how many calls of one server may be held while their clients are asked something: all
+    /// of its connections but one, so that those who are asked nothing need not wait for them.
+    pub fn held_max(self) -> usize {
+        match self {
+            Self::Shared => defaults::PARKED_MAX,
+            Self::Exclusive { max_connections } | Self::Session { max_connections } => {
+                max_connections.saturating_sub(1).max(1)
+            }
+        }
+    }
+
     /// Returns the name of the sharing, as it is declared.
     pub fn name(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use futures_util::{
@@ -33,6 +34,9 @@ use crate::{
     },
     config::{self, defaults},
 };
+
+/// For how long a list is good, as a server says it; that means something in the modern era only.
+pub(crate) const TTL: Duration = Duration::from_secs(60);
 
 /// What a pipe holds, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
@@ -298,7 +302,7 @@ impl Server {
                 self.n_lists.fetch_add(1, Relaxed);
                 let more = self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let tools = [&tools[..], &more].concat();
-                json!({ "tools": tools })
+                json!({ "tools": tools, "ttlMs": TTL.as_millis() })
             }
             "tools/call" => {
                 self.n_calls.fetch_add(1, Relaxed);
@@ -414,8 +418,6 @@ fn question(line: &str) -> Option<BoxFuture<'static, Value>> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::Instant;
 
     use super::*;

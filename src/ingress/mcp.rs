@@ -87,7 +87,6 @@ fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response,
 }
 
 /// What a body holds.
-#[expect(clippy::large_enum_variant, reason = "nearly every body holds one message")]
 enum Posted {
     One(Message),
     Several(Batch),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::{mcp::method, pieces::Pieces};
+use super::{mcp::method, pieces::Pieces, span::Span};
 
 mod params;
 
@@ -76,7 +76,7 @@ pub enum Part {
 }
 
 const N_PARTS: usize = Part::Error as usize + 1;
-type Spans = [Option<Range<u32>>; N_PARTS];
+type Spans = [Span; N_PARTS];
 
 /// Why bytes are not a JSON-RPC message.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +129,7 @@ impl Message {
         let shape = envelope.shape()?;
         let mut spans = Spans::default();
         let mut mark = |part: Part, raw: Option<&RawValue>| {
-            spans[part as usize] = raw.map(|raw| span_in(text, raw.get()));
+            spans[part as usize] = raw.map(|raw| span_in(text, raw.get())).into();
         };
         mark(Part::Id, envelope.id);
         mark(Part::Result, envelope.result);
@@ -246,13 +246,15 @@ impl Message {
     /// Returns the message with one part replaced by JSON text, without another scan.
     #[must_use]
     pub fn with(&self, part: Part, text: &str) -> Self {
-        let Some(range) = self.spans[part as usize].clone() else { return self.clone() };
+        let Some(range) = self.spans[part as usize].get() else { return self.clone() };
         let end = range.start + u32::try_from(text.len()).unwrap_or(u32::MAX);
         let shifted = |offset: u32| offset - range.end + end;
-        let spans = self.spans.clone().map(|span| match span {
-            Some(span) if span.start >= range.end => Some(shifted(span.start)..shifted(span.end)),
-            Some(span) if span == range => Some(span.start..end),
-            before => before,
+        let spans = self.spans.map(|span| match span.get() {
+            Some(span) if span.start >= range.end => {
+                Some(shifted(span.start)..shifted(span.end)).into()
+            }
+            Some(span) if span == range => Some(span.start..end).into(),
+            _ => span,
         });
         Self {
             bytes: self.edit([(part, text)]),
@@ -263,7 +265,7 @@ impl Message {
     }
 
     fn range(&self, part: Part) -> Option<Range<usize>> {
-        let range = self.spans[part as usize].as_ref()?;
+        let range = self.spans[part as usize].get()?;
         Some(range.start as usize..range.end as usize)
     }
 }

@@ -1,6 +1,6 @@
 //! The few MCP payloads that we read or write ourselves.
 
-use std::{collections::HashSet, ops::Range};
+use std::{collections::HashSet, ops::Range, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -168,6 +168,12 @@ impl Profile {
         self.result.get("capabilities").and_then(|all| all.get(capability)).is_some()
     }
 
+    /// Tells whether the server says when a list of `capability` has changed.
+    pub fn tells_changes(&self, capability: &str) -> bool {
+        let declared = self.result.get("capabilities").and_then(|all| all.get(capability));
+        declared.and_then(|declared| declared.get("listChanged")) == Some(&Value::Bool(true))
+    }
+
     /// Returns the `initialize` result for a client that asked for version `asked`.
     ///
     /// Without a `standing` connection there is nothing that could notify the client, so change
@@ -293,6 +299,8 @@ pub struct Page {
     pub rejected: Vec<Rejected>,
     /// The cursor of the next page.
     pub next: Option<String>,
+    /// For how long it is good, as its server says, in the modern era only.
+    pub ttl: Option<Duration>,
 }
 
 /// A list result that is not a list.
@@ -318,6 +326,9 @@ impl Page {
             .ok_or(NotAList(list))?;
         let mut page = Self {
             next: result.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()),
+            ttl: result
+                .get("ttlMs")
+                .and_then(|ttl| ttl.get().parse().ok().map(Duration::from_millis)),
             ..Self::default()
         };
         let mut keys = HashSet::new();

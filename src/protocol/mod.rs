@@ -15,6 +15,7 @@ pub mod modern;
 pub mod ndjson;
 pub mod pieces;
 mod profile;
+mod span;
 pub mod sse;
 pub mod version;
 

@@ -96,10 +96,14 @@ impl Shelf {
         let server = held.exchange.server().clone();
         let digest = held.exchange.digest();
         let question = held.question.message().clone();
-        let state = self.parked().put(server.clone(), digest, held, Instant::now());
+        let server_max = held.exchange.held_max();
+        let put = self.parked().put(server.clone(), server_max, digest, held, Instant::now());
         // What there is no room for ends here: its server gets a refusal and a cancellation.
-        let full = |_| CallError::Unanswered { server, source: Unanswered::Full };
-        let state = state.map_err(full)?;
+        let full = |_| CallError::Unanswered { server: server.clone(), source: Unanswered::Full };
+        let (state, gone) = put.map_err(full)?;
+        if gone.is_some() {
+            tracing::info!(mcp_server = %server, "a call whose client did not come back made room");
+        }
         self.more.notify_one();
         let state = Some(serde_json::Value::from(state).to_string());
         Ok(InputRequired { questions: vec![(KEY.to_owned(), question)], state }.to_result())

@@ -58,20 +58,26 @@ impl<T> Parked<T> {
     }
 
     /// Holds a call to `server`, and returns the state to ask its client with; gives it back when
-    /// there is no room.
+    /// there is no room. Of `server_max` calls to the server the one held longest makes room, which is
+    /// returned: most likely its client never comes back.
     pub(super) fn put(
         &mut self,
         server: ServerName,
+        server_max: usize,
         digest: Digest,
         held: T,
         now: Instant,
-    ) -> Result<String, T> {
+    ) -> Result<(String, Option<T>), T> {
+        let of_server = || self.held.iter().filter(|(_, entry)| entry.server == server);
+        let oldest = of_server().min_by_key(|(_, entry)| entry.since).map(|(number, _)| *number);
+        let oldest = oldest.filter(|_| of_server().count() >= server_max);
+        let gone = oldest.and_then(|oldest| self.held.remove(&oldest)).map(|entry| entry.held);
         if self.held.len() >= defaults::PARKED_MAX {
             return Err(held);
         }
         let number = Uuid::new_v4();
         self.held.insert(number, Entry { server, digest, since: now, held });
-        Ok(format!("{}{}", self.form, number.simple()))
+        Ok((format!("{}{}", self.form, number.simple()), gone))
     }
 
     /// Takes out the call that a request to `server` goes on with, and since when it is held.
@@ -116,6 +122,8 @@ impl<T> Entry<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const DIGEST: Digest = [7; 32];
@@ -128,7 +136,7 @@ mod tests {
     fn a_call_is_gone_on_with_once_by_the_same_request() {
         let now = Instant::now();
         let mut parked = Parked::default();
-        let state = parked.put(server("a"), DIGEST, "held", now).expect("room");
+        let state = parked.put(server("a"), 9, DIGEST, "held", now).expect("room").0;
         assert!(parked.is_ours(&state) && !Parked::<()>::default().is_ours(&state));
 
         let mut take = |state: &str, name, digest| parked.take(state, &server(name), digest, now);
@@ -142,7 +150,7 @@ mod tests {
     fn a_state_that_was_altered_stands_for_nothing() {
         let now = Instant::now();
         let mut parked = Parked::default();
-        let state = parked.put(server("a"), DIGEST, "held", now).expect("room");
+        let state = parked.put(server("a"), 9, DIGEST, "held", now).expect("room").0;
         for altered in ["", "x", &state[..state.len() - 1], &state[1..], &format!("{state}0")] {
             assert_eq!(parked.take(altered, &server("a"), &DIGEST, now), Err(Missed::Unknown));
         }
@@ -152,7 +160,7 @@ mod tests {
     fn nobody_waits_for_a_client_for_ever() {
         let now = Instant::now();
         let mut parked = Parked::default();
-        let state = parked.put(server("a"), DIGEST, "held", now).expect("room");
+        let state = parked.put(server("a"), 9, DIGEST, "held", now).expect("room").0;
         let end = now + defaults::INPUT_TIMEOUT;
         assert_eq!(parked.next_expiry(), Some(end));
         assert!(parked.expired(now).is_empty());
@@ -166,9 +174,24 @@ mod tests {
         let now = Instant::now();
         let mut parked = Parked::default();
         for _ in 0..defaults::PARKED_MAX {
-            parked.put(server("a"), DIGEST, (), now).expect("room");
+            parked.put(server("a"), usize::MAX, DIGEST, (), now).expect("room");
         }
-        assert!(parked.put(server("a"), DIGEST, (), now).is_err());
+        assert!(parked.put(server("a"), usize::MAX, DIGEST, (), now).is_err());
         assert_eq!(parked.clear().len(), defaults::PARKED_MAX);
+    }
+
+    #[test]
+    fn of_one_server_the_call_held_longest_makes_room() {
+        let now = Instant::now();
+        let mut parked = Parked::default();
+        let mut put = |name, held, age| {
+            let since = now + Duration::from_secs(age);
+            parked.put(server(name), 2, DIGEST, held, since).expect("room").1
+        };
+        assert_eq!(put("a", "second", 2), None);
+        assert_eq!(put("a", "first", 1), None);
+        assert_eq!(put("b", "other", 0), None);
+        assert_eq!(put("a", "third", 3), Some("first"));
+        assert_eq!(put("b", "another", 4), None);
     }
 }

@@ -24,6 +24,7 @@ mod fake_modern;
 mod features;
 mod fidelity;
 mod generations;
+mod held;
 mod kills;
 mod levels;
 mod lists;

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::{
     config::{Config, Lifecycle, SessionRules, Sharing},
-    connection::in_process::{Manner, Server, Servers, declared},
+    connection::in_process::{Manner, Server, Servers, TTL, declared},
     pool::{Pool, Slot},
     protocol::mcp::method,
     session::{Next, Reader, Scope, Seal, Session, Sessions},
@@ -133,6 +133,24 @@ async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
         rig.change(tool);
         settle().await;
         assert_eq!(client.heard(), [TOOLS]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_read_again_when_it_is_not_good_any_more_and_nobody_says_when_it_changes() {
+    for (manner, n_reads) in [(Manner::Good, 0), (Manner::Modern, 1)] {
+        let rig = Rig::new();
+        rig.server("a").behave(manner);
+        let client = rig.client(Scope::Every);
+        rig.see(&client).await;
+        let n_before = rig.server("a").n_lists();
+
+        time::sleep(TTL / 2).await;
+        rig.see(&client).await;
+        assert_eq!(rig.server("a").n_lists(), n_before, "{manner:?}: it is good");
+        time::sleep(TTL).await;
+        rig.see(&client).await;
+        assert_eq!(rig.server("a").n_lists() - n_before, n_reads, "{manner:?}");
     }
 }
 

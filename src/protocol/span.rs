@@ -1,0 +1,36 @@
+//! Where a value stands in the text of a message.
+
+use std::ops::Range;
+
+/// A span that may be absent. A JSON value is never empty, so an empty span is none: that makes it
+/// 8 bytes, of which each message has one for each part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// Returns it, if there is one.
+    pub(super) fn get(self) -> Option<Range<u32>> {
+        (self.start < self.end).then_some(self.start..self.end)
+    }
+}
+
+impl From<Option<Range<u32>>> for Span {
+    fn from(range: Option<Range<u32>>) -> Self {
+        range.map_or(Self::default(), |Range { start, end }| Self { start, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_comes_back_and_none_stays_none() {
+        for range in [None, Some(0..1), Some(7..9), Some(0..u32::MAX)] {
+            assert_eq!(Span::from(range.clone()).get(), range);
+        }
+    }
+}
