@@ -377,7 +377,12 @@ impl Session {
     }
 
     fn is_in_use(&self) -> bool {
-        self.is_passing || self.outbox.is_read() || !self.memory().running.is_empty()
+        if self.is_passing || self.outbox.is_read() {
+            return true;
+        }
+        let memory = self.memory();
+        // The client may come back for the rest of an answer, and finds it by its session.
+        !memory.running.is_empty() || !memory.resumable.is_empty()
     }
 
     fn touch(&self, now: Instant, since: Instant) {
