@@ -101,8 +101,7 @@ impl Connection {
             Some(method::LOG_MESSAGE) if self.has_one_stream() => {
                 // A server without sessions writes only for requests that have asked for it.
                 let is_modern = self.era() == Era::Modern;
-                let level = message.string(Part::Level).and_then(|name| Level::named(&name));
-                let level = level.unwrap_or(Level::Emergency);
+                let level = Level::of(&message);
                 let may_be = |waiter: &Waiter| {
                     !is_modern || waiter.level.is_some_and(|least| level >= least)
                 };

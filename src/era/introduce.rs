@@ -19,7 +19,7 @@ pub fn introduce(message: &Message, client: &Client) -> Message {
     };
     let mut meta = message.part(Part::Meta).and_then(Members::read).unwrap_or_default();
     meta.set(modern::VERSION, quoted(version::MODERN));
-    meta.set(modern::CLIENT_INFO, mcp::implementation().to_string());
+    meta.set(modern::CLIENT_INFO, mcp::implementation_text());
     meta.set(modern::CAPABILITIES, capabilities);
     match level {
         Some(level) => meta.set(modern::LOG_LEVEL, quoted(level.name())),

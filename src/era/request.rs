@@ -6,7 +6,7 @@ use super::{Client, introduce};
 use crate::protocol::{
     Era, Members, Message,
     jsonrpc::Part,
-    mcp::method,
+    mcp::method::NOT_MODERN,
     modern::{CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION},
 };
 
@@ -83,15 +83,6 @@ pub fn request<'a>(
         }
     }
 }
-
-/// The methods of the legacy era that the modern one has not.
-const NOT_MODERN: [&str; 5] = [
-    method::INITIALIZE,
-    method::PING,
-    method::LOGGING_SET_LEVEL,
-    method::RESOURCES_SUBSCRIBE,
-    method::RESOURCES_UNSUBSCRIBE,
-];
 
 /// Takes out what a server of the legacy era knows from the handshake, or not at all.
 fn strip(params: &mut Members<'_>) {

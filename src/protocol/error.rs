@@ -6,6 +6,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::version;
+
 /// Bytes that are not JSON. Source: JSON-RPC 2.0, "Error object".
 pub const PARSE_ERROR: i64 = -32700;
 /// JSON that is not a message. Source: JSON-RPC 2.0.
@@ -86,6 +88,14 @@ impl RpcError {
             context: Value::Null,
             details: BTreeMap::new(),
         }
+    }
+
+    /// Tells whether an error object, given as JSON text, says that our version of the modern era is
+    /// served; nothing where it does not say which versions are.
+    pub fn serves_modern(error: &str) -> Option<bool> {
+        let error: Value = serde_json::from_str(error).ok()?;
+        let served = error["data"]["supported"].as_array()?;
+        Some(served.iter().any(|found| found == version::MODERN))
     }
 
     /// Returns the code of an error object, given as JSON text.
@@ -169,6 +179,21 @@ mod tests {
             String::from_utf8_lossy(&error.render(None)),
             @r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"no","data":{"code":"UNSUPPORTED_VERSION","requested":"1900-01-01"}}}"#
         );
+    }
+
+    #[test]
+    fn an_error_says_whether_our_version_is_served_or_says_nothing() {
+        for (data, expected) in [
+            (r#"{"supported":["2025-11-25","2026-07-28"]}"#, Some(true)),
+            (r#"{"supported":["2025-11-25"]}"#, Some(false)),
+            (r#"{"supported":[]}"#, Some(false)),
+            (r#"{"supported":"2026-07-28"}"#, None),
+            ("null", None),
+        ] {
+            let error = format!(r#"{{"code":-32022,"message":"","data":{data}}}"#);
+            assert_eq!(RpcError::serves_modern(&error), expected, "{data}");
+        }
+        assert_eq!(RpcError::serves_modern(""), None);
     }
 
     #[test]

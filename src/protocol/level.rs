@@ -1,5 +1,7 @@
 //! How grave a log message of a server is.
 
+use super::{Message, jsonrpc::Part};
+
 /// A level of `notifications/message`, least grave first. Source: RFC 5424 by way of MCP, "Logging".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are those of syslog")]
@@ -30,6 +32,12 @@ impl Level {
     /// Returns the level called `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+
+    /// Returns the level of a log message; one that we do not know is as grave as can be.
+    pub fn of(message: &Message) -> Self {
+        let named = message.string(Part::Level);
+        named.and_then(|name| Self::named(&name)).unwrap_or(Self::Emergency)
     }
 
     /// Returns its name in the protocol.

@@ -1,6 +1,6 @@
 //! The few MCP payloads that we read or write ourselves.
 
-use std::{collections::HashSet, ops::Range, time::Duration};
+use std::{collections::HashSet, ops::Range, sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -56,6 +56,11 @@ pub mod method {
         COMPLETE,
     ];
 
+    /// What the modern era has not any more: what it said once is said with every request now.
+    /// Source: MCP 2026-07-28, "Key changes".
+    pub const NOT_MODERN: [&str; 5] =
+        [INITIALIZE, PING, LOGGING_SET_LEVEL, RESOURCES_SUBSCRIBE, RESOURCES_UNSUBSCRIBE];
+
     /// Returns `name` where it is one of these.
     pub fn known(name: &str) -> Option<&'static str> {
         const ALL: [&str; 28] = [
@@ -100,6 +105,12 @@ pub const VERSION_HEADER: &str = "mcp-protocol-version";
 /// Our own name and version, as both sides see it.
 pub fn implementation() -> Value {
     json!({ "name": "metamcp", "title": "metamcp", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// Returns the same as JSON text, made once: some requests and lists bear it.
+pub fn implementation_text() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| implementation().to_string());
+    &TEXT
 }
 
 /// Every capability of a client that a server can make use of.

@@ -45,13 +45,24 @@ pub enum IntroductionError {
 
 /// Returns the protocol version that a request itself names: only those of the modern era do.
 pub fn version_of(request: &Message) -> Option<String> {
-    Members::read(request.part(Part::Meta)?)?.string(VERSION)
+    string_of(request, VERSION)
 }
 
 /// Returns the least grave log messages that a request asks for.
 pub fn level_of(request: &Message) -> Option<Level> {
-    let meta = request.part(Part::Meta).filter(|meta| meta.contains(LOG_LEVEL))?;
-    Level::named(&Members::read(meta)?.string(LOG_LEVEL)?)
+    Level::named(&string_of(request, LOG_LEVEL)?)
+}
+
+/// Returns the member `name` of a request's `_meta` where it is a string. Nearly all requests of the
+/// legacy era have a `_meta` without it, which is not taken apart.
+fn string_of(request: &Message, name: &str) -> Option<String> {
+    let meta = request.part(Part::Meta)?;
+    // A slash may be written as `\/`, and any letter by its number.
+    let last = name.rsplit('/').next().unwrap_or(name);
+    if !meta.contains(last) && !meta.contains("\\u") {
+        return None;
+    }
+    Members::read(meta)?.string(name)
 }
 
 impl Introduction {
@@ -98,6 +109,20 @@ mod tests {
         assert_eq!(&*introduction.capabilities, r#"{"roots":{}}"#);
         assert_eq!(introduction.level, Some(Level::Error));
         assert_eq!(introduction.client_info, None);
+    }
+
+    #[test]
+    fn a_name_may_be_written_with_escapes() {
+        for name in [
+            r"io.modelcontextprotocol\/protocolVersion",
+            r"io.modelcontextprotocol/\u0070rotocolVersion",
+        ] {
+            let named = request(&format!(r#"{{"{name}":"2026-07-28"}}"#));
+            assert_eq!(version_of(&named).as_deref(), Some("2026-07-28"), "{name}");
+        }
+        let level = request(r#"{"io.modelcontextprotocol\/logLevel":"error"}"#);
+        assert_eq!((level_of(&level), version_of(&level)), (Some(Level::Error), None));
+        assert_eq!(version_of(&request(r#"{"progressToken":"protocolVersion"}"#)), None);
     }
 
     #[test]

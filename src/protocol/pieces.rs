@@ -3,6 +3,7 @@
 use std::{ops::Range, vec};
 
 use bytes::{Bytes, BytesMut};
+use memchr::memmem;
 
 /// Up to this size a message is copied into one piece, in bytes: that is quicker than to write
 /// several pieces.
@@ -73,6 +74,15 @@ impl Pieces {
                 pieces.iter().for_each(|piece| joined.extend_from_slice(piece));
                 joined.freeze()
             }
+        }
+    }
+
+    /// Tells whether any of them has this text. One that begins in a piece and ends in the next is not
+    /// found.
+    pub fn has(&self, text: &[u8]) -> bool {
+        match self {
+            Self::One(bytes) => memmem::find(bytes, text).is_some(),
+            Self::Many(pieces) => pieces.iter().any(|piece| memmem::find(piece, text).is_some()),
         }
     }
 

@@ -89,7 +89,9 @@ impl Shelf {
 
     /// Lets go of everything.
     pub(super) fn clear(&self) {
-        drop(self.parked().clear());
+        let all = self.parked().clear();
+        // Without the lock: their servers are told.
+        drop(all);
     }
 
     fn put(&self, held: Held) -> Result<String, CallError> {

@@ -282,11 +282,11 @@ impl Session {
     /// In the modern era it sees nothing without a level.
     pub fn wants_log(&self, message: &Message, is_lowered: bool) -> bool {
         if let Some(introduction) = &self.introduction {
-            return introduction.level.is_some_and(|lowest| level_of(message) >= lowest);
+            return introduction.level.is_some_and(|lowest| Level::of(message) >= lowest);
         }
         let own = self.memory().level;
         let lowest = own.unwrap_or(if is_lowered { Level::Info } else { Level::Debug });
-        level_of(message) >= lowest
+        Level::of(message) >= lowest
     }
 
     /// Opens the stream of messages that belong to no request, after the event `last`. A stream that
@@ -323,7 +323,7 @@ impl Session {
                 let level = self.memory().level;
                 level
                     .or(is_own.then_some(Level::Debug))
-                    .is_some_and(|lowest| level_of(message) >= lowest)
+                    .is_some_and(|lowest| Level::of(message) >= lowest)
             }
             method::CANCELLED => {
                 if let Some(recalled) = self.recall(server, generation, message) {
@@ -377,7 +377,12 @@ impl Session {
     }
 
     fn is_in_use(&self) -> bool {
-        self.is_passing || self.outbox.is_read() || !self.memory().running.is_empty()
+        if self.is_passing || self.outbox.is_read() {
+            return true;
+        }
+        let memory = self.memory();
+        // The client may come back for the rest of an answer, and finds it by its session.
+        !memory.running.is_empty() || !memory.resumable.is_empty()
     }
 
     fn touch(&self, now: Instant, since: Instant) {
@@ -389,10 +394,4 @@ impl Session {
         // Held for statements on plain data.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the level of a log message; one that we do not know is as grave as can be.
-fn level_of(message: &Message) -> Level {
-    let named = message.string(Part::Level);
-    named.and_then(|name| Level::named(&name)).unwrap_or(Level::Emergency)
 }

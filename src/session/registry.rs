@@ -179,7 +179,8 @@ impl Sessions {
             !is_refused
         });
         if accepted.len() < n_accepted {
-            self.settle(session, slot).await;
+            // Nobody has to wait until what is not watched is not wanted any more.
+            slot.want_soon(owner, || self.wants(slot, session));
         }
         accepted
     }
@@ -262,8 +263,8 @@ impl Sessions {
         self.read().values().any(|session| is_meant(session) && session.has_listened())
     }
 
-    /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses,
-    /// until `stop`. Of changed lists and updated resources each client hears once in
+    /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses and calls
+    /// that nobody comes back for, until `stop`. Of changed lists and updated resources each client hears once in
     /// [`defaults::NOTICE_WINDOW`].
     ///
     /// # Cancel safety

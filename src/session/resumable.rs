@@ -228,6 +228,7 @@ mod tests {
         writer.push("b".into());
         writer.finish();
         assert!(writer.read_out().now_or_never().is_none());
+        assert!(session.is_in_use(), "it must not make room for another one");
 
         let mut rest = session.resume(id).expect("it is kept");
         assert_eq!(rest.next().now_or_never().flatten().expect("an event").1, "b");
@@ -235,5 +236,7 @@ mod tests {
         assert!(writer.read_out().now_or_never().is_some());
         drop(writer);
         assert!(session.resume(id).is_none() && session.memory().resumable.is_empty());
+        drop(rest);
+        assert!(!session.is_in_use());
     }
 }

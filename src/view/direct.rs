@@ -183,8 +183,8 @@ impl Views {
             cursor: shown(cursor.as_deref().unwrap_or_default()),
         })?;
         let page = if session.is_modern() {
-            let server_info = mcp::implementation().to_string();
-            era::decorate(&era::modern_list(page, list), list.method(), Some(&server_info))
+            let page = era::modern_list(page, list);
+            era::decorate(&page, list.method(), Some(mcp::implementation_text()))
         } else {
             era::legacy_list(page, list)
         };

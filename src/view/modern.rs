@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Outcome, View, Views, alias, direct};
+use super::{Outcome, View, Views, alias, direct, passthrough};
 use crate::{
     call::{self, CallError},
     config::defaults,
@@ -25,16 +25,6 @@ use crate::{
     session::{Passing, Scope, Session},
 };
 
-/// What the era does not have any more: what it said once is said with every request now.
-/// Source: MCP 2026-07-28, "Key changes".
-const REMOVED: [&str; 5] = [
-    method::INITIALIZE,
-    method::PING,
-    method::LOGGING_SET_LEVEL,
-    method::RESOURCES_SUBSCRIBE,
-    method::RESOURCES_UNSUBSCRIBE,
-];
-
 impl Views {
     /// Answers what a view answers by itself in the modern era; everything else is as ever.
     pub(super) async fn modern(
@@ -43,7 +33,7 @@ impl Views {
         request: &Message,
     ) -> Option<Result<Outcome, CallError>> {
         let asked = request.method().unwrap_or_default();
-        if REMOVED.contains(&asked) {
+        if method::NOT_MODERN.contains(&asked) {
             return Some(Err(CallError::UnknownMethod {
                 method: asked.to_owned(),
                 hint: "Protocol version 2026-07-28 has no such method.",
@@ -70,12 +60,11 @@ impl Views {
         }
         // They are told to look again when it is there.
         slot.missed();
-        let instructions = format!("The server `{server}` is not connected yet.");
-        let mut capabilities = super::passthrough::stand_in_capabilities();
+        let mut capabilities = passthrough::stand_in_capabilities();
         if !slot.is_standing() || slot.is_owned() {
             mcp::leave_out_notices(&mut capabilities);
         }
-        Ok(own_discovery(capabilities, &instructions))
+        Ok(own_discovery(capabilities, &passthrough::stand_in_instructions(server)))
     }
 
     /// Returns what a server has said of itself, if it is there at once.

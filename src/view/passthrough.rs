@@ -104,9 +104,13 @@ pub(super) fn stand_in_capabilities() -> Value {
     })
 }
 
+/// Returns what clients are told of a server that cannot be asked.
+pub(super) fn stand_in_instructions(server: &ServerName) -> String {
+    format!("The server `{server}` is not connected yet.")
+}
+
 /// What a server that cannot be asked most likely says of itself.
 fn stand_in(session: &Session, request: &Message, server: &ServerName) -> Value {
     let capabilities = stand_in_capabilities();
-    let instructions = format!("The server `{server}` is not connected yet.");
-    own_profile(session, request, capabilities, &instructions)
+    own_profile(session, request, capabilities, &stand_in_instructions(server))
 }

@@ -27,7 +27,6 @@ use crate::{
         error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, UNSUPPORTED_VERSION},
         jsonrpc::Part,
         mcp::{self, Profile, method},
-        version,
     },
 };
 
@@ -350,17 +349,12 @@ impl Discovery {
         let error = answer.part(Part::Error).unwrap_or_default();
         match RpcError::code_of(error) {
             Some(HEADER_MISMATCH | CAPABILITY_REQUIRED) => Self::Refused,
-            Some(UNSUPPORTED_VERSION) if names_ours(error) => Self::Refused,
+            Some(UNSUPPORTED_VERSION) if RpcError::serves_modern(error) == Some(true) => {
+                Self::Refused
+            }
             _ => Self::Legacy,
         }
     }
-}
-
-/// Tells whether an error names the version that we would speak as one that is served.
-fn names_ours(error: &str) -> bool {
-    let error: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
-    let supported = error["data"]["supported"].as_array();
-    supported.is_some_and(|versions| versions.iter().any(|found| found == version::MODERN))
 }
 
 #[cfg(test)]

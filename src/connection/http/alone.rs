@@ -18,7 +18,6 @@ use crate::{
         jsonrpc::Part,
         mcp::method,
         sse::Events,
-        version,
     },
 };
 
@@ -130,11 +129,7 @@ fn may_be_legacy(status: StatusCode) -> bool {
 fn is_era_lost(status: StatusCode, error: &str) -> bool {
     match RpcError::code_of(error) {
         Some(SESSION_REQUIRED | SESSION_NOT_FOUND) => may_be_legacy(status),
-        Some(UNSUPPORTED_VERSION) => {
-            let error: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
-            let supported = error["data"]["supported"].as_array();
-            supported.is_some_and(|all| all.iter().all(|found| found != version::MODERN))
-        }
+        Some(UNSUPPORTED_VERSION) => RpcError::serves_modern(error) == Some(false),
         _ => false,
     }
 }
