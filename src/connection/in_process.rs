@@ -87,6 +87,8 @@ pub(crate) struct Server {
     n_calls: AtomicUsize,
     n_pings: AtomicUsize,
     n_discoveries: AtomicUsize,
+    /// The notifications that came, in their order.
+    told: Mutex<Vec<String>>,
     /// From now on it reads and says nothing.
     is_mute: AtomicBool,
     /// What it lists besides `echo` and `wait`.
@@ -140,6 +142,7 @@ impl Server {
             n_calls: AtomicUsize::new(0),
             n_pings: AtomicUsize::new(0),
             n_discoveries: AtomicUsize::new(0),
+            told: Mutex::default(),
             is_mute: AtomicBool::new(false),
             tools: Mutex::default(),
             n_lists: AtomicUsize::new(0),
@@ -186,6 +189,11 @@ impl Server {
     /// Returns how often one that answers in its own way was asked what it is.
     pub(crate) fn n_discoveries(&self) -> usize {
         self.n_discoveries.load(Relaxed)
+    }
+
+    /// Returns the methods of the notifications that came.
+    fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has it read on and say nothing, or answer again what comes from now on.
@@ -277,7 +285,11 @@ impl Server {
     /// Returns what is answered to a request, when it is time for that.
     fn answer(&self, line: &str) -> Option<BoxFuture<'_, Value>> {
         let message: Value = serde_json::from_str(line).expect("JSON");
-        let id = message.get("id")?.clone();
+        let Some(id) = message.get("id").cloned() else {
+            let method = message["method"].as_str().unwrap_or_default().to_owned();
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).push(method);
+            return None;
+        };
         if let Some(answer) = opened(self.manner(), &message) {
             self.n_discoveries
                 .fetch_add(usize::from(message["method"] == "server/discover"), Relaxed);
@@ -481,6 +493,43 @@ mod tests {
         server.kill();
         let failure = waiting.finish().await.expect_err("killed");
         assert!(matches!(failure, Failure::Exited { .. }), "{failure}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
+        for (manner, expected) in [
+            (
+                Manner::Good,
+                &[
+                    "notifications/initialized",
+                    "notifications/roots/list_changed",
+                    "notifications/progress",
+                    "notifications/vendor",
+                    "notifications/cancelled",
+                ][..],
+            ),
+            (Manner::Modern, &["notifications/cancelled"]),
+        ] {
+            let servers = Servers::new();
+            let server = servers.of("test");
+            server.behave(manner);
+            let connection = dial(&servers).await.expect("connects");
+            for (method, params) in [
+                ("notifications/roots/list_changed", None),
+                ("notifications/progress", Some(r#"{"progressToken":1,"progress":1}"#)),
+                ("notifications/vendor", Some("{}")),
+            ] {
+                connection.notify(&Message::notification(method, params)).await;
+            }
+            // What is called off is told in both eras, and comes after all else.
+            let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+            while server.n_calls() == 0 {
+                tokio::task::yield_now().await;
+            }
+            drop(waiting);
+            connection.ask(&call("echo"), LIMITS).await.expect("answers");
+            assert_eq!(server.told(), expected, "{manner:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

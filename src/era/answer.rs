@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{decorate, input::InputRequired};
+use super::{decorate, input::InputRequired, tool};
 use crate::protocol::{
     Members, Message, RpcError,
     error::{CAPABILITY_REQUIRED, INVALID_PARAMS, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED},
@@ -48,7 +48,7 @@ pub fn for_legacy(answer: &Message, method: &str) -> Answer {
         narrow_content(&mut result);
     }
     if method == method::TOOLS_LIST {
-        narrow_schemas(&mut result);
+        tool::narrow(&mut result);
     }
     Answer::Final(answer.with(Part::Result, &result.to_string()))
 }
@@ -69,42 +69,6 @@ fn narrow_content(result: &mut Members<'_>) {
     let inner = blocks.trim_start_matches('[').trim_end_matches(']').trim();
     let all = if inner.is_empty() { format!("[{block}]") } else { format!("[{inner},{block}]") };
     result.set("content", all);
-}
-
-/// An output schema describes an object in the legacy era: clients drop a list with another one.
-fn narrow_schemas(result: &mut Members<'_>) {
-    let Some(tools) = result.get("tools") else { return };
-    if !tools.contains("\"outputSchema\"") {
-        return;
-    }
-    let Ok(tools) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(tools) else {
-        return;
-    };
-    let tools: Vec<String> = tools.iter().map(|tool| legacy_tool(tool.get())).collect();
-    result.set("tools", format!("[{}]", tools.join(",")));
-}
-
-/// Returns a list of ours, JSON text of a result, as clients of the legacy era take it.
-pub fn legacy_list(result: String, list: List) -> String {
-    if list != List::Tools || !result.contains("\"outputSchema\"") {
-        return result;
-    }
-    let Some(mut members) = Members::read(&result) else { return result };
-    narrow_schemas(&mut members);
-    members.to_string()
-}
-
-/// Returns a tool's definition as clients of the legacy era take it.
-fn legacy_tool(tool: &str) -> String {
-    let describes_object = |schema: &str| {
-        Members::read(schema).and_then(|schema| schema.string("type")).as_deref() == Some("object")
-    };
-    let Some(mut members) = Members::read(tool) else { return tool.to_owned() };
-    if members.get("outputSchema").is_none_or(describes_object) {
-        return tool.to_owned();
-    }
-    members.take("outputSchema");
-    members.to_string()
 }
 
 fn legacy_error(answer: &Message, error: &str, method: &str) -> Message {
@@ -132,7 +96,12 @@ pub fn for_modern(answer: &Message, method: &str, server_info: Option<&str>) -> 
         };
     }
     let Some(result) = answer.part(Part::Result) else { return Answer::Final(answer.clone()) };
-    Answer::Final(answer.with(Part::Result, &decorate(result, method, server_info)))
+    let result = decorate(result, method, server_info);
+    let result = match List::of_method(method) {
+        Some(list) => tool::modern_list(result, list),
+        None => result,
+    };
+    Answer::Final(answer.with(Part::Result, &result))
 }
 
 fn recoded(answer: &Message, error: &str, code: i64) -> Message {

@@ -11,7 +11,7 @@
 //! | the server asks | `input_required` becomes requests, their answers a retry | requests become `input_required`, the retry their answers |
 //! | unknown resource | -32602 becomes -32002 | -32002 becomes -32602 |
 //! | missing capability | -32021 becomes -32602 | the server is told |
-//! | tasks | [`Untranslatable`] | [`Untranslatable`] |
+//! | tasks | neither declared nor carried: [`Untranslatable`] | as there |
 //!
 //! Pure: messages in, messages out. Who waits for whom meanwhile is [`crate::call`]'s to know.
 //!
@@ -25,10 +25,12 @@ pub mod listening;
 mod request;
 mod result;
 pub mod subscription;
+mod tool;
 
-pub use answer::{Answer, for_legacy, for_modern, legacy_list};
+pub use answer::{Answer, for_legacy, for_modern};
 pub use client::Client;
 pub use input::{InputRequired, digest, response, retry};
 pub use introduce::introduce;
 pub use request::{Untranslatable, request};
 pub use result::decorate;
+pub use tool::{legacy_list, modern_list};

@@ -177,6 +177,16 @@ mod tests {
         let refused = |text: &str, client: &Client, server| {
             request(&message(text), client, server).expect_err(text).to_string()
         };
+        for method in ["get", "result", "list", "cancel", "update"] {
+            let tasks = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/{method}"}}"#);
+            for (client, other, same) in
+                [(legacy(), Era::Modern, Era::Legacy), (modern(), Era::Legacy, Era::Modern)]
+            {
+                assert!(refused(&tasks, &client, other).contains("has no counterpart"), "{method}");
+                let sent = request(&message(&tasks), &client, same).expect("as it is").into_owned();
+                assert_eq!(sent.bytes(), &tasks);
+            }
+        }
         let tasks = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get"}"#;
         assert_eq!(
             refused(tasks, &legacy(), Era::Modern),

@@ -18,6 +18,8 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The id of the `subscriptions/listen` that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The extension that took the place of the tasks of 2025-11-25, in capabilities.
+pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// What a client of the modern era says about itself with each request.
 #[derive(Clone, Debug, PartialEq, Eq)]

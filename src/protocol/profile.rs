@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    Era,
     mcp::{Profile, ProfileError, leave_out_notices},
     modern, version,
 };
@@ -58,6 +59,9 @@ impl Profile {
             result.insert("_meta".to_owned(), meta.into());
         }
         let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
+        if self.era() == Era::Legacy {
+            leave_out_tasks(capabilities);
+        }
         if !is_standing {
             leave_out_notices(capabilities);
         }
@@ -74,7 +78,7 @@ impl Profile {
         let info = self.server_info().cloned();
         let info = info.unwrap_or_else(|| json!({ "name": "unknown", "version": "unknown" }));
         result.insert("serverInfo".to_owned(), info);
-        result.entry("capabilities").or_insert_with(|| json!({}));
+        leave_out_tasks(result.entry("capabilities").or_insert_with(|| json!({})));
         if let Some(Value::Object(meta)) = result.get_mut("_meta") {
             meta.remove(modern::SERVER_INFO);
             if meta.is_empty() {
@@ -85,10 +89,22 @@ impl Profile {
     }
 }
 
+/// Takes tasks out of the capabilities of a server of the other era: those of 2025-11-25 and those of
+/// the extension have other methods and other words, so that nobody could use what is declared.
+fn leave_out_tasks(capabilities: &mut Value) {
+    let Value::Object(capabilities) = capabilities else { return };
+    capabilities.remove("tasks");
+    if let Some(Value::Object(extensions)) = capabilities.get_mut("extensions")
+        && extensions.remove(modern::TASKS).is_some()
+        && extensions.is_empty()
+    {
+        capabilities.remove("extensions");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Era;
 
     fn discovered() -> Profile {
         Profile::discovered(
@@ -125,6 +141,34 @@ mod tests {
         assert_eq!((&modern["ttlMs"], &modern["future"]), (&json!(5), &json!(1)));
         assert_eq!(modern["_meta"][modern::SERVER_INFO]["name"], "s");
         assert_eq!(modern["capabilities"]["tools"]["listChanged"], true);
+    }
+
+    #[test]
+    fn tasks_are_declared_to_clients_of_the_same_era_only() {
+        let both = json!({
+            "tools": {}, "tasks": { "list": {} },
+            "extensions": { modern::TASKS: {}, "com.example/x": { "a": 1 } },
+        });
+        let neither = json!({ "tools": {}, "extensions": { "com.example/x": { "a": 1 } } });
+        let alone = json!({ "extensions": { modern::TASKS: {} } });
+        let empty = json!({ "extensions": {} });
+        for (declared, left) in
+            [(&both, &neither), (&alone, &json!({})), (&empty, &empty), (&neither, &neither)]
+        {
+            let legacy = json!({ "protocolVersion": "2025-11-25", "capabilities": declared });
+            let legacy = Profile::read(&legacy.to_string()).expect("a profile");
+            let modern = json!({ "supportedVersions": ["2026-07-28"], "capabilities": declared });
+            let modern = Profile::discovered(&modern.to_string()).expect("a profile");
+            for is_standing in [true, false] {
+                let told = |profile: &Profile| {
+                    let to_legacy = profile.for_client(Some("2025-11-25"), is_standing);
+                    let to_modern = profile.for_modern_client(is_standing);
+                    (to_legacy["capabilities"].clone(), to_modern["capabilities"].clone())
+                };
+                assert_eq!(told(&legacy), (declared.clone(), left.clone()));
+                assert_eq!(told(&modern), (left.clone(), declared.clone()));
+            }
+        }
     }
 
     #[test]

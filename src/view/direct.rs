@@ -183,6 +183,7 @@ impl Views {
             cursor: shown(cursor.as_deref().unwrap_or_default()),
         })?;
         let page = if session.is_modern() {
+            let page = era::modern_list(page, list);
             era::decorate(&page, list.method(), Some(mcp::implementation_text()))
         } else {
             era::legacy_list(page, list)

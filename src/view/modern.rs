@@ -235,10 +235,6 @@ fn discovery(profile: &Profile, is_everybodys: bool) -> Value {
         // Log messages belong to a request, and need no memory.
         let logging = profile.result.get("capabilities").and_then(|all| all.get("logging"));
         capabilities.extend(logging.map(|logging| ("logging".to_owned(), logging.clone())));
-        if profile.era() == Era::Legacy {
-            // The tasks of 2025-11-25 are others than those of the extension.
-            capabilities.remove("tasks");
-        }
     }
     result
 }

@@ -61,9 +61,9 @@ def use_tools(client):
 
 
 def listed(client, what):
-    """A list, or nothing: to a client of 2026-07-28 that comes before the server is there, metamcp
-    says that it may have everything, and the server refuses what it has not."""
-    return (attempt(client.request, f"{what}/list", {}) or {what: []})[what]
+    """A list, or nothing: a client of 2026-07-28 that comes before the server is there is told that
+    this may have everything, and the server refuses what it has not, or says nothing of it."""
+    return (attempt(client.request, f"{what}/list", {}) or {}).get(what, [])
 
 
 def attempt(function, *arguments):

@@ -1,7 +1,9 @@
 """The checks that may be lost. Each line of the file names some, and says why.
 
-    LEG[,LEG...] REVISION SCENARIO CHECK REASON...
+    LEG[,LEG...] REVISION SCENARIO CHECK[,CHECK...] REASON...
 """
+
+import itertools
 
 _N_COLUMNS = 5
 
@@ -18,8 +20,8 @@ class Allowed:
             columns = line.split(maxsplit=_N_COLUMNS - 1)
             if len(columns) != _N_COLUMNS:
                 raise SystemExit(f"{file}:{number}: a line is LEG REVISION SCENARIO CHECK REASON")
-            legs, revision, scenario, check, reason = columns
-            for leg in legs.split(","):
+            legs, revision, scenario, checks, reason = columns
+            for leg, check in itertools.product(legs.split(","), checks.split(",")):
                 self._reasons[leg, revision, scenario, check] = reason
 
     def reason_for(self, lost):

@@ -28,14 +28,11 @@ SESSION = {"sharing": "session"}
 EXCLUSIVE = {"sharing": "exclusive", "max_connections": 64}
 
 _SHARED = {LEGACY: SHARED, MODERN: SHARED}
-_SESSION = {LEGACY: SESSION}
 _APART = {LEGACY: SESSION, MODERN: EXCLUSIVE}
 
 LEGS = (
     Leg("http", "http", "both", _SHARED),
     Leg("stdio", "stdio", "both", _SHARED),
-    Leg("http-session", "http", "both", _SESSION),
-    Leg("stdio-session", "stdio", "both", _SESSION),
     Leg("http-legacy-server", "http", "legacy", _APART),
     Leg("stdio-legacy-server", "stdio", "legacy", _APART),
     Leg("http-modern-server", "http", "modern", _SHARED),

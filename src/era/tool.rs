@@ -1,0 +1,110 @@
+//! The definition of a tool as clients of the other era take it.
+
+use serde_json::value::RawValue;
+
+use crate::protocol::{Members, mcp::List};
+
+/// Takes out of a list of a modern server's tools what legacy clients do not take, or would take for
+/// something else.
+pub(super) fn narrow(result: &mut Members<'_>) {
+    edit(result, "\"outputSchema\"", leave_out_schema);
+    leave_out_tasks(result);
+}
+
+/// Takes the word of whether a tool can be called as a task out of a list: the two eras mean
+/// different things by a task. Source: MCP 2025-11-25, `ToolExecution`, which 2026-07-28 has not.
+pub(super) fn leave_out_tasks(result: &mut Members<'_>) {
+    edit(result, "\"taskSupport\"", |tool| {
+        let Some(execution) = tool.get("execution").map(str::to_owned) else { return false };
+        let Some(mut execution) = Members::read(&execution) else { return false };
+        if execution.take("taskSupport").is_none() {
+            return false;
+        }
+        if execution.is_empty() {
+            tool.take("execution");
+        } else {
+            tool.set("execution", execution.to_string());
+        }
+        true
+    });
+}
+
+/// Returns a list of ours, JSON text of a result, as clients of the legacy era take it.
+pub fn legacy_list(result: String, list: List) -> String {
+    edited(result, list, "\"outputSchema\"", |result| {
+        edit(result, "\"outputSchema\"", leave_out_schema);
+    })
+}
+
+/// Returns a list of ours, JSON text of a result, as clients of the modern era take it.
+pub fn modern_list(result: String, list: List) -> String {
+    edited(result, list, "\"taskSupport\"", leave_out_tasks)
+}
+
+fn edited(result: String, list: List, mark: &str, edit: impl Fn(&mut Members<'_>)) -> String {
+    if list != List::Tools || !result.contains(mark) {
+        return result;
+    }
+    let Some(mut members) = Members::read(&result) else { return result };
+    edit(&mut members);
+    members.to_string()
+}
+
+/// An output schema describes an object in the legacy era: clients drop a list with another one.
+fn leave_out_schema(tool: &mut Members<'_>) -> bool {
+    let describes_object = |schema: &str| {
+        Members::read(schema).and_then(|schema| schema.string("type")).as_deref() == Some("object")
+    };
+    let is_other = tool.get("outputSchema").is_some_and(|schema| !describes_object(schema));
+    is_other && tool.take("outputSchema").is_some()
+}
+
+/// Changes the tools of a list, if it has the text `mark` anywhere. One that `change` does not change
+/// keeps every byte.
+fn edit(result: &mut Members<'_>, mark: &str, change: impl Fn(&mut Members<'_>) -> bool) {
+    let Some(tools) = result.get("tools").filter(|tools| tools.contains(mark)) else { return };
+    let Ok(tools) = serde_json::from_str::<Vec<&RawValue>>(tools) else { return };
+    let changed = |tool: &&RawValue| {
+        let mut members = Members::read(tool.get())?;
+        change(&mut members).then(|| members.to_string())
+    };
+    let changed = |tool: &&RawValue| changed(tool).unwrap_or_else(|| tool.get().to_owned());
+    let tools: Vec<String> = tools.iter().map(changed).collect();
+    result.set("tools", format!("[{}]", tools.join(",")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOLS: &str = r#"{"tools":[{"name":"a","outputSchema":{"type":"array"},"execution":{"taskSupport":"optional"}},{ "name":"b","outputSchema":{"type":"object"}},{"name":"c","execution":{"taskSupport":"required","x":1e400}},{ "name":"d","description":"a \"taskSupport\"","execution":{}},7],"x":1e400}"#;
+
+    #[test]
+    fn only_the_word_of_tasks_and_a_schema_of_another_type_are_left_out() {
+        let mut result = Members::read(TOOLS).expect("an object");
+        narrow(&mut result);
+        let others = r#"{ "name":"b","outputSchema":{"type":"object"}},{"name":"c","execution":{"x":1e400}},{ "name":"d","description":"a \"taskSupport\"","execution":{}},7],"x":1e400}"#;
+        assert_eq!(result.to_string(), format!(r#"{{"tools":[{{"name":"a"}},{others}"#));
+    }
+
+    #[test]
+    fn in_a_merged_list_each_era_finds_its_own() {
+        let legacy = legacy_list(TOOLS.to_owned(), List::Tools);
+        assert!(legacy.contains(r#"{"name":"a","execution":{"taskSupport":"optional"}}"#));
+        let modern = modern_list(TOOLS.to_owned(), List::Tools);
+        assert!(modern.contains(r#"{"name":"a","outputSchema":{"type":"array"}}"#), "{modern}");
+        for list in [List::Prompts, List::Resources, List::ResourceTemplates] {
+            assert_eq!(legacy_list(TOOLS.to_owned(), list), TOOLS);
+            assert_eq!(modern_list(TOOLS.to_owned(), list), TOOLS);
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_none_stays_as_it_is() {
+        for text in [r#"{"tools":7,"a":"\"taskSupport\""}"#, r#"{"tools":["taskSupport"]}"#, "{}"] {
+            let mut result = Members::read(text).expect("an object");
+            narrow(&mut result);
+            assert_eq!(result.to_string(), text);
+        }
+    }
+}
