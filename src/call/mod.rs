@@ -3,25 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use tokio::time::{self, Instant};
 
 use crate::{
     backoff::Backoff,
     config::defaults,
     connection::{Aside, Call, Event, Limits, Owner},
-    era::{self, Answer, Client, InputRequired},
+    era::{self, Client},
     name::ServerName,
     pool::{Guest, Lease, Permit, Slot, Tripped},
-    protocol::{
-        Era, Message, Pieces,
-        jsonrpc::Part,
-        mcp::{Profile, method},
-    },
+    protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
     report::chain,
 };
 
 mod connect;
+mod crossing;
 mod error;
 mod inquiry;
 mod retry;
@@ -286,72 +282,6 @@ impl Exchange {
         if let Some(permit) = self.permit.take() {
             permit.succeeded();
         }
-    }
-
-    /// Returns the answer as the client's era has it; nothing if the client is asked first.
-    fn translated(&mut self, answer: Message) -> Result<Option<Message>, CallError> {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let Stage::Connected(Connected { call, lease }) = stage else { return Ok(Some(answer)) };
-        // It has its answer: nothing is left of it to be cancelled.
-        drop(call);
-        let connection = &lease.connection;
-        let method = self.request.method().unwrap_or_default();
-        let translated = match (self.client.era(), connection.era()) {
-            (Some(Era::Legacy), Era::Modern) => era::for_legacy(&answer, method),
-            (Some(Era::Modern), Era::Legacy) => {
-                let info = connection.profile().and_then(Profile::server_info);
-                let info = info.map(Value::to_string);
-                era::for_modern(&answer, method, info.as_deref())
-            }
-            _ => Answer::Final(answer),
-        };
-        match (translated, self.client.era()) {
-            (Answer::Final(answer), _) => Ok(Some(answer)),
-            (Answer::Input(input), Some(Era::Modern)) => {
-                let answer = Message::response(self.client_id(), &input.to_result());
-                Ok(Message::parse(answer).ok())
-            }
-            (Answer::Input(input), _) => self.inquire(input, lease).map(|()| None),
-        }
-    }
-
-    /// Has the client asked what the server wants to know.
-    fn inquire(&mut self, input: InputRequired, lease: Lease) -> Result<(), CallError> {
-        self.n_rounds += 1;
-        if self.n_rounds > defaults::INPUT_ROUNDS_MAX {
-            let source = Unanswered::TooMany { rounds: defaults::INPUT_ROUNDS_MAX };
-            return Err(CallError::Unanswered { server: self.slot.name().clone(), source });
-        }
-        let pause = self.poll.pause(fastrand::f64());
-        let inquiry = Inquiry::new(input, &lease.connection, pause);
-        self.stage = Stage::Asking(Box::new(inquiry), lease);
-        Ok(())
-    }
-
-    /// Sends the request again with what the client has answered.
-    fn ask_again(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let Stage::Asking(inquiry, lease) = stage else { return };
-        let (responses, state) = inquiry.answers();
-        self.retry = Some(era::retry(&self.request, responses, state));
-        // The client's time is none of the server's.
-        self.ends += inquiry.elapsed();
-        self.stage = Stage::Connected(Connected { call: None, lease });
-    }
-
-    /// Goes on after a `pause` as the request `retry` of the client, which has meanwhile learned what
-    /// the server wants to know.
-    pub fn resume(&mut self, retry: Message, pause: Duration) {
-        self.request = retry;
-        self.ends += pause;
-        if let Stage::Connected(Connected { call: Some(call), .. }) = &mut self.stage {
-            call.resume(pause);
-        }
-    }
-
-    /// Returns what tells whether another request is this one sent again.
-    pub fn digest(&self) -> [u8; 32] {
-        era::digest(&self.request)
     }
 
     /// Reports a failure, once nothing more is tried.

@@ -1,6 +1,6 @@
 //! A server's answer as the client's era has it.
 
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 
 use super::{decorate, input::InputRequired, tool};
 use crate::protocol::{
@@ -61,13 +61,17 @@ fn narrow_content(result: &mut Members<'_>) {
         return;
     };
     result.take("structuredContent");
-    let blocks = result.get("content").unwrap_or("[]").trim();
-    if blocks.contains("\"text\"") {
+    let blocks = result.get("content").unwrap_or("[]");
+    let blocks: Vec<&RawValue> = serde_json::from_str(blocks).unwrap_or_default();
+    let is_text = |block: &&RawValue| {
+        Members::read(block.get()).and_then(|block| block.string("type")).as_deref() == Some("text")
+    };
+    if blocks.iter().any(is_text) {
         return;
     }
     let block = json!({ "type": "text", "text": content }).to_string();
-    let inner = blocks.trim_start_matches('[').trim_end_matches(']').trim();
-    let all = if inner.is_empty() { format!("[{block}]") } else { format!("[{inner},{block}]") };
+    let all: Vec<&str> = blocks.iter().map(|block| block.get()).chain([&*block]).collect();
+    let all = format!("[{}]", all.join(","));
     result.set("content", all);
 }
 
@@ -157,6 +161,10 @@ mod tests {
             (
                 r#""content":[{"type":"image","data":"","mimeType":"image/png"}]"#,
                 r#""content":[{"type":"image","data":"","mimeType":"image/png"},{"text":"[1,2]","type":"text"}]"#,
+            ),
+            (
+                r#""content":[{"type":"resource","resource":{"uri":"u","text":"x"}}]"#,
+                r#""content":[{"type":"resource","resource":{"uri":"u","text":"x"}},{"text":"[1,2]","type":"text"}]"#,
             ),
             (
                 r#""content":[{"type":"text","text":"1, 2"}]"#,

@@ -29,11 +29,13 @@ mod handshake;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod version;
 
 pub use error::DialError;
 use handshake::Halt;
 pub(super) use handshake::discovery;
-use verdict::{Evidence, Finding, Opening, Verdicts, Version};
+use verdict::{Evidence, Finding, Opening, Verdicts};
+use version::Version;
 
 /// What every dial needs.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! What is known of the era in which a server speaks, from one dial to the next.
 //!
-//! Pure: the time comes in as an argument. What was found out holds for one *version* of a server:
-//! its declaration, and when its program was changed last.
+//! Pure: the time comes in as an argument. What was found out holds for one [`Version`] of a server.
 //!
 //! ```text
 //!            it answers the probe ──▶ modern ───────── it fails ──▶ unknown
@@ -11,22 +10,15 @@
 //!                                               ─ it does not ──▶ unknown
 //! ```
 
-use std::{collections::HashMap, env, fs, path::Path, time::SystemTime};
+use std::collections::HashMap;
 
 use tokio::time::Instant;
 
+use super::version::Version;
 use crate::{
-    config::{EraChoice, Transport, defaults},
+    config::{EraChoice, defaults},
     name::ServerName,
 };
-
-/// One version of a server.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Version {
-    transport: Transport,
-    /// When the program was changed last, where there is one.
-    changed: Option<SystemTime>,
-}
 
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,26 +64,6 @@ enum Verdict {
 /// What is known of every server.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts(HashMap<ServerName, (Version, Verdict, Instant)>);
-
-impl Version {
-    /// Returns the version of a server that is reached so. Looks at the file of its program.
-    pub(super) fn of(transport: &Transport) -> Self {
-        let changed = match transport {
-            Transport::Stdio { command, .. } => changed(command),
-            Transport::Unit { .. } | Transport::Http { .. } => None,
-        };
-        Self { transport: transport.clone(), changed }
-    }
-}
-
-/// Returns when a program was changed last: a path, or a name that is looked up in `PATH`.
-fn changed(command: &str) -> Option<SystemTime> {
-    let modified = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
-    if command.contains('/') {
-        return modified(Path::new(command));
-    }
-    env::split_paths(&env::var_os("PATH")?).find_map(|folder| modified(&folder.join(command)))
-}
 
 impl Verdicts {
     /// Returns how to open a connection to `server`, which is declared to speak as `choice` says.
@@ -162,6 +134,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::config::Transport;
 
     const LONG: Duration = defaults::LEGACY_BELIEVED;
 
@@ -246,24 +219,5 @@ mod tests {
         assert_eq!(book.opening(Duration::ZERO), Opening::Discover, "it was not there");
         book.0.failed(&server(), &version("http://a"), true);
         assert_eq!(book.opening(Duration::ZERO), Opening::Probe);
-    }
-
-    #[test]
-    fn a_program_that_was_changed_is_another_version() {
-        let path = env::temp_dir().join(format!("metamcp-version-{}", std::process::id()));
-        fs::write(&path, "").expect("written");
-        let transport = Transport::Stdio {
-            command: path.display().to_string(),
-            args: Vec::new(),
-            env: Default::default(),
-            cwd: None,
-        };
-        let before = Version::of(&transport);
-        assert_eq!(before, Version::of(&transport));
-        let file = fs::File::options().write(true).open(&path).expect("opened");
-        file.set_modified(SystemTime::UNIX_EPOCH).expect("changed");
-        assert_ne!(before, Version::of(&transport));
-        fs::remove_file(&path).expect("removed");
-        assert!(changed("sh").is_some(), "found in PATH");
     }
 }
