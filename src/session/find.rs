@@ -142,7 +142,9 @@ impl Sessions {
             let mut by_id = self.write();
             // Another request may have brought the same id meanwhile.
             let session = Arc::clone(by_id.entry(id).or_insert(session));
-            let surplus = by_id.len() > defaults::SESSIONS_MAX;
+            // Those of running requests and streams are bounded by the connections of clients.
+            let n_passing = self.n_passing.load(Ordering::Relaxed);
+            let surplus = by_id.len().saturating_sub(n_passing) > defaults::SESSIONS_MAX;
             let oldest = if surplus { super::registry::oldest(&by_id, &session) } else { None };
             (session, oldest.and_then(|id| by_id.remove(&id)))
         };

@@ -34,6 +34,7 @@ impl Sessions {
             self.n_levels.fetch_add(1, Ordering::Relaxed);
         }
         let session = Arc::new(session);
+        self.n_passing.fetch_add(1, Ordering::Relaxed);
         self.write().insert(Arc::clone(&key), Arc::clone(&session));
         Passing { sessions: Arc::clone(self), session, key }
     }
@@ -64,6 +65,7 @@ impl Passing {
 impl Drop for Passing {
     fn drop(&mut self) {
         self.sessions.forget(&self.key);
+        self.sessions.n_passing.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Sessions {
     pub(super) n_keys: AtomicU64,
     /// How many sessions have set a log level.
     pub(super) n_levels: AtomicUsize,
+    /// How many sessions last only as long as a request.
+    pub(super) n_passing: AtomicUsize,
 }
 
 impl Sessions {
@@ -57,6 +59,7 @@ impl Sessions {
             by_id: RwLock::default(),
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
+            n_passing: AtomicUsize::new(0),
         })
     }
 

@@ -105,9 +105,17 @@ impl Listening {
         }
     }
 
-    /// Says that nothing comes any more.
+    /// Says that nothing comes any more; to a client that waits for the acknowledgement still, that it
+    /// is told of nothing. Source: MCP 2026-07-28, "Subscriptions", which comes first.
     fn end(&mut self) -> Option<Bytes> {
-        self.stage = Stage::Closed;
-        Some(sse::encode(&subscription::ended(&self.id)))
+        let stage = std::mem::replace(&mut self.stage, Stage::Closed);
+        let end = sse::encode(&subscription::ended(&self.id));
+        Some(match stage {
+            Stage::Opened(_) | Stage::Settling(_) => {
+                let nothing = subscription::acknowledged(&self.id, &Filter::default());
+                [sse::encode(&nothing), end].concat().into()
+            }
+            Stage::Open(_) | Stage::Closed => end,
+        })
     }
 }
