@@ -10,7 +10,10 @@ use crate::{
     config::defaults,
     era::{self, Answer, InputRequired},
     pool::Lease,
-    protocol::{Era, Message, mcp::Profile},
+    protocol::{
+        Era, Message,
+        mcp::{Profile, method},
+    },
 };
 
 impl Exchange {
@@ -34,19 +37,29 @@ impl Exchange {
         match (translated, self.client.era()) {
             (Answer::Final(answer), _) => Ok(Some(answer)),
             (Answer::Input(input), Some(Era::Modern)) => {
+                // Nobody is asked for what they have not declared.
+                if !self.client.can_be_asked(&input) {
+                    return Err(self.unanswered(Unanswered::NoVisits));
+                }
                 let answer = Message::response(self.client_id(), &input.to_result());
                 Ok(Message::parse(answer).ok())
             }
+            (Answer::Input(_), _) if !method::ASKING.contains(&method) => {
+                Err(self.unanswered(Unanswered::OutOfPlace { method: method.to_owned() }))
+            }
             (Answer::Input(input), _) => self.inquire(input, lease).map(|()| None),
         }
+    }
+
+    fn unanswered(&self, source: Unanswered) -> CallError {
+        CallError::Unanswered { server: self.slot.name().clone(), source }
     }
 
     /// Has the client asked what the server wants to know.
     fn inquire(&mut self, input: InputRequired, lease: Lease) -> Result<(), CallError> {
         self.n_rounds += 1;
         if self.n_rounds > defaults::INPUT_ROUNDS_MAX {
-            let source = Unanswered::TooMany { rounds: defaults::INPUT_ROUNDS_MAX };
-            return Err(CallError::Unanswered { server: self.slot.name().clone(), source });
+            return Err(self.unanswered(Unanswered::TooMany { rounds: defaults::INPUT_ROUNDS_MAX }));
         }
         let pause = self.poll.pause(fastrand::f64());
         let inquiry = Inquiry::new(input, &lease.connection, pause);
@@ -60,8 +73,12 @@ impl Exchange {
         let Stage::Asking(inquiry, lease) = stage else { return };
         let (responses, state) = inquiry.answers();
         self.retry = Some(era::retry(&self.request, responses, state));
-        // The client's time is none of the server's.
-        self.ends += inquiry.elapsed();
+        // The client's time is none of the server's; without a question, all of it is the server's.
+        if !responses.is_empty() {
+            self.ends += inquiry.elapsed();
+        }
+        // What the client has seen so far stays true if this is sent twice.
+        self.has_begun = false;
         self.stage = Stage::Connected(Connected { call: None, lease });
     }
 

@@ -16,8 +16,8 @@ use crate::{
     protocol::{
         Level, RpcError,
         error::{
-            INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_TIMEOUT,
-            RESOURCE_NOT_FOUND,
+            CAPABILITY_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
+            REQUEST_TIMEOUT, RESOURCE_NOT_FOUND,
         },
     },
     redact,
@@ -236,7 +236,12 @@ impl CallError {
                 source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
                 ..
             } => "UNKNOWN_STATE",
-            Self::Unanswered { source: Unanswered::Refused { .. }, .. } => "CAPABILITY_REQUIRED",
+            Self::Unanswered {
+                source: Unanswered::Refused { .. } | Unanswered::NoVisits, ..
+            } => "CAPABILITY_REQUIRED",
+            Self::Unanswered { source: Unanswered::OutOfPlace { .. }, .. } => {
+                "QUESTION_OUT_OF_PLACE"
+            }
             Self::Unanswered { source: Unanswered::Error { .. }, .. } => "CLIENT_REFUSED",
             Self::Unanswered { source: Unanswered::Gone { .. }, .. } => "CLIENT_GONE",
             Self::Unanswered { source: Unanswered::TooMany { .. } | Unanswered::Full, .. } => {
@@ -287,6 +292,12 @@ impl CallError {
                 "Declare the capability in `initialize`, send the session id, and accept \
                  `text/event-stream`."
                     .to_owned()
+            }
+            Self::Unanswered { source: Unanswered::NoVisits, .. } => {
+                "Declare the capability `elicitation.url` with the request.".to_owned()
+            }
+            Self::Unanswered { source: Unanswered::OutOfPlace { .. }, .. } => {
+                "Tell whoever maintains the server: it breaks the protocol.".to_owned()
             }
             Self::Unanswered { .. } => "Call again, and answer what the server asks.".to_owned(),
             Self::Tripped { .. } => {
@@ -346,6 +357,7 @@ impl CallError {
             }
             | Self::Unanswered { source: Unanswered::Refused { .. }, .. }
             | Self::UnknownCursor { .. } => INVALID_PARAMS,
+            Self::Unanswered { source: Unanswered::NoVisits, .. } => CAPABILITY_REQUIRED,
             Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. }
             | Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
@@ -403,9 +415,13 @@ impl CallError {
                 }
             }
         };
-        RpcError::new(self.rpc_code(), self.code(), chain(self))
+        let error = RpcError::new(self.rpc_code(), self.code(), chain(self))
             .suggest(self.hint())
-            .context(context)
+            .context(context);
+        if let Self::Unanswered { source: Unanswered::NoVisits, .. } = self {
+            return error.detail("requiredCapabilities", json!({ "elicitation": { "url": {} } }));
+        }
+        error
     }
 }
 

@@ -61,6 +61,15 @@ pub enum Unanswered {
         /// What the server asks with.
         method: String,
     },
+    /// A client of the modern era, which would have to visit an address first, does not do that.
+    #[error("the client has not declared that it can be sent to an address")]
+    NoVisits,
+    /// The server must not ask anything before it answers this.
+    #[error("no server may ask anything before it answers `{method}`")]
+    OutOfPlace {
+        /// What the client has asked for.
+        method: String,
+    },
     /// Too many calls wait for their clients already.
     #[error("too many calls wait for what their clients are to answer")]
     Full,

@@ -242,7 +242,7 @@ impl Exchange {
                     }
                 }
             };
-            self.has_begun |= came.is_ok();
+            self.has_begun |= matches!(came, Ok(Event::Aside(_)));
             return came
                 .map_err(|source| CallError::Failed { server: self.slot.name().clone(), source });
         }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::protocol::{Era, Level, modern::Introduction};
+use super::InputRequired;
+use crate::protocol::{Era, Level, capability, modern::Introduction};
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -28,5 +29,15 @@ impl Client {
             Self::Legacy { .. } => Some(Era::Legacy),
             Self::Modern(_) => Some(Era::Modern),
         }
+    }
+
+    /// Tells whether it has declared all that is asked of it.
+    pub fn can_be_asked(&self, input: &InputRequired) -> bool {
+        let declared = match self {
+            Self::Ourselves => return false,
+            Self::Legacy { capabilities, .. } => capabilities,
+            Self::Modern(introduction) => &introduction.capabilities,
+        };
+        input.questions.iter().all(|(_, question)| capability::covers(declared, question))
     }
 }

@@ -148,6 +148,9 @@ async fn post(
         Posted::One(message) if modern::is_spoken(&head.headers, &message) => {
             return Ok(modern::respond(edge, view, &head.headers, message).await);
         }
+        Posted::Several(_) if modern::is_named(&head.headers) => {
+            return Err(EdgeError::NoBatches(version::MODERN.to_owned()));
+        }
         legacy => legacy,
     };
     let version = version(&head.headers)?;

@@ -56,6 +56,10 @@ pub mod method {
         COMPLETE,
     ];
 
+    /// The requests that a server of the modern era may answer with questions.
+    /// Source: MCP 2026-07-28, "Multi Round-Trip Requests", "Supported Requests".
+    pub const ASKING: [&str; 3] = [TOOLS_CALL, PROMPTS_GET, RESOURCES_READ];
+
     /// What the modern era has not any more: what it said once is said with every request now.
     /// Source: MCP 2026-07-28, "Key changes".
     pub const NOT_MODERN: [&str; 5] =

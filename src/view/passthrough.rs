@@ -75,10 +75,12 @@ impl Views {
                     _ => self.watch(session, &slot, request).await,
                 }
             }
-            asked @ method::DISCOVER => Err(CallError::UnknownMethod {
-                method: asked.to_owned(),
-                hint: "Use `initialize`, or say with the request that it is of version 2026-07-28.",
-            }),
+            asked @ (method::DISCOVER | method::SUBSCRIPTIONS_LISTEN) => {
+                Err(CallError::UnknownMethod {
+                    method: asked.to_owned(),
+                    hint: "Use `initialize`, or say with the request that it is of version 2026-07-28.",
+                })
+            }
             asked => {
                 let Some(list) = List::of_method(asked) else {
                     return self.exchange(slot, session, request.clone()).await;

@@ -146,3 +146,26 @@ async fn a_stop_does_not_wait_for_clients_to_come_back() {
     let log = daemon.log();
     assert!(!log.contains("cut off"), "{log}");
 }
+
+#[tokio::test]
+async fn a_client_that_visits_no_addresses_is_not_sent_to_one() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let visit =
+        json!({ "mode": "url", "url": "https://x.invalid", "message": "Go", "elicitationId": "1" });
+    let demand = json!({ "code": -32042, "message": "visit", "data": { "elicitations": [visit] } });
+    for capabilities in [json!({}), json!({ "elicitation": {} })] {
+        let client = Modern::new(daemon.client("/servers/fake")).capabilities(capabilities);
+        let reply = client.tool("rpc_error", demand.clone()).await;
+        assert_eq!(reply.status, 400);
+        let answer = reply.answer();
+        assert_eq!(refused(&answer), (-32021, "CAPABILITY_REQUIRED"));
+        let required = &answer["error"]["data"]["requiredCapabilities"];
+        assert_eq!(required, &json!({ "elicitation": { "url": {} } }));
+    }
+
+    let able = Modern::new(daemon.client("/servers/fake"))
+        .capabilities(json!({ "elicitation": { "url": {} } }));
+    let answer = able.tool("rpc_error", demand).await.answer();
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+}

@@ -161,7 +161,7 @@ async fn the_other_messages_and_methods_have_the_statuses_of_the_era() {
             (VERSION, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 400, Some(-32600)),
             (VERSION, "{", 400, Some(-32700)),
             (VERSION, "7", 400, Some(-32600)),
-            (VERSION, &format!("[{list}]"), 400, None),
+            (VERSION, &format!("[{list}]"), 400, Some(-32600)),
         ] {
             let reply = client.send(Method::POST, &with_version(version), body.to_owned()).await;
             assert_eq!(reply.status, status, "{path} {version} {body}: {reply:?}");

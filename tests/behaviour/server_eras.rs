@@ -6,6 +6,7 @@ use crate::harness::{
     client::{Client, running},
     daemon::Daemon,
     fake::{Fakes, Upstream},
+    scripted::{Asked, Scripted, Wire},
     stream::EventStream,
 };
 
@@ -366,4 +367,48 @@ async fn a_modern_server_is_asked_what_it_is_instead_of_a_ping() {
     assert_eq!(echo(&daemon.client("/servers/up")).await, 1);
     let log = upstream.log("requests.server/discover=4").await;
     assert_eq!(log["requests"].get("ping"), None);
+}
+
+#[tokio::test]
+async fn a_client_without_the_request_to_listen_cannot_make_a_modern_server_wait_with_it() {
+    let fakes = Fakes::new();
+    let daemon =
+        Daemon::with(fakes.server("fake", &[&MODERN[..], &["--subscribe"]].concat())).ready();
+    for path in ["/servers/fake", "/"] {
+        let client = daemon.client(path).initialized().await;
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        let answer = client.request(json!(1), "subscriptions/listen", filter).await.answer();
+        assert_eq!(answer["error"]["code"], -32601, "{path}: {answer}");
+    }
+}
+
+/// A server of the modern era that asks whatever it is asked.
+fn curious(asked: &Asked, wire: &mut Wire) -> bool {
+    let result = match asked.method() {
+        "server/discover" => json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {}, "completions": {} }, "ttlMs": 0, "cacheScope": "public",
+        }),
+        _ => json!({ "resultType": "input_required", "requestState": "on and on" }),
+    };
+    wire.page(200, "application/json", &asked.result(&result));
+    true
+}
+
+#[tokio::test]
+async fn a_modern_server_that_asks_where_it_must_not_is_not_asked_again() {
+    let upstream = Scripted::start(curious);
+    let daemon = Daemon::with(upstream.server("")).ready();
+    let client = daemon.client("/servers/up").initialized().await;
+    let reference = json!({ "type": "ref/prompt", "name": "a" });
+    let argument = json!({ "name": "a", "value": "" });
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("completion/complete", json!({ "ref": reference, "argument": argument })),
+    ] {
+        let answer = client.request(json!(1), method, params).await.answer();
+        let error = &answer["error"];
+        assert_eq!(error["code"], -32603, "{method}: {answer}");
+        assert_eq!(error["data"]["code"], "QUESTION_OUT_OF_PLACE", "{method}: {answer}");
+    }
 }
