@@ -82,6 +82,13 @@ impl Exchange {
         self.stage = Stage::Connected(Connected { call: None, lease });
     }
 
+    /// Puts it aside until [`Exchange::resume`]: its client is asked something.
+    pub fn hold(&self) {
+        if let Stage::Connected(Connected { call: Some(call), .. }) = &self.stage {
+            call.hold();
+        }
+    }
+
     /// Goes on after a `pause` as the request `retry` of the client, which has meanwhile learned what
     /// the server wants to know.
     pub fn resume(&mut self, retry: Message, pause: Duration) {

@@ -86,10 +86,16 @@ impl Call {
         Arc::clone(&self.inbox)
     }
 
+    /// Puts it aside until [`Call::resume`]: nobody can pick up what comes meanwhile.
+    pub fn hold(&self) {
+        self.inbox.hold(true);
+    }
+
     /// Leaves out of its time what it was put aside for: meanwhile its client was asked something.
     pub fn resume(&mut self, paused: Duration) {
         self.silent_until += paused;
         self.ends += paused;
+        self.inbox.hold(false);
     }
 
     /// Takes the id that the request was given; until then there is none with the id 0.

@@ -26,6 +26,8 @@ struct State {
     n_bytes: usize,
     /// Since when nothing has been picked up although there was no room any more.
     full_since: Option<Instant>,
+    /// Whoever picks it up is away, as the protocol wants it.
+    is_held: bool,
     outcome: Option<Result<Message, Failure>>,
     /// The answer was deferred, and nobody has picked that up yet.
     is_deferred: bool,
@@ -72,6 +74,10 @@ impl Inbox {
         if state.asides.len() >= defaults::NOTIFICATION_QUEUE
             || (n_bytes > defaults::NOTIFICATION_BYTES_MAX && !state.asides.is_empty())
         {
+            if state.is_held {
+                drop(state); // Before the aside, as above.
+                return Err(Full::Dropped);
+            }
             let full_since = *state.full_since.get_or_insert_with(Instant::now);
             drop(state); // Before the aside, as above.
             let is_overrun = full_since.elapsed() >= defaults::OVERRUN_PATIENCE;
@@ -83,6 +89,14 @@ impl Inbox {
         drop(state);
         wake(reader);
         Ok(())
+    }
+
+    /// Says whether whoever picks things up is away for good reason: then nothing is lost but what
+    /// finds no room.
+    pub(super) fn hold(&self, is_held: bool) {
+        let mut state = self.state();
+        state.is_held = is_held;
+        state.full_since = None;
     }
 
     /// Says that the answer has been deferred.
@@ -232,6 +246,23 @@ mod tests {
         assert_eq!(large.push(notification(1)), Err(Full::Dropped));
         assert!(poll(&large).is_ready());
         large.push(notification(1)).expect("room again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_away_for_good_reason_loses_nothing_but_what_finds_no_room() {
+        let inbox = Inbox::default();
+        inbox.hold(true);
+        for _ in 0..defaults::NOTIFICATION_QUEUE {
+            inbox.push(notification(1)).expect("room");
+        }
+        for _ in 0..3 {
+            tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
+            assert_eq!(inbox.push(notification(1)), Err(Full::Dropped));
+        }
+        inbox.hold(false);
+        assert_eq!(inbox.push(notification(1)), Err(Full::Dropped), "it is just back");
+        tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
+        assert_eq!(inbox.push(notification(1)), Err(Full::Overrun));
     }
 
     #[test]

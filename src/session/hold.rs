@@ -95,6 +95,7 @@ impl Shelf {
     }
 
     fn put(&self, held: Held) -> Result<String, CallError> {
+        held.exchange.hold();
         let server = held.exchange.server().clone();
         let digest = held.exchange.digest();
         let question = held.question.message().clone();
