@@ -1,0 +1,251 @@
+//! The error as a client sees it: its name, what to do about it, and the things involved.
+
+use serde_json::json;
+
+use super::{CallError, Unanswered, Untranslatable};
+use crate::{
+    config::defaults,
+    connection::Failure,
+    pool::SlotError,
+    protocol::{
+        Level, RpcError,
+        error::{
+            CAPABILITY_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
+            REQUEST_TIMEOUT, RESOURCE_NOT_FOUND,
+        },
+    },
+    redact,
+    report::chain,
+};
+
+impl CallError {
+    /// Returns the stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unqualified { .. } => "TOOL_NOT_FOUND",
+            Self::UnknownServer { .. } => "SERVER_NOT_FOUND",
+            Self::MissingParameter { .. } => "MISSING_PARAMETER",
+            Self::UnknownResource { .. } => "RESOURCE_NOT_FOUND",
+            Self::UnknownCursor { .. } => "INVALID_CURSOR",
+            Self::NoList { .. } => "LIST_UNUSABLE",
+            Self::TooManyWatched { .. } => "TOO_MANY_SUBSCRIPTIONS",
+            Self::UnknownLevel { .. } => "INVALID_LEVEL",
+            Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
+            Self::NoSession { .. } => "SESSION_REQUIRED",
+            Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+                "NOT_IN_SERVERS_VERSION"
+            }
+            Self::Untranslatable {
+                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                ..
+            } => "UNKNOWN_STATE",
+            Self::Unanswered {
+                source: Unanswered::Refused { .. } | Unanswered::NoVisits, ..
+            } => "CAPABILITY_REQUIRED",
+            Self::Unanswered { source: Unanswered::OutOfPlace { .. }, .. } => {
+                "QUESTION_OUT_OF_PLACE"
+            }
+            Self::Unanswered { source: Unanswered::Error { .. }, .. } => "CLIENT_REFUSED",
+            Self::Unanswered { source: Unanswered::Gone { .. }, .. } => "CLIENT_GONE",
+            Self::Unanswered { source: Unanswered::TooMany { .. } | Unanswered::Full, .. } => {
+                "TOO_MANY_QUESTIONS"
+            }
+            Self::Tripped { .. } => "SERVER_TRIPPED",
+            Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
+            Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
+            Self::NotConnected { source: SlotError::Exhausted { .. }, .. } => "POOL_EXHAUSTED",
+            Self::NotConnected { source: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
+            Self::NotConnected { source: SlotError::SessionEnded(_), .. } => "SESSION_ENDED",
+            Self::NotConnected { source: SlotError::Dial { error, .. }, .. } => error.code(),
+            Self::Failed { source, .. } => source.code(),
+        }
+    }
+
+    /// Returns what the caller can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unqualified { similar, .. } | Self::UnknownServer { similar, .. } => {
+                match similar.first() {
+                    Some(nearest) => format!("Did you mean `{nearest}`?"),
+                    None => "Names have the form `server__tool`: see `tools/list`.".to_owned(),
+                }
+            }
+            Self::MissingParameter { parameter, .. } => format!("Add `params.{parameter}`."),
+            Self::UnknownResource { .. } => "See `resources/list`.".to_owned(),
+            Self::UnknownCursor { .. } => {
+                "Ask for the list without a cursor: it may have changed.".to_owned()
+            }
+            Self::NoList { .. } => "Ask again: the list is read anew.".to_owned(),
+            Self::TooManyWatched { .. } => "Unsubscribe from some first.".to_owned(),
+            Self::UnknownLevel { .. } => {
+                let names = Level::ALL.map(Level::name).join(", ");
+                format!("Use one of {names}.")
+            }
+            Self::UnknownMethod { hint, .. } => (*hint).to_owned(),
+            Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+                "Use a server, or a client, of the other protocol version.".to_owned()
+            }
+            Self::Untranslatable {
+                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                ..
+            } => {
+                "Send the request again without `requestState` and `inputResponses`.".to_owned()
+            }
+            Self::Unanswered { source: Unanswered::Refused { .. }, .. } => {
+                "Declare the capability in `initialize`, send the session id, and accept \
+                 `text/event-stream`."
+                    .to_owned()
+            }
+            Self::Unanswered { source: Unanswered::NoVisits, .. } => {
+                "Declare the capability `elicitation.url` with the request.".to_owned()
+            }
+            Self::Unanswered { source: Unanswered::OutOfPlace { .. }, .. } => {
+                "Tell whoever maintains the server: it breaks the protocol.".to_owned()
+            }
+            Self::Unanswered { .. } => "Call again, and answer what the server asks.".to_owned(),
+            Self::Tripped { .. } => {
+                "Call again after that time. `metamcp status` shows what is wrong with the server."
+                    .to_owned()
+            }
+            Self::NotConnected { source: SlotError::Closing(_), .. } => {
+                "The service stops, or no longer has this server: list the tools anew, then call again."
+                    .to_owned()
+            }
+            Self::NotConnected { source: SlotError::Busy { .. }, .. } => {
+                "Call again when others are done, or raise `max_connections` of this server."
+                    .to_owned()
+            }
+            Self::NotConnected { source: SlotError::Exhausted { .. }, .. } => {
+                "Call again when others are done, or raise `pool.size` or `pool.reserve_size`."
+                    .to_owned()
+            }
+            Self::NoSession { .. }
+            | Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
+                "Send the `Mcp-Session-Id` that `initialize` answers with.".to_owned()
+            }
+            Self::NotConnected { source: SlotError::SessionEnded(_), .. } => {
+                "Open another session with `initialize`.".to_owned()
+            }
+            Self::NotConnected { source: SlotError::Dial { error, .. }, .. } => {
+                error.hint().into_owned()
+            }
+            Self::Failed { source, .. } => source.hint().into_owned(),
+        }
+    }
+
+    /// Returns the last lines of a server that has ended, oldest first, each as long as a
+    /// quotation may be.
+    fn last_words(&self) -> Vec<&str> {
+        let lines = if let Self::NotConnected { source: SlotError::Dial { error, .. }, .. } = self {
+            error.last_words()
+        } else if let Self::Failed { source, .. } = self {
+            source.last_words()
+        } else {
+            &[]
+        };
+        lines.iter().map(|line| redact::cut(line, defaults::QUOTE_BYTES_MAX)).collect()
+    }
+
+    /// Returns the JSON-RPC code.
+    fn rpc_code(&self) -> i64 {
+        match self {
+            Self::Unqualified { .. }
+            | Self::UnknownServer { .. }
+            | Self::MissingParameter { .. }
+            | Self::TooManyWatched { .. }
+            | Self::UnknownLevel { .. }
+            | Self::Untranslatable {
+                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                ..
+            }
+            | Self::Unanswered { source: Unanswered::Refused { .. }, .. }
+            | Self::UnknownCursor { .. } => INVALID_PARAMS,
+            Self::Unanswered { source: Unanswered::NoVisits, .. } => CAPABILITY_REQUIRED,
+            Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
+            Self::UnknownMethod { .. }
+            | Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+                METHOD_NOT_FOUND
+            }
+            Self::NoSession { .. } => INVALID_REQUEST,
+            Self::Failed {
+                source: Failure::Timeout { .. } | Failure::NotInTime { .. }, ..
+            } => REQUEST_TIMEOUT,
+            Self::NotConnected { source: SlotError::Dial { error, .. }, .. }
+                if error.code() == "TIMEOUT" =>
+            {
+                REQUEST_TIMEOUT
+            }
+            Self::NoList { .. }
+            | Self::Unanswered { .. }
+            | Self::Tripped { .. }
+            | Self::NotConnected { .. }
+            | Self::Failed { .. } => INTERNAL_ERROR,
+        }
+    }
+
+    /// Returns the error as a client sees it.
+    pub fn to_rpc(&self) -> RpcError {
+        let context = match self {
+            Self::Unqualified { name, similar } => json!({ "name": name, "similar": similar }),
+            Self::UnknownServer { server, similar } => {
+                json!({ "server": server, "similar": similar })
+            }
+            Self::MissingParameter { method, parameter } => {
+                json!({ "method": method, "parameter": parameter })
+            }
+            Self::UnknownResource { uri } => json!({ "uri": uri }),
+            Self::UnknownCursor { cursor } => json!({ "cursor": cursor }),
+            Self::NoList { server, method, .. } => json!({ "server": server, "method": method }),
+            Self::TooManyWatched { max } => json!({ "max": max }),
+            Self::UnknownLevel { level } => json!({ "level": level }),
+            Self::UnknownMethod { method, .. } | Self::NoSession { method } => {
+                json!({ "method": method })
+            }
+            Self::NotConnected { server, source: SlotError::Exhausted { holders, .. } } => {
+                json!({ "server": server, "holders": holders })
+            }
+            Self::Untranslatable { server, .. } | Self::Unanswered { server, .. } => {
+                json!({ "server": server })
+            }
+            Self::Tripped { server, retry_in } => {
+                let retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
+                json!({ "server": server, "retry_in_ms": retry_in_ms })
+            }
+            Self::NotConnected { server, .. } | Self::Failed { server, .. } => {
+                match self.last_words().as_slice() {
+                    [] => json!({ "server": server }),
+                    lines => json!({ "server": server, "stderr": lines }),
+                }
+            }
+        };
+        let error = RpcError::new(self.rpc_code(), self.code(), chain(self))
+            .suggest(self.hint())
+            .context(context);
+        if let Self::Unanswered { source: Unanswered::NoVisits, .. } = self {
+            return error.detail("requiredCapabilities", json!({ "elicitation": { "url": {} } }));
+        }
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::name::ServerName;
+
+    #[test]
+    fn a_server_that_is_left_alone_is_told_with_the_time_until_its_probe() {
+        let server = ServerName::new("git").expect("a name");
+        let error = CallError::Tripped { server, retry_in: Duration::from_millis(12_300) };
+        let shown = error.to_rpc().render(Some("1"));
+        let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
+        assert_eq!(
+            shown["error"]["message"],
+            "server `git` is temporarily unavailable: breaker open, next probe in 13 s"
+        );
+        assert_eq!(shown["error"]["data"]["code"], "SERVER_TRIPPED");
+        assert_eq!(shown["error"]["data"]["context"]["retry_in_ms"], 12_300);
+    }
+}
