@@ -1,0 +1,157 @@
+use tokio::time::Instant;
+
+use super::*;
+use crate::{
+    connection::{Aside, Connection, DialError, Event, Failure, Limits, Party},
+    name::ServerName,
+    protocol::{Message, jsonrpc::Part},
+};
+
+const LIMITS: Limits = Limits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
+
+async fn dial(servers: &Arc<Servers>) -> Result<Arc<Connection>, DialError> {
+    dial_for(servers, Party::Shared).await
+}
+
+async fn dial_for(servers: &Arc<Servers>, party: Party) -> Result<Arc<Connection>, DialError> {
+    let (dialer, _announced) = servers.dialer();
+    let name = ServerName::new("test").expect("a name");
+    let closing = CancellationToken::new();
+    dialer.dial(&name, &declared("test"), 1, party, closing, Instant::now()).await
+}
+
+fn call(tool: &str) -> Message {
+    Message::request("tools/call", Some(&format!(r#"{{"name":"{tool}","arguments":{{"a":1}}}}"#)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_a_test_is_dialled_called_and_closed() {
+    let servers = Servers::new();
+    let connection = dial(&servers).await.expect("connects");
+
+    let answer = connection.ask(&call("echo"), LIMITS).await.expect("answers");
+    assert!(answer.part(Part::Result).is_some_and(|result| result.contains(r#"{\"a\":1}"#)));
+
+    let server = servers.of("test");
+    assert_eq!((server.n_launches(), server.n_living(), server.n_calls()), (1, 1, 1));
+    assert!(connection.is_child());
+    connection.close();
+    connection.down().await;
+    assert_eq!((server.n_living(), server.n_living_max()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_until_it_is_released_or_the_server_is_killed() {
+    let servers = Servers::new();
+    let server = servers.of("test");
+    let connection = dial(&servers).await.expect("connects");
+
+    let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+    server.release(1);
+    waiting.finish().await.expect("answered");
+
+    let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+    while server.n_calls() < 2 {
+        tokio::task::yield_now().await;
+    }
+    server.kill();
+    let failure = waiting.finish().await.expect_err("killed");
+    assert!(matches!(failure, Failure::Exited { .. }), "{failure}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
+    for (manner, expected) in [
+        (
+            Manner::Good,
+            &[
+                "notifications/initialized",
+                "notifications/roots/list_changed",
+                "notifications/progress",
+                "notifications/vendor",
+                "notifications/cancelled",
+            ][..],
+        ),
+        (Manner::Modern, &["notifications/cancelled"]),
+    ] {
+        let servers = Servers::new();
+        let server = servers.of("test");
+        server.behave(manner);
+        let connection = dial(&servers).await.expect("connects");
+        for (method, params) in [
+            ("notifications/roots/list_changed", None),
+            ("notifications/progress", Some(r#"{"progressToken":1,"progress":1}"#)),
+            ("notifications/vendor", Some("{}")),
+        ] {
+            connection.notify(&Message::notification(method, params)).await;
+        }
+        // What is called off is told in both eras, and comes after all else.
+        let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+        while server.n_calls() == 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(waiting);
+        connection.ask(&call("echo"), LIMITS).await.expect("answers");
+        assert_eq!(server.told(), expected, "{manner:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_asked_has_longer_than_a_server_may_be_silent() {
+    let servers = Servers::new();
+    let connection = dial_for(&servers, Party::Exclusive).await.expect("connects");
+    let limits = Limits { total: 2 * defaults::INPUT_TIMEOUT, ..LIMITS };
+    let mut asking = connection.call(&call("ask"), limits).await.expect("sent");
+    let Ok(Event::Aside(Aside::Question(question))) = asking.next().await else {
+        panic!("the server asks");
+    };
+
+    let silence = time::timeout(2 * LIMITS.silence, asking.next()).await;
+    assert!(silence.is_err(), "nothing is wrong");
+    drop(question);
+    servers.of("test").release(1);
+    asking.finish().await.expect("answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_missing_crashes_or_hangs_fails_its_dial() {
+    let servers = Servers::new();
+    let server = servers.of("test");
+    for (manner, code) in [
+        (Manner::Missing, "SERVER_NOT_STARTED"),
+        (Manner::Crashes, "SERVER_EXITED"),
+        (Manner::Hangs, "TIMEOUT"),
+        (Manner::HangsUp, "SERVER_HUNG_UP"),
+    ] {
+        server.behave(manner);
+        assert_eq!(dial(&servers).await.expect_err("fails").code(), code);
+    }
+    assert_eq!((server.n_launches(), server.n_living()), (4, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_has_as_long_to_start_as_it_is_given() {
+    let servers = Servers::new();
+    servers.of("test").behave(Manner::Hangs);
+
+    let begin = Instant::now();
+    let error = dial(&servers).await.expect_err("no handshake");
+
+    assert!(error.hint().contains("`start_timeout`"), "{}", error.hint());
+    assert!(begin.elapsed() >= defaults::START_TIMEOUT);
+    assert_eq!(servers.of("test").n_living(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_leave_is_killed_after_the_ladder() {
+    let servers = Servers::new();
+    servers.of("test").behave(Manner::Clings);
+    let connection = dial(&servers).await.expect("connects");
+
+    let begin = Instant::now();
+    connection.close();
+    connection.down().await;
+
+    assert_eq!(servers.of("test").n_living(), 0);
+    assert!(begin.elapsed() >= Duration::from_millis(1550), "{:?}", begin.elapsed());
+}
