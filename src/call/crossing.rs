@@ -12,6 +12,7 @@ use crate::{
     pool::Lease,
     protocol::{
         Era, Message,
+        jsonrpc::Part,
         mcp::{Profile, method},
     },
 };
@@ -25,6 +26,11 @@ impl Exchange {
         drop(call);
         let connection = &lease.connection;
         let method = self.request.method().unwrap_or_default();
+        if let Some(capability) = self.undeclared
+            && answer.part(Part::Error).is_some()
+        {
+            return Err(self.unanswered(Unanswered::Undeclared { capability }));
+        }
         let translated = match (self.client.era(), connection.era()) {
             (Some(Era::Legacy), Era::Modern) => era::for_legacy(&answer, method),
             (Some(Era::Modern), Era::Legacy) => {
@@ -53,6 +59,13 @@ impl Exchange {
 
     fn unanswered(&self, source: Unanswered) -> CallError {
         CallError::Unanswered { server: self.slot.name().clone(), source }
+    }
+
+    /// Notes that the server has asked what a client of the modern era cannot be asked. If it fails for
+    /// that, its client is told what it takes; it may do without. Source: MCP 2026-07-28, "Base
+    /// Protocol", `_meta`.
+    pub fn lacks(&mut self, capability: Option<&'static str>) {
+        self.undeclared = self.undeclared.or(capability);
     }
 
     /// Has the client asked what the server wants to know.

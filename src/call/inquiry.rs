@@ -47,6 +47,12 @@ pub enum Unanswered {
         /// What the server asks with.
         method: String,
     },
+    /// The server has failed because its client cannot be asked.
+    #[error("the client has not declared `{capability}`, without which the server fails")]
+    Undeclared {
+        /// What it would have to declare.
+        capability: &'static str,
+    },
     /// The client has answered with an error.
     #[error("the client answered `{method}` with {error}")]
     Error {

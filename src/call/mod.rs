@@ -38,6 +38,8 @@ pub struct Exchange {
     request: Message,
     /// The request with what its server has wanted to know.
     retry: Option<Message>,
+    /// A capability that the server would need and its client has not declared.
+    undeclared: Option<&'static str>,
     /// How often the server has asked its client for that.
     n_rounds: u32,
     poll: Backoff,
@@ -96,6 +98,7 @@ impl Exchange {
             client,
             request,
             retry: None,
+            undeclared: None,
             n_rounds: 0,
             poll: Backoff::new(defaults::INPUT_POLL),
             limits,

@@ -17,7 +17,7 @@ use crate::{
     call::Exchange,
     config::defaults,
     connection::{Aside, Event, Question},
-    protocol::{Message, Pieces, RpcError, error::INTERNAL_ERROR, mcp::method, sse},
+    protocol::{Message, Pieces, RpcError, capability, error::INTERNAL_ERROR, mcp::method, sse},
     session::{Running, Session},
     view::Outcome,
 };
@@ -261,6 +261,7 @@ async fn advance(
             }
             Ok(Event::Aside(Aside::Question(question))) if running.session().is_modern() => {
                 if !running.session().can_be_asked(question.message()) {
+                    exchange.lacks(capability::of(question.message()));
                     question.refuse();
                     continue;
                 }

@@ -20,6 +20,16 @@ pub fn covers(capabilities: &str, question: &Message) -> bool {
     }
 }
 
+/// Returns the capability that a client must have declared to be asked this.
+pub fn of(question: &Message) -> Option<&'static str> {
+    match question.method().unwrap_or_default() {
+        method::SAMPLING => Some("sampling"),
+        method::ELICITATION => Some("elicitation"),
+        method::ROOTS_LIST => Some("roots"),
+        _ => None,
+    }
+}
+
 /// Returns the mode of an elicitation; the first that there was has no name.
 fn mode(question: &Message) -> Option<String> {
     let text = std::str::from_utf8(question.bytes()).ok()?;

@@ -40,7 +40,9 @@ impl CallError {
                 ..
             } => "UNKNOWN_STATE",
             Self::Unanswered {
-                source: Unanswered::Refused { .. } | Unanswered::NoVisits, ..
+                source:
+                    Unanswered::Refused { .. } | Unanswered::Undeclared { .. } | Unanswered::NoVisits,
+                ..
             } => "CAPABILITY_REQUIRED",
             Self::Unanswered { source: Unanswered::OutOfPlace { .. }, .. } => {
                 "QUESTION_OUT_OF_PLACE"
@@ -95,6 +97,9 @@ impl CallError {
                 "Declare the capability in `initialize`, send the session id, and accept \
                  `text/event-stream`."
                     .to_owned()
+            }
+            Self::Unanswered { source: Unanswered::Undeclared { capability }, .. } => {
+                format!("Declare the capability `{capability}` with the request.")
             }
             Self::Unanswered { source: Unanswered::NoVisits, .. } => {
                 "Declare the capability `elicitation.url` with the request.".to_owned()
@@ -160,7 +165,10 @@ impl CallError {
             }
             | Self::Unanswered { source: Unanswered::Refused { .. }, .. }
             | Self::UnknownCursor { .. } => INVALID_PARAMS,
-            Self::Unanswered { source: Unanswered::NoVisits, .. } => CAPABILITY_REQUIRED,
+            Self::Unanswered {
+                source: Unanswered::NoVisits | Unanswered::Undeclared { .. },
+                ..
+            } => CAPABILITY_REQUIRED,
             Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. }
             | Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
@@ -221,10 +229,16 @@ impl CallError {
         let error = RpcError::new(self.rpc_code(), self.code(), chain(self))
             .suggest(self.hint())
             .context(context);
-        if let Self::Unanswered { source: Unanswered::NoVisits, .. } = self {
-            return error.detail("requiredCapabilities", json!({ "elicitation": { "url": {} } }));
-        }
-        error
+        let required = match self {
+            Self::Unanswered { source: Unanswered::NoVisits, .. } => {
+                json!({ "elicitation": { "url": {} } })
+            }
+            Self::Unanswered { source: Unanswered::Undeclared { capability }, .. } => {
+                json!({ *capability: {} })
+            }
+            _ => return error,
+        };
+        error.detail("requiredCapabilities", required)
     }
 }
 
@@ -234,6 +248,17 @@ mod tests {
 
     use super::*;
     use crate::name::ServerName;
+
+    #[test]
+    fn a_client_is_told_which_capability_it_takes() {
+        let server = ServerName::new("git").expect("a name");
+        let source = Unanswered::Undeclared { capability: "sampling" };
+        let shown = CallError::Unanswered { server, source }.to_rpc().render(Some("1"));
+        let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
+        assert_eq!(shown["error"]["code"], CAPABILITY_REQUIRED);
+        let required = &shown["error"]["data"]["requiredCapabilities"];
+        assert_eq!(required, &json!({ "sampling": {} }));
+    }
 
     #[test]
     fn a_server_that_is_left_alone_is_told_with_the_time_until_its_probe() {
