@@ -34,16 +34,7 @@ pub fn for_legacy(answer: &Message, method: &str) -> Answer {
     for name in ["resultType", "ttlMs", "cacheScope"] {
         result.take(name);
     }
-    if let Some(meta) = result.get("_meta").map(str::to_owned)
-        && let Some(mut meta) = Members::read(&meta)
-    {
-        meta.take(SERVER_INFO);
-        if meta.is_empty() {
-            result.take("_meta");
-        } else {
-            result.set("_meta", meta.to_string());
-        }
-    }
+    result.within("_meta", |meta| drop(meta.take(SERVER_INFO)));
     if method == method::TOOLS_CALL {
         narrow_content(&mut result);
     }

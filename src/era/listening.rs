@@ -31,14 +31,7 @@ pub fn untagged(notification: &Message) -> Message {
             return Message::parse(text).ok();
         }
         let mut whole = Members::read(std::str::from_utf8(notification.bytes()).ok()?)?;
-        let params = whole.get("params")?.to_owned();
-        let mut params = Members::read(&params)?;
-        params.take("_meta");
-        if params.is_empty() {
-            whole.take("params");
-        } else {
-            whole.set("params", params.to_string());
-        }
+        whole.within("params", |params| drop(params.take("_meta")));
         Message::parse(whole.to_string().into()).ok()
     };
     read().unwrap_or_else(|| notification.clone())

@@ -88,17 +88,11 @@ pub fn request<'a>(
 fn strip(params: &mut Members<'_>) {
     params.take("inputResponses");
     params.take("requestState");
-    let Some(meta) = params.get("_meta") else { return };
-    let meta = meta.to_owned();
-    let Some(mut meta) = Members::read(&meta) else { return };
-    for name in [VERSION, CAPABILITIES, CLIENT_INFO, LOG_LEVEL] {
-        meta.take(name);
-    }
-    if meta.is_empty() {
-        params.take("_meta");
-    } else {
-        params.set("_meta", meta.to_string());
-    }
+    params.within("_meta", |meta| {
+        for name in [VERSION, CAPABILITIES, CLIENT_INFO, LOG_LEVEL] {
+            meta.take(name);
+        }
+    });
 }
 
 /// Returns a request with other parameters; without any, it has none to begin with.

@@ -15,17 +15,11 @@ pub(super) fn narrow(result: &mut Members<'_>) {
 /// different things by a task. Source: MCP 2025-11-25, `ToolExecution`, which 2026-07-28 has not.
 pub(super) fn leave_out_tasks(result: &mut Members<'_>) {
     edit(result, "\"taskSupport\"", |tool| {
-        let Some(execution) = tool.get("execution").map(str::to_owned) else { return false };
-        let Some(mut execution) = Members::read(&execution) else { return false };
-        if execution.take("taskSupport").is_none() {
-            return false;
-        }
-        if execution.is_empty() {
-            tool.take("execution");
-        } else {
-            tool.set("execution", execution.to_string());
-        }
-        true
+        let mut is_told = false;
+        tool.within("execution", |execution| {
+            is_told = execution.take("taskSupport").is_some();
+        });
+        is_told
     });
 }
 

@@ -51,6 +51,18 @@ impl<'a> Members<'a> {
         found.flatten()
     }
 
+    /// Edits the members of the object `name`, if it is one; without any left, it goes itself.
+    pub fn within(&mut self, name: &str, edit: impl FnOnce(&mut Members<'_>)) {
+        let Some(text) = self.get(name).map(str::to_owned) else { return };
+        let Some(mut inner) = Members::read(&text) else { return };
+        edit(&mut inner);
+        if inner.is_empty() {
+            self.take(name);
+        } else {
+            self.set(name, inner.to_string());
+        }
+    }
+
     /// Returns the members and their values, as JSON text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))
@@ -120,6 +132,18 @@ mod tests {
             assert!(Members::read(other).is_none(), "{other}");
         }
         assert!(Members::read("{}").expect("an object").is_empty());
+    }
+
+    #[test]
+    fn an_object_within_goes_with_its_last_member() {
+        let mut members = Members::read(r#"{"a":{"b":1,"c":1e400},"d":7}"#).expect("an object");
+        let without = |name| move |inner: &mut Members<'_>| drop(inner.take(name));
+        members.within("a", without("b"));
+        members.within("d", without("b"));
+        members.within("z", without("b"));
+        assert_eq!(members.to_string(), r#"{"a":{"c":1e400},"d":7}"#);
+        members.within("a", without("c"));
+        assert_eq!(members.to_string(), r#"{"d":7}"#);
     }
 
     #[test]

@@ -82,6 +82,15 @@ impl Rig {
         self.catalog.all(List::Tools, client.session.owner(), LIMITS).await;
     }
 
+    /// Returns a client that has seen the merged tools, and heard what there was to hear.
+    async fn informed(&self) -> Client {
+        let mut client = self.client(Scope::Every);
+        self.see(&client).await;
+        settle().await;
+        client.heard();
+        client
+    }
+
     /// Connects a server and lets what it says at first go by.
     async fn connect(&self, name: &str) {
         drop(self.slot(name).lease(None, Instant::now() + LIMITS.silence).await.expect("good"));
@@ -119,10 +128,7 @@ async fn settle() {
 #[tokio::test(start_paused = true)]
 async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
     let rig = Rig::new();
-    let mut client = rig.client(Scope::Every);
-    rig.see(&client).await;
-    settle().await;
-    client.heard();
+    let mut client = rig.informed().await;
 
     for _ in 0..3 {
         rig.server("a").say(TOOLS);
@@ -157,10 +163,7 @@ async fn a_list_is_read_again_when_it_is_not_good_any_more_and_nobody_says_when_
 #[tokio::test(start_paused = true)]
 async fn a_burst_of_notices_is_one_read_and_one_notice() {
     let rig = Rig::new();
-    let mut client = rig.client(Scope::Every);
-    rig.see(&client).await;
-    settle().await;
-    client.heard();
+    let mut client = rig.informed().await;
     let n_before = rig.server("a").n_lists();
 
     for n in 0..50 {
@@ -177,10 +180,7 @@ async fn a_burst_of_notices_is_one_read_and_one_notice() {
 async fn a_server_that_never_stops_is_read_and_told_once_in_a_window() {
     const N_WINDOWS: usize = 20;
     let rig = Rig::new();
-    let mut client = rig.client(Scope::Every);
-    rig.see(&client).await;
-    settle().await;
-    client.heard();
+    let mut client = rig.informed().await;
     let n_before = rig.server("a").n_lists();
 
     let ends = Instant::now() + defaults::NOTICE_WINDOW * u32::try_from(N_WINDOWS).expect("few");
@@ -250,10 +250,7 @@ async fn without_a_listener_nothing_is_read() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_there_again_is_told_of_only_if_it_has_changed() {
     let rig = Rig::new();
-    let mut client = rig.client(Scope::Every);
-    rig.see(&client).await;
-    settle().await;
-    client.heard();
+    let mut client = rig.informed().await;
 
     for (tools, n_told) in [(&[][..], 0), (&[named("x")], 1), (&[named("x")], 0)] {
         rig.server("a").kill();
@@ -268,10 +265,7 @@ async fn a_server_that_is_there_again_is_told_of_only_if_it_has_changed() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_ends_before_its_list_is_compared_is_told_of() {
     let rig = Rig::new();
-    let mut client = rig.client(Scope::Every);
-    rig.see(&client).await;
-    settle().await;
-    client.heard();
+    let mut client = rig.informed().await;
 
     rig.server("a").say(TOOLS);
     time::sleep(Duration::from_millis(1)).await;
@@ -286,10 +280,7 @@ async fn a_server_that_ends_before_its_list_is_compared_is_told_of() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_show_its_list_in_time_is_told_of_once() {
     let rig = Rig::new();
-    let mut client = rig.client(Scope::Every);
-    rig.see(&client).await;
-    settle().await;
-    client.heard();
+    let mut client = rig.informed().await;
 
     rig.server("a").mute(true);
     rig.server("a").say(TOOLS);
