@@ -236,7 +236,13 @@ impl Exchange {
                         })?;
                     let total = self.ends.saturating_duration_since(Instant::now());
                     let limits = Limits { total, ..self.limits };
-                    match lease.connection.call(&request, limits).await {
+                    let sent = match self.client {
+                        Client::Ourselves => lease.connection.call_of_ours(&request, limits).await,
+                        Client::Legacy { .. } | Client::Modern(_) => {
+                            lease.connection.call(&request, limits).await
+                        }
+                    };
+                    match sent {
                         Ok(sent) => {
                             *none = Some(sent);
                             continue;

@@ -29,10 +29,20 @@ pub struct Call {
     is_sent: bool,
     /// The protocol lets it be cancelled.
     is_cancellable: bool,
-    /// It asks whether the server is there: whoever sent it draws the conclusion.
-    is_probe: bool,
+    kind: Kind,
     /// Its answer is of no use to anybody, so that the server's stream can be let go.
     is_cancelled: bool,
+}
+
+/// Whose request it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// That of a client, who can be asked something on its stream.
+    OfClient,
+    /// Ours.
+    Ours,
+    /// Ours, to find out whether the server is there: whoever sent it draws the conclusion.
+    Probe,
 }
 
 /// What comes back for a request.
@@ -66,7 +76,7 @@ impl Call {
             ends: now + limits.total,
             is_sent: false,
             is_cancellable: false,
-            is_probe: false,
+            kind: Kind::OfClient,
             is_cancelled: false,
         }
     }
@@ -74,8 +84,23 @@ impl Call {
     /// Returns a call that asks whether the server is there.
     pub(super) fn probe(connection: Arc<Connection>, limits: Limits) -> Self {
         let mut call = Self::new(connection, limits);
-        call.is_probe = true;
+        call.kind = Kind::Probe;
         call
+    }
+
+    /// Returns a call that no client waits for.
+    pub(super) fn of_ours(connection: Arc<Connection>, limits: Limits) -> Self {
+        let mut call = Self::new(connection, limits);
+        call.kind = Kind::Ours;
+        call
+    }
+
+    /// Tells whether no client waits for it.
+    pub(super) fn is_ours(&self) -> bool {
+        match self.kind {
+            Kind::OfClient => false,
+            Kind::Ours | Kind::Probe => true,
+        }
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -163,7 +188,7 @@ impl Call {
 
     /// Nothing came in time: of the server neither, perhaps.
     fn timed_out(&self, after: Duration) -> Failure {
-        if !self.is_probe {
+        if self.kind != Kind::Probe {
             self.connection.counters.heard.missed_answer(self.limits.silence.min(after));
         }
         Failure::Timeout { after }

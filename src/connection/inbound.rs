@@ -7,7 +7,7 @@
 //! | a message on the stream of a request | who waits for that request |
 //! | a log message, where all comes on one stream | the only one who waits; else, or if that is us, it is announced |
 //! | what belongs to a subscription of ours | is announced, without its tag |
-//! | a request | where the connection has an owner: somebody who waits; else it is announced |
+//! | a request | where the connection has an owner: a client that waits; else it is announced |
 //! | anything else | is announced |
 
 use std::sync::{Arc, atomic::Ordering};
@@ -191,15 +191,17 @@ impl Connection {
     }
 
     /// Hands something to the client that has this connection: on the stream of the request that
-    /// caused it where that is known, else of another one, else of none.
+    /// caused it where that is known, else of another one, else of none. A request of ours has no
+    /// client.
     fn put(&self, aside: Aside, via: Option<u64>) {
         // The stream of a request that was answered is still read when another client has the
         // connection already: that one has nothing to do with it.
         let is_past = via.is_some() && matches!(self.party, Party::Exclusive);
         let id = {
             let mux = self.mux();
-            let its_own = via.filter(|id| mux.waiter(*id).is_some());
-            its_own.or_else(|| if is_past { None } else { mux.any() })
+            let has_client = |waiter: &Waiter| !waiter.is_ours;
+            let its_own = via.filter(|id| mux.waiter(*id).is_some_and(has_client));
+            its_own.or_else(|| if is_past { None } else { mux.any(has_client) })
         };
         match id {
             Some(_) => self.hand(aside, id, |_| true),

@@ -126,6 +126,8 @@ enum Link {
 #[derive(Debug)]
 struct Waiter {
     inbox: Arc<Inbox>,
+    /// It is a request of ours: there is no client that could be asked anything on its stream.
+    is_ours: bool,
     /// It asked for progress.
     has_token: bool,
     /// The least grave log messages that a request of the modern era asked for.
@@ -247,11 +249,32 @@ impl Connection {
         request: &Message,
         limits: Limits,
     ) -> Result<Call, Failure> {
-        let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
+        self.admit(request, Call::new(Arc::clone(self), limits)).await
+    }
+
+    /// Sends a request of our own, as [`Connection::call`] does. What the server asks meanwhile is
+    /// for clients, and does not come here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::call`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Connection::call`].
+    pub async fn call_of_ours(
+        self: &Arc<Self>,
+        request: &Message,
+        limits: Limits,
+    ) -> Result<Call, Failure> {
+        self.admit(request, Call::of_ours(Arc::clone(self), limits)).await
+    }
+
+    async fn admit(&self, request: &Message, call: Call) -> Result<Call, Failure> {
+        let total_ms = u64::try_from(call.limits().total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
         let request = &*self.introduced(request);
-        self.begin(request, Call::new(Arc::clone(self), limits), |mux, waiter| mux.admit(waiter))
-            .await
+        self.begin(request, call, |mux, waiter| mux.admit(waiter)).await
     }
 
     /// Returns the request as a server of the modern era takes it: one that does not say who asks is
@@ -298,7 +321,8 @@ impl Connection {
         let lists_tools = (self.is_stateless() && request.method() == Some(method::TOOLS_LIST))
             .then(|| request.part(Part::Cursor).is_none());
         let level = if self.era() == Era::Modern { modern::level_of(request) } else { None };
-        let waiter = Waiter { inbox: call.inbox(), has_token, level, lists_tools, ends };
+        let (inbox, is_ours) = (call.inbox(), call.is_ours());
+        let waiter = Waiter { inbox, is_ours, has_token, level, lists_tools, ends };
         self.expire();
         let id = admit(&mut self.mux(), waiter).map_err(|_| Failure::Saturated)?;
         call.admitted(id);
@@ -340,7 +364,7 @@ impl Connection {
             Era::Legacy => Cow::Borrowed(request),
             Era::Modern => Cow::Owned(introduce(request, &Client::Ourselves)),
         };
-        self.call(&request, limits).await?.finish().await
+        self.call_of_ours(&request, limits).await?.finish().await
     }
 
     /// Sends a notification, unless the server is of the era that knows none from clients, but that

@@ -106,9 +106,10 @@ impl<W> Mux<W> {
         }
     }
 
-    /// Returns a request that somebody waits for.
-    pub(super) fn any(&self) -> Option<u64> {
-        self.entries.iter().find(|(_, entry)| !entry.is_draining).map(|(id, _)| *id)
+    /// Returns a request that somebody waits for and for which `may_be` holds.
+    pub(super) fn any(&self, may_be: impl Fn(&W) -> bool) -> Option<u64> {
+        let mut waiting = self.entries.iter().filter(|(_, entry)| !entry.is_draining);
+        waiting.find(|(_, entry)| may_be(&entry.waiter)).map(|(id, _)| *id)
     }
 
     /// Tells whether the answer to `id` is still to come, wanted or not.

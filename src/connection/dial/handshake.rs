@@ -234,7 +234,7 @@ impl Handshake<'_> {
         let request = Message::request(method::INITIALIZE, Some(&params));
         let left = self.time_left();
         let limits = Limits { silence: left, total: left };
-        let answer = match self.connection.call(&request, limits).await {
+        let answer = match self.connection.call_of_ours(&request, limits).await {
             Ok(call) => call.finish().await,
             Err(failure) => Err(failure),
         };

@@ -2,7 +2,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    connection::{Aside, Connection, DialError, Event, Failure, Limits, Party},
+    connection::{Aside, Connection, DialError, Event, Failure, Limits, Owner, Party},
     name::ServerName,
     protocol::{Message, jsonrpc::Part},
 };
@@ -111,6 +111,32 @@ async fn a_client_that_is_asked_has_longer_than_a_server_may_be_silent() {
     drop(question);
     servers.of("test").release(1);
     asking.finish().await.expect("answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
+    let servers = Servers::new();
+    let (dialer, mut announced) = servers.dialer();
+    let (name, closing) = (ServerName::new("test").expect("a name"), CancellationToken::new());
+    let party = Party::Owned(Owner::new(1, r#"{"roots":{}}"#));
+    let declared = declared("test");
+    let dialling = dialer.dial(&name, &declared, 1, party, closing, Instant::now());
+    let connection = dialling.await.expect("connects");
+
+    let ours = connection.call_of_ours(&call("ask"), LIMITS).await.expect("sent");
+    let announcement = announced.recv().await.expect("announced: no client waits");
+    assert!(matches!(announcement.aside, Aside::Question(_)), "{:?}", announcement.aside);
+
+    // Many of ours, so that none of them is taken for the client's by luck.
+    let mut others = Vec::new();
+    for _ in 0..16 {
+        others.push(connection.call_of_ours(&call("wait"), LIMITS).await.expect("sent"));
+    }
+    let mut asking = connection.call(&call("ask"), LIMITS).await.expect("sent");
+    let Ok(Event::Aside(Aside::Question(_))) = asking.next().await else {
+        panic!("the one whom a client waits for");
+    };
+    drop((ours, others));
 }
 
 #[tokio::test(start_paused = true)]
