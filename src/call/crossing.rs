@@ -1,21 +1,98 @@
 //! A request whose client is of another era than its server: the answer is translated, and what the
-//! server wants to know is asked of the client before the request is sent again.
+//! server wants to know is asked of the client before the request is sent again. One about a task may
+//! take several steps.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{CallError, Connected, Exchange, Inquiry, Stage, Unanswered};
 use crate::{
+    backoff::Backoff,
     config::defaults,
-    era::{self, Answer, InputRequired},
-    pool::Lease,
+    connection::{Connection, Failure},
+    era::{self, Answer, Client, InputRequired, TaskRequest, TaskSupport, Turn, Untranslatable},
+    pool::{Lease, Slot},
     protocol::{
         Era, Message,
         jsonrpc::Part,
         mcp::{Profile, method},
+        task,
     },
 };
+
+/// What of an exchange is about the two eras.
+pub(super) struct Crossing {
+    /// The request with what its server has wanted to know, or the next step of one about a task.
+    retry: Option<Message>,
+    /// The request is about a task.
+    task: Option<TaskRequest>,
+    /// How a call can be a task, once that is known.
+    support: TaskSupport,
+    /// The client finds its tasks again.
+    pub(super) carries_tasks: bool,
+    /// A capability that the server would need and its client has not declared.
+    undeclared: Option<&'static str>,
+    /// How often the server has asked its client for something.
+    n_rounds: u32,
+    poll: Backoff,
+}
+
+impl Default for Crossing {
+    fn default() -> Self {
+        Self {
+            retry: None,
+            task: None,
+            support: TaskSupport::Forbidden,
+            carries_tasks: false,
+            undeclared: None,
+            n_rounds: 0,
+            poll: Backoff::new(defaults::INPUT_POLL),
+        }
+    }
+}
+
+impl Crossing {
+    /// Returns what is sent to the server next for a `request` of `client`.
+    ///
+    /// # Errors
+    ///
+    /// [`Untranslatable`] when the server's era has nothing like it.
+    pub(super) fn outgoing<'a>(
+        &'a mut self,
+        request: &'a Message,
+        client: &Client,
+        slot: &Slot,
+        connection: &Connection,
+    ) -> Result<Cow<'a, Message>, Untranslatable> {
+        let server = connection.era();
+        if let Some(era) = client.era().filter(|era| *era != server) {
+            self.support = match connection.profile() {
+                Some(profile) if self.carries_tasks && profile.has_tasks() => {
+                    let demands = |tool: String| slot.hints().demands_task(&tool);
+                    match request.string(Part::Name).is_some_and(demands) {
+                        true => TaskSupport::Required,
+                        false => TaskSupport::Optional,
+                    }
+                }
+                Some(_) | None => TaskSupport::Forbidden,
+            };
+            let asked = request.method().unwrap_or_default();
+            if asked.starts_with(task::PREFIX)
+                && self.support != TaskSupport::Forbidden
+                && self.task.is_none()
+            {
+                let about_task = TaskRequest::of(request, era);
+                let feature = asked.to_owned();
+                let task =
+                    about_task.ok_or(Untranslatable::NoCounterpart { feature, client: era })?;
+                self.retry = Some(self.task.insert(task).step(request, &[]));
+            }
+        }
+        era::request(self.retry.as_ref().unwrap_or(request), client, server, self.support)
+    }
+}
 
 impl Exchange {
     /// Returns the answer as the client's era has it; nothing if the client is asked first.
@@ -26,17 +103,28 @@ impl Exchange {
         drop(call);
         let connection = &lease.connection;
         let method = self.request.method().unwrap_or_default();
-        if let Some(capability) = self.undeclared
+        if let Some(capability) = self.crossing.undeclared
             && answer.part(Part::Error).is_some()
         {
             return Err(self.unanswered(Unanswered::Undeclared { capability }));
         }
+        let info = || connection.profile().and_then(Profile::server_info).map(Value::to_string);
+        if let Some(task) = &mut self.crossing.task {
+            return match task.turn(&answer, info().as_deref()) {
+                Turn::Answer(answer) => Ok(Some(answer)),
+                Turn::Next { questions, pause } => {
+                    self.inquire(questions, pause, lease).map(|()| None)
+                }
+            };
+        }
+        let support = self.crossing.support;
         let translated = match (self.client.era(), connection.era()) {
-            (Some(Era::Legacy), Era::Modern) => era::for_legacy(&answer, method),
+            (Some(Era::Legacy), Era::Modern) => match era::for_legacy(&answer, method, support) {
+                Answer::Final(translated) => Answer::Final(self.as_task(&answer, translated)),
+                input @ Answer::Input(_) => input,
+            },
             (Some(Era::Modern), Era::Legacy) => {
-                let info = connection.profile().and_then(Profile::server_info);
-                let info = info.map(Value::to_string);
-                era::for_modern(&answer, method, info.as_deref())
+                era::for_modern(&answer, method, info().as_deref(), support)
             }
             _ => Answer::Final(answer),
         };
@@ -53,8 +141,34 @@ impl Exchange {
             (Answer::Input(_), _) if !method::ASKING.contains(&method) => {
                 Err(self.unanswered(Unanswered::OutOfPlace { method: method.to_owned() }))
             }
-            (Answer::Input(input), _) => self.inquire(input, lease).map(|()| None),
+            (Answer::Input(input), _) => {
+                let is_empty = input.questions.is_empty();
+                let pause = if is_empty {
+                    self.crossing.poll.pause(fastrand::f64())
+                } else {
+                    Duration::ZERO
+                };
+                self.count_round()?;
+                self.inquire(input, pause, lease).map(|()| None)
+            }
         }
+    }
+
+    /// Returns the translated answer of a modern server to a call; the result of one that was to be a
+    /// task, and is none, as a task that is finished.
+    fn as_task(&self, answer: &Message, translated: Message) -> Message {
+        let is_to_be_task = self.crossing.support != TaskSupport::Forbidden
+            && self.request.method() == Some(method::TOOLS_CALL)
+            && task::is_asked_for(&self.request);
+        let Some(result) = translated.part(Part::Result).filter(|_| is_to_be_task) else {
+            return translated;
+        };
+        if era::is_created(answer) {
+            return translated;
+        }
+        let ttl = task::ttl_of(&self.request).map(Duration::from_millis);
+        let task = self.slot.finished().keep(result.to_owned(), ttl, Instant::now()).task;
+        translated.with(Part::Result, &format!(r#"{{"task":{task}}}"#))
     }
 
     fn unanswered(&self, source: Unanswered) -> CallError {
@@ -65,17 +179,34 @@ impl Exchange {
     /// that, its client is told what it takes; it may do without. Source: MCP 2026-07-28, "Base
     /// Protocol", `_meta`.
     pub fn lacks(&mut self, capability: Option<&'static str>) {
-        self.undeclared = self.undeclared.or(capability);
+        self.crossing.undeclared = self.crossing.undeclared.or(capability);
     }
 
-    /// Has the client asked what the server wants to know.
-    fn inquire(&mut self, input: InputRequired, lease: Lease) -> Result<(), CallError> {
-        self.n_rounds += 1;
-        if self.n_rounds > defaults::INPUT_ROUNDS_MAX {
+    fn count_round(&mut self) -> Result<(), CallError> {
+        self.crossing.n_rounds += 1;
+        if self.crossing.n_rounds > defaults::INPUT_ROUNDS_MAX {
             return Err(self.unanswered(Unanswered::TooMany { rounds: defaults::INPUT_ROUNDS_MAX }));
         }
-        let pause = self.poll.pause(fastrand::f64());
-        let inquiry = Inquiry::new(input, &lease.connection, pause);
+        Ok(())
+    }
+
+    /// Has the client asked what the server wants to know. Where that is nothing, the server is asked
+    /// again after a `pause`.
+    fn inquire(
+        &mut self,
+        input: InputRequired,
+        pause: Duration,
+        lease: Lease,
+    ) -> Result<(), CallError> {
+        let left = self.time_left();
+        if left.is_zero() {
+            let server = self.slot.name().clone();
+            return Err(CallError::Failed {
+                server,
+                source: Failure::Timeout { after: self.limits.total },
+            });
+        }
+        let inquiry = Inquiry::new(input, &lease.connection, pause.min(left));
         self.stage = Stage::Asking(Box::new(inquiry), lease);
         Ok(())
     }
@@ -85,7 +216,10 @@ impl Exchange {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         let Stage::Asking(inquiry, lease) = stage else { return };
         let (responses, state) = inquiry.answers();
-        self.retry = Some(era::retry(&self.request, responses, state));
+        self.crossing.retry = Some(match &mut self.crossing.task {
+            Some(task) => task.step(&self.request, responses),
+            None => era::retry(&self.request, responses, state),
+        });
         // The client's time is none of the server's; without a question, all of it is the server's.
         if !responses.is_empty() {
             self.ends += inquiry.elapsed();

@@ -6,10 +6,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use crate::{
-    backoff::Backoff,
-    config::defaults,
     connection::{Aside, Call, Event, Limits, Owner},
-    era::{self, Client},
+    era::Client,
     name::ServerName,
     pool::{Guest, Lease, Permit, Slot, Tripped},
     protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
@@ -23,6 +21,7 @@ mod inquiry;
 mod retry;
 
 pub use connect::{connect, connection};
+use crossing::Crossing;
 pub use error::CallError;
 pub use inquiry::Unanswered;
 use inquiry::{Inquiry, Step};
@@ -36,13 +35,7 @@ pub struct Exchange {
     owner: Option<Owner>,
     client: Client,
     request: Message,
-    /// The request with what its server has wanted to know.
-    retry: Option<Message>,
-    /// A capability that the server would need and its client has not declared.
-    undeclared: Option<&'static str>,
-    /// How often the server has asked its client for that.
-    n_rounds: u32,
-    poll: Backoff,
+    crossing: Crossing,
     limits: Limits,
     ends: Instant,
     stage: Stage,
@@ -97,10 +90,7 @@ impl Exchange {
             owner: owner.cloned(),
             client,
             request,
-            retry: None,
-            undeclared: None,
-            n_rounds: 0,
-            poll: Backoff::new(defaults::INPUT_POLL),
+            crossing: Crossing::default(),
             limits,
             ends,
             stage: Stage::Over,
@@ -130,6 +120,11 @@ impl Exchange {
     ) -> Self {
         self.sieve = Some(Box::new(sieve));
         self
+    }
+
+    /// Has tasks carried between the eras: the client finds those that it has begun again.
+    pub fn carry_tasks(&mut self) {
+        self.crossing.carries_tasks = true;
     }
 
     /// Asks for a connection, if the server may be asked for anything.
@@ -228,10 +223,12 @@ impl Exchange {
             let came = match call {
                 Some(call) => call.next().await,
                 none => {
-                    let request = self.retry.as_ref().unwrap_or(&self.request);
-                    let request = era::request(request, &self.client, lease.connection.era())
+                    let server = self.slot.name();
+                    let request = self
+                        .crossing
+                        .outgoing(&self.request, &self.client, &self.slot, &lease.connection)
                         .map_err(|source| CallError::Untranslatable {
-                            server: self.slot.name().clone(),
+                            server: server.clone(),
                             source,
                         })?;
                     let total = self.ends.saturating_duration_since(Instant::now());

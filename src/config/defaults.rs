@@ -342,6 +342,25 @@ pub const PARKED_MAX: usize = 256;
 /// on for ever.
 pub const INPUT_ROUNDS_MAX: u32 = 32;
 
+/// How long to wait before a task is looked at again whose server does not say it. Ours.
+pub const TASK_POLL: Duration = Duration::from_secs(1);
+
+/// The shortest of such waits, whatever the server says. Ours.
+pub const TASK_POLL_MIN: Duration = Duration::from_millis(50);
+
+/// How many results of one server are kept for clients that wanted a task and got an answer at once.
+/// Ours.
+pub const FINISHED_TASKS_MAX: usize = 256;
+
+/// How large all of these may be together, in bytes. Ours: one may be as large as a message.
+pub const FINISHED_TASKS_BYTES_MAX: usize = 64 << 20;
+
+/// For how long such a result is kept whose client does not say it. Ours.
+pub const FINISHED_TASK_TTL: Duration = Duration::from_secs(300);
+
+/// The longest of such times, whatever the client says. Ours.
+pub const FINISHED_TASK_TTL_MAX: Duration = Duration::from_secs(3600);
+
 /// The first and the longest pause before a request is sent again to a server of the modern era that
 /// wants nothing but to be asked again. Ours.
 pub const INPUT_POLL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));

@@ -2,7 +2,12 @@
 
 use serde_json::{json, value::RawValue};
 
-use super::{decorate, input::InputRequired, tool};
+use super::{
+    TaskSupport, decorate,
+    input::InputRequired,
+    task::{legacy_created, modern_created},
+    tool,
+};
 use crate::protocol::{
     Members, Message, RpcError,
     error::{CAPABILITY_REQUIRED, INVALID_PARAMS, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED},
@@ -20,8 +25,9 @@ pub enum Answer {
     Input(InputRequired),
 }
 
-/// Returns what a modern server's answer to a request of `method` is for a legacy client.
-pub fn for_legacy(answer: &Message, method: &str) -> Answer {
+/// Returns what a modern server's answer to a request of `method` is for a legacy client, to which
+/// tasks are carried as `support` says.
+pub fn for_legacy(answer: &Message, method: &str, support: TaskSupport) -> Answer {
     if let Some(error) = answer.part(Part::Error) {
         return Answer::Final(legacy_error(answer, error, method));
     }
@@ -31,17 +37,27 @@ pub fn for_legacy(answer: &Message, method: &str) -> Answer {
     if result.string("resultType").as_deref() == Some("input_required") {
         return Answer::Input(InputRequired::read(&result));
     }
+    if method == method::TOOLS_CALL
+        && let Some(created) = legacy_created(&result)
+    {
+        return Answer::Final(answer.with(Part::Result, &created));
+    }
+    narrow(&mut result, method);
+    if method == method::TOOLS_LIST {
+        tool::narrow(&mut result, support);
+    }
+    Answer::Final(answer.with(Part::Result, &result.to_string()))
+}
+
+/// Takes out of the result of a request of `method` what is new in the modern era.
+pub(super) fn narrow(result: &mut Members<'_>, method: &str) {
     for name in ["resultType", "ttlMs", "cacheScope"] {
         result.take(name);
     }
     result.within("_meta", |meta| drop(meta.take(SERVER_INFO)));
     if method == method::TOOLS_CALL {
-        narrow_content(&mut result);
+        narrow_content(result);
     }
-    if method == method::TOOLS_LIST {
-        tool::narrow(&mut result);
-    }
-    Answer::Final(answer.with(Part::Result, &result.to_string()))
 }
 
 /// Structured content is an object in the legacy era; any other value goes as text, which a client of
@@ -76,9 +92,14 @@ fn legacy_error(answer: &Message, error: &str, method: &str) -> Message {
     recoded(answer, error, code)
 }
 
-/// Returns what a legacy server's answer to a request of `method` is for a modern client.
-/// `server_info` is what the server has said of itself, JSON text.
-pub fn for_modern(answer: &Message, method: &str, server_info: Option<&str>) -> Answer {
+/// Returns what a legacy server's answer to a request of `method` is for a modern client, to which
+/// tasks are carried as `support` says. `server_info` is what the server has said of itself, JSON text.
+pub fn for_modern(
+    answer: &Message,
+    method: &str,
+    server_info: Option<&str>,
+    support: TaskSupport,
+) -> Answer {
     if let Some(error) = answer.part(Part::Error) {
         return match RpcError::code_of(error) {
             Some(RESOURCE_NOT_FOUND) => Answer::Final(recoded(answer, error, INVALID_PARAMS)),
@@ -91,7 +112,9 @@ pub fn for_modern(answer: &Message, method: &str, server_info: Option<&str>) -> 
         };
     }
     let Some(result) = answer.part(Part::Result) else { return Answer::Final(answer.clone()) };
-    let result = decorate(result, method, server_info);
+    let is_task = support == TaskSupport::Required && method == method::TOOLS_CALL;
+    let created = if is_task { modern_created(result) } else { None };
+    let result = decorate(created.as_deref().unwrap_or(result), method, server_info);
     let result = match List::of_method(method) {
         Some(list) => tool::modern_list(result, list),
         None => result,
@@ -108,6 +131,8 @@ fn recoded(answer: &Message, error: &str, code: i64) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NO_TASKS: TaskSupport = TaskSupport::Forbidden;
 
     fn answer(body: &str) -> Message {
         let text = format!(r#"{{"jsonrpc":"2.0","id":7,{body}}}"#);
@@ -131,7 +156,7 @@ mod tests {
     }
 
     fn legacy(body: &str, method: &str) -> String {
-        last(for_legacy(&answer(body), method))
+        last(for_legacy(&answer(body), method, NO_TASKS))
     }
 
     #[test]
@@ -192,7 +217,8 @@ mod tests {
         assert_eq!(seen(legacy(&coded(-32602), "tools/call")), -32602);
         assert_eq!(seen(legacy(&coded(-32021), "tools/call")), -32602);
         assert_eq!(seen(legacy(&coded(-1), "tools/call")), -1);
-        let modern = |code| seen(last(for_modern(&answer(&coded(code)), "resources/read", None)));
+        let modern =
+            |code| seen(last(for_modern(&answer(&coded(code)), "resources/read", None, NO_TASKS)));
         assert_eq!(modern(-32002), -32602);
         assert_eq!(modern(-32601), -32601);
     }
@@ -202,7 +228,7 @@ mod tests {
         let asks = answer(
             r#""result":{"resultType":"input_required","requestState":"s\u0041","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}},"visit":{"method":"elicitation/create","params":{"mode":"url","url":"u"}},"where":{"method":"roots/list"},"broken":7}}"#,
         );
-        let input = input(for_legacy(&asks, "tools/call"));
+        let input = input(for_legacy(&asks, "tools/call", NO_TASKS));
         assert_eq!(input.state.as_deref(), Some(r#""s\u0041""#), "as it is");
         let keys: Vec<_> = input.questions.iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["who", "visit", "where"]);
@@ -218,13 +244,13 @@ mod tests {
         let demands = answer(
             r#""error":{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","url":"u","message":"Go","elicitationId":"1"}]}}"#,
         );
-        let input = input(for_modern(&demands, "tools/call", None));
+        let input = input(for_modern(&demands, "tools/call", None, NO_TASKS));
         assert_eq!(
             input.to_result(),
             r#"{"resultType":"input_required","inputRequests":{"visit0":{"method":"elicitation/create","params":{"mode":"url","url":"u","message":"Go"}}}}"#
         );
         let bare = answer(r#""error":{"code":-32042,"message":"m"}"#);
-        assert!(last(for_modern(&bare, "tools/call", None)).contains("-32602"));
+        assert!(last(for_modern(&bare, "tools/call", None, NO_TASKS)).contains("-32602"));
     }
 
     #[test]

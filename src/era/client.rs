@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::InputRequired;
-use crate::protocol::{Era, Level, capability, modern::Introduction};
+use crate::protocol::{
+    Era, Level, Members, capability,
+    modern::{Introduction, TASKS},
+};
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -29,6 +32,18 @@ impl Client {
             Self::Legacy { .. } => Some(Era::Legacy),
             Self::Modern(_) => Some(Era::Modern),
         }
+    }
+
+    /// Returns the same, as one that takes tasks of the modern era: it has said so in the words of
+    /// its own.
+    pub(super) fn with_tasks(&self) -> Self {
+        let Self::Legacy { capabilities, level } = self else { return self.clone() };
+        let mut all = Members::read(capabilities).unwrap_or_default();
+        let extensions = all.get("extensions").unwrap_or("{}").to_owned();
+        let mut extensions = Members::read(&extensions).unwrap_or_default();
+        extensions.set(TASKS, "{}");
+        all.set("extensions", extensions.to_string());
+        Self::Legacy { capabilities: all.to_string().into(), level: *level }
     }
 
     /// Tells whether it has declared all that is asked of it.

@@ -11,7 +11,7 @@
 //! | the server asks | `input_required` becomes requests, their answers a retry | requests become `input_required`, the retry their answers |
 //! | unknown resource | -32602 becomes -32002 | -32002 becomes -32602 |
 //! | missing capability | -32021 becomes -32602 | the server is told |
-//! | tasks | neither declared nor carried: [`Untranslatable`] | as there |
+//! | tasks | the core's become the extension's ([`TaskRequest`]) | the extension's become the core's |
 //!
 //! Pure: messages in, messages out. Who waits for whom meanwhile is [`crate::call`]'s to know.
 //!
@@ -25,6 +25,7 @@ pub mod listening;
 mod request;
 mod result;
 pub mod subscription;
+mod task;
 mod tool;
 
 pub use answer::{Answer, for_legacy, for_modern};
@@ -33,4 +34,5 @@ pub use input::{InputRequired, digest, response, retry};
 pub use introduce::introduce;
 pub use request::{Untranslatable, request};
 pub use result::decorate;
+pub use task::{TaskRequest, TaskSupport, Turn, is_created, without_tasks};
 pub use tool::{legacy_list, modern_list};

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::{Client, introduce};
+use super::{Client, TaskSupport, introduce};
 use crate::protocol::{
     Era, Members, Message,
     jsonrpc::Part,
-    mcp::method::NOT_MODERN,
+    mcp::method::{NOT_MODERN, TOOLS_CALL},
     modern::{CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION},
+    task,
 };
 
 /// Why a request cannot be put into the words of its server's era.
@@ -27,6 +28,9 @@ pub enum Untranslatable {
     /// The request goes on with something that another one has begun.
     #[error("`params.requestState` was given out for another request")]
     OtherRequest,
+    /// The tool is called as a task or not at all, and the client takes no tasks.
+    #[error("the tool answers with a task, and the client has not declared that it takes tasks")]
+    TaskRequired,
 }
 
 fn side(era: Era) -> &'static str {
@@ -43,7 +47,8 @@ fn other(era: Era) -> Era {
     }
 }
 
-/// Returns a client's request as a server of the era `server` is to get it.
+/// Returns a client's request as a server of the era `server` is to get it, to which tasks are carried
+/// as `support` says. One about a task is a step of a [`TaskRequest`](super::TaskRequest).
 ///
 /// # Errors
 ///
@@ -52,34 +57,46 @@ pub fn request<'a>(
     request: &'a Message,
     client: &Client,
     server: Era,
+    support: TaskSupport,
 ) -> Result<Cow<'a, Message>, Untranslatable> {
+    let asked = request.method().unwrap_or_default();
+    let is_carried = support != TaskSupport::Forbidden;
+    let no_counterpart =
+        |client| Untranslatable::NoCounterpart { feature: asked.to_owned(), client };
     match (client, server) {
         (Client::Modern(_), Era::Modern)
         | (Client::Legacy { .. } | Client::Ourselves, Era::Legacy) => Ok(Cow::Borrowed(request)),
         (Client::Ourselves, Era::Modern) => Ok(Cow::Owned(introduce(request, client))),
         (Client::Legacy { .. }, Era::Modern) => {
-            let asked = request.method().unwrap_or_default();
-            // Tasks were an experiment of 2025-11-25; the extension that replaces them has other
-            // methods and other words.
-            if asked.starts_with("tasks/") || NOT_MODERN.contains(&asked) {
-                let feature = asked.to_owned();
-                return Err(Untranslatable::NoCounterpart { feature, client: Era::Legacy });
+            let is_about_task = asked.starts_with(task::PREFIX);
+            if is_about_task && !is_carried || NOT_MODERN.contains(&asked) {
+                return Err(no_counterpart(Era::Legacy));
             }
-            let request = introduce(request, client);
-            // Who does not know tasks treats a request that asks for one as any other.
-            // Source: MCP 2025-11-25, "Tasks".
+            let is_to_be_task = is_carried && asked == TOOLS_CALL && task::is_asked_for(request);
+            let request = match is_about_task || is_to_be_task {
+                true => introduce(request, &client.with_tasks()),
+                false => introduce(request, client),
+            };
+            // The server says itself whether it makes a task of the call.
             Ok(Cow::Owned(with_params(&request, |params| drop(params.take("task")))))
         }
-        (Client::Modern(_), Era::Legacy) => {
-            let asked = request.method().unwrap_or_default();
-            if asked.starts_with("tasks/") {
-                let feature = asked.to_owned();
-                return Err(Untranslatable::NoCounterpart { feature, client: Era::Modern });
+        (Client::Modern(introduction), Era::Legacy) => {
+            if asked.starts_with(task::PREFIX) && !is_carried {
+                return Err(no_counterpart(Era::Modern));
             }
             if request.part(Part::RequestState).is_some() {
                 return Err(Untranslatable::UnknownState);
             }
-            Ok(Cow::Owned(with_params(request, strip)))
+            let is_task = support == TaskSupport::Required && asked == TOOLS_CALL;
+            if is_task && !task::is_taken(&introduction.capabilities) {
+                return Err(Untranslatable::TaskRequired);
+            }
+            Ok(Cow::Owned(with_params(request, |params| {
+                strip(params);
+                if is_task {
+                    params.set("task", "{}");
+                }
+            })))
         }
     }
 }
@@ -114,6 +131,8 @@ mod tests {
     use super::*;
     use crate::protocol::{Level, modern::Introduction};
 
+    const FORBIDDEN: TaskSupport = TaskSupport::Forbidden;
+
     fn message(text: &str) -> Message {
         Message::parse(text.to_owned().into()).expect("a message")
     }
@@ -133,7 +152,9 @@ mod tests {
         for (client, server) in
             [(modern(), Era::Modern), (legacy(), Era::Legacy), (Client::Ourselves, Era::Legacy)]
         {
-            let sent = request(&message(text), &client, server).expect("a request").into_owned();
+            let sent = request(&message(text), &client, server, FORBIDDEN)
+                .expect("a request")
+                .into_owned();
             assert_eq!(sent.bytes(), text);
         }
     }
@@ -143,7 +164,7 @@ mod tests {
         let asked = message(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":1e400,"inputResponses":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"error","progressToken":"t","traceparent":"00"}}}"#,
         );
-        let sent = request(&asked, &modern(), Era::Legacy).expect("a request");
+        let sent = request(&asked, &modern(), Era::Legacy, FORBIDDEN).expect("a request");
         assert_eq!(
             sent.bytes(),
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":1e400,"_meta":{"progressToken":"t","traceparent":"00"}}}"#
@@ -151,7 +172,7 @@ mod tests {
         let bare = message(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
         );
-        let sent = request(&bare, &modern(), Era::Legacy).expect("a request");
+        let sent = request(&bare, &modern(), Era::Legacy, FORBIDDEN).expect("a request");
         assert_eq!(sent.bytes(), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
     }
 
@@ -160,16 +181,47 @@ mod tests {
         let asked = message(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
         );
-        let sent = request(&asked, &legacy(), Era::Modern).expect("a request");
+        let sent = request(&asked, &legacy(), Era::Modern, FORBIDDEN).expect("a request");
         let read = Introduction::read(&sent).expect("an introduction");
         assert_eq!((&*read.capabilities, read.level), (r#"{"roots":{}}"#, Some(Level::Error)));
         assert!(!String::from_utf8_lossy(sent.bytes()).contains("task"));
     }
 
     #[test]
+    fn a_call_that_is_to_be_a_task_says_so_in_the_words_of_its_server() {
+        const TAKES: &str = r#"{"extensions":{"x":{},"io.modelcontextprotocol/tasks":{}}}"#;
+        let asked = message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
+        );
+        let said = |client: &Client, support| {
+            let sent = request(&asked, client, Era::Modern, support).expect("a request");
+            assert!(!String::from_utf8_lossy(sent.bytes()).contains("ttl"));
+            task::is_taken(&Introduction::read(&sent).expect("an introduction").capabilities)
+        };
+        assert!(said(&legacy(), TaskSupport::Optional));
+        assert!(!said(&legacy(), TaskSupport::Forbidden));
+
+        let taking = |capabilities: &str| {
+            let capabilities = capabilities.into();
+            Client::Modern(Introduction { capabilities, client_info: None, level: None })
+        };
+        let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
+        let sent = |client: &Client, support| {
+            let plain = message(plain);
+            let sent = request(&plain, client, Era::Legacy, support)?;
+            Ok(String::from_utf8_lossy(sent.bytes()).into_owned())
+        };
+        let demanded = plain.replace("}}", r#","task":{}}}"#);
+        assert_eq!(sent(&taking(TAKES), TaskSupport::Required), Ok(demanded));
+        assert_eq!(sent(&taking(TAKES), TaskSupport::Optional), Ok(plain.to_owned()));
+        assert_eq!(sent(&taking("{}"), TaskSupport::Required), Err(Untranslatable::TaskRequired));
+        assert_eq!(sent(&taking("{}"), TaskSupport::Optional), Ok(plain.to_owned()));
+    }
+
+    #[test]
     fn what_cannot_be_carried_is_named() {
         let refused = |text: &str, client: &Client, server| {
-            request(&message(text), client, server).expect_err(text).to_string()
+            request(&message(text), client, server, FORBIDDEN).expect_err(text).to_string()
         };
         for method in ["get", "result", "list", "cancel", "update"] {
             let tasks = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/{method}"}}"#);
@@ -177,7 +229,9 @@ mod tests {
                 [(legacy(), Era::Modern, Era::Legacy), (modern(), Era::Legacy, Era::Modern)]
             {
                 assert!(refused(&tasks, &client, other).contains("has no counterpart"), "{method}");
-                let sent = request(&message(&tasks), &client, same).expect("as it is").into_owned();
+                let asked = message(&tasks);
+                let sent = request(&asked, &client, same, FORBIDDEN);
+                let sent = sent.expect("as it is").into_owned();
                 assert_eq!(sent.bytes(), &tasks);
             }
         }

@@ -2,13 +2,24 @@
 
 use serde_json::value::RawValue;
 
-use crate::protocol::{Members, mcp::List};
+use super::TaskSupport;
+use crate::protocol::{Members, mcp::List, task};
 
 /// Takes out of a list of a modern server's tools what legacy clients do not take, or would take for
-/// something else.
-pub(super) fn narrow(result: &mut Members<'_>) {
+/// something else, and says where tasks are carried as `support` says that each may be called as one:
+/// with such a server it is not said of a tool, but decided with each call.
+pub(super) fn narrow(result: &mut Members<'_>, support: TaskSupport) {
     edit(result, "\"outputSchema\"", leave_out_schema);
-    leave_out_tasks(result);
+    match support {
+        TaskSupport::Forbidden => leave_out_tasks(result),
+        TaskSupport::Optional | TaskSupport::Required => edit(result, "", |tool| {
+            let execution = tool.get("execution").unwrap_or("{}").to_owned();
+            let mut execution = Members::read(&execution).unwrap_or_default();
+            execution.set(task::SUPPORT, "\"optional\"");
+            tool.set("execution", execution.to_string());
+            true
+        }),
+    }
 }
 
 /// Takes the word of whether a tool can be called as a task out of a list: the two eras mean
@@ -76,9 +87,20 @@ mod tests {
     #[test]
     fn only_the_word_of_tasks_and_a_schema_of_another_type_are_left_out() {
         let mut result = Members::read(TOOLS).expect("an object");
-        narrow(&mut result);
+        narrow(&mut result, TaskSupport::Forbidden);
         let others = r#"{ "name":"b","outputSchema":{"type":"object"}},{"name":"c","execution":{"x":1e400}},{ "name":"d","description":"a \"taskSupport\"","execution":{}},7],"x":1e400}"#;
         assert_eq!(result.to_string(), format!(r#"{{"tools":[{{"name":"a"}},{others}"#));
+    }
+
+    #[test]
+    fn where_tasks_are_carried_every_tool_may_be_called_as_one() {
+        let tools = r#"{"tools":[{"name":"a","x":1e400},{"name":"b","execution":{"taskSupport":"required","x":1}},7]}"#;
+        let mut result = Members::read(tools).expect("an object");
+        narrow(&mut result, TaskSupport::Optional);
+        assert_eq!(
+            result.to_string(),
+            r#"{"tools":[{"name":"a","x":1e400,"execution":{"taskSupport":"optional"}},{"name":"b","execution":{"taskSupport":"optional","x":1}},7]}"#
+        );
     }
 
     #[test]
@@ -97,7 +119,7 @@ mod tests {
     fn a_list_that_is_none_stays_as_it_is() {
         for text in [r#"{"tools":7,"a":"\"taskSupport\""}"#, r#"{"tools":["taskSupport"]}"#, "{}"] {
             let mut result = Members::read(text).expect("an object");
-            narrow(&mut result);
+            narrow(&mut result, TaskSupport::Forbidden);
             assert_eq!(result.to_string(), text);
         }
     }

@@ -153,14 +153,12 @@ fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), EdgeError
     let asked = request.method().unwrap_or_default();
     let method = told(headers, headers::METHOD)?.ok_or(HeaderError::Missing(headers::METHOD))?;
     compare(headers::METHOD, method, asked)?;
-    let name = match asked {
-        method::TOOLS_CALL | method::PROMPTS_GET => Part::Name,
-        method::RESOURCES_READ => Part::Uri,
-        _ => return Ok(()),
+    // Without a name where there must be one, the request fails for that.
+    let Some((name, is_required)) = headers::name_of(request) else { return Ok(()) };
+    let header = match told(headers, headers::NAME)? {
+        None if !is_required => return Ok(()),
+        header => header.ok_or(HeaderError::Missing(headers::NAME))?,
     };
-    // Without a name, the request fails for that.
-    let Some(name) = request.string(name) else { return Ok(()) };
-    let header = told(headers, headers::NAME)?.ok_or(HeaderError::Missing(headers::NAME))?;
     let header = headers::decode(header).ok_or(HeaderError::Unreadable(headers::NAME))?;
     Ok(compare(headers::NAME, &header, &name)?)
 }

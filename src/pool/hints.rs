@@ -1,5 +1,5 @@
-//! What a server says about its tools: which of them may be called twice, and which arguments of
-//! theirs travel in headers as well.
+//! What a server says about its tools: which of them may be called twice, which are called as tasks
+//! or not at all, and which arguments of theirs travel in headers as well.
 //!
 //! It is read from lists that pass by, and outlives the connection that they came on: whether a call
 //! may be sent again is asked when the connection has gone.
@@ -11,7 +11,10 @@ use std::{
 
 use crate::{
     connection,
-    protocol::headers::{self, Mirrored},
+    protocol::{
+        headers::{self, Mirrored},
+        task,
+    },
 };
 
 /// The tools of a server with something to say of them, as far as its lists were read.
@@ -21,6 +24,7 @@ pub struct Hints(Mutex<Option<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     repeatable: HashSet<String>,
+    demanding: HashSet<String>,
     mirrored: HashMap<String, Vec<Mirrored>>,
 }
 
@@ -28,14 +32,19 @@ impl Hints {
     /// Takes note of a page of `tools/list`, the text of its result. The first page begins anew.
     pub fn learn(&self, result: &str, is_first: bool) {
         let repeatable = connection::repeatable_tools(result);
+        let demanding = task::demanding_tools(result);
         let mirrored = headers::marked_tools(result);
         let mut known = self.known();
         match &mut *known {
             Some(known) if !is_first => {
                 known.repeatable.extend(repeatable);
+                known.demanding.extend(demanding);
                 known.mirrored.extend(mirrored);
             }
-            known => *known = Some(Known { repeatable, mirrored }),
+            known => {
+                let demanding = demanding.into_iter().collect();
+                *known = Some(Known { repeatable, demanding, mirrored });
+            }
         }
     }
 
@@ -43,6 +52,11 @@ impl Hints {
     /// nothing where no list was read.
     pub fn is_repeatable(&self, tool: &str) -> Option<bool> {
         self.known().as_ref().map(|known| known.repeatable.contains(tool))
+    }
+
+    /// Tells whether `tool` is called as a task or not at all, as far as lists were read.
+    pub fn demands_task(&self, tool: &str) -> bool {
+        self.known().as_ref().is_some_and(|known| known.demanding.contains(tool))
     }
 
     /// Returns the arguments of the first tool that `is_meant`, of those with any, that travel in
@@ -84,6 +98,25 @@ mod tests {
             ["a", "b", "c"].map(|tool| hints.is_repeatable(tool)),
             [Some(false), Some(false), Some(true)]
         );
+    }
+
+    #[test]
+    fn a_tool_that_demands_a_task_is_known() {
+        let hints = Hints::default();
+        let tool = |name: &str, support: &str| {
+            serde_json::json!({
+                "name": name, "inputSchema": { "type": "object" },
+                "execution": { "taskSupport": support },
+            })
+        };
+        for (tools, is_first) in [(["a", "b"], true), (["c", "d"], false)] {
+            let [one, other] = tools;
+            let page =
+                serde_json::json!({ "tools": [tool(one, "required"), tool(other, "optional")] });
+            hints.learn(&page.to_string(), is_first);
+        }
+        let known = ["a", "b", "c", "d"].map(|tool| hints.demands_task(tool));
+        assert_eq!(known, [true, false, true, false]);
     }
 
     #[test]

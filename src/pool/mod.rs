@@ -18,6 +18,7 @@ use crate::{
 
 mod error;
 mod exclusive;
+mod finished;
 mod gate;
 mod guest;
 mod hints;
@@ -32,6 +33,7 @@ mod status;
 mod wants;
 
 pub use error::SlotError;
+pub use finished::{Finished, FinishedTask};
 pub use gate::{Gate, Permit, Tripped};
 pub use guest::Guest;
 pub use hints::Hints;

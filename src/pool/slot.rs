@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     SlotError, SlotStatus, State,
     exclusive::{Checkout, Exclusive},
+    finished::Finished,
     gate::Gate,
     hints::Hints,
     keeper::{Claim, Keeper, KeeperStatus, Origin},
@@ -25,6 +26,7 @@ use crate::{
     config::{self, Server, Sharing, Start},
     connection::{Connection, Dialer, ListRevisions, Owner, Party, Traffic},
     name::ServerName,
+    protocol::task::Offer,
 };
 
 /// One declared server's place in the pool.
@@ -33,6 +35,7 @@ pub struct Slot {
     origin: Origin,
     connections: Connections,
     hints: Hints,
+    finished: Finished,
     /// The slot of the same server as a reload has declared it anew.
     successor: OnceLock<Arc<Self>>,
 }
@@ -102,8 +105,8 @@ impl Slot {
             }
             Sharing::Session { .. } => Connections::Owned(Arc::new(Owned::new(origin.clone()))),
         };
-        let (hints, successor) = (Hints::default(), OnceLock::new());
-        Arc::new(Self { origin, connections, hints, successor })
+        let (hints, finished, successor) = (Hints::default(), Finished::default(), OnceLock::new());
+        Arc::new(Self { origin, connections, hints, finished, successor })
     }
 
     /// Returns the server's name.
@@ -134,6 +137,21 @@ impl Slot {
     /// Returns what the server has said about its tools, on whichever connection.
     pub fn hints(&self) -> &Hints {
         &self.hints
+    }
+
+    /// Returns the tasks that were finished before their clients knew of them.
+    pub fn finished(&self) -> &Finished {
+        &self.finished
+    }
+
+    /// Returns what of the server's tasks a client is told that is known from request to request.
+    pub fn tasks(&self) -> Offer {
+        match &self.connections {
+            Connections::Shared(_) => Offer::ById,
+            // The next request may go to another process.
+            Connections::Exclusive(_) => Offer::Nothing,
+            Connections::Owned(_) => Offer::All,
+        }
     }
 
     /// Returns the slot that has taken the place of this one, if a reload has changed the server.

@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 
 use super::{
     Members, Message,
-    mcp::{List, Page},
+    jsonrpc::Part,
+    mcp::{List, Page, method},
+    task,
 };
 
 /// The header that repeats the method.
@@ -26,6 +28,21 @@ const MARK: &str = "x-mcp-header";
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 /// The largest integer that every client reads exactly. Source: MCP, "Schema Extension", 2^53 − 1.
 const INTEGER_MAX: i64 = (1 << 53) - 1;
+
+/// Returns what of a request travels as its name, and whether it must.
+///
+/// Source: MCP 2026-07-28, "Standard Request Headers", and SEP-2663, "Routing Headers".
+pub fn name_of(request: &Message) -> Option<(String, bool)> {
+    let part = match request.method()? {
+        method::TOOLS_CALL | method::PROMPTS_GET => Part::Name,
+        method::RESOURCES_READ => Part::Uri,
+        asked if asked.starts_with(task::PREFIX) => {
+            return task::id_of(request).map(|id| (id, false));
+        }
+        _ => return None,
+    };
+    request.string(part).map(|name| (name, true))
+}
 
 /// Returns `value` as a header carries it.
 pub fn encode(value: &str) -> Cow<'_, str> {

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json, value::RawValue};
 use super::{
     Era,
     item::{Peek, Rejected},
-    jsonrpc, pieces, version,
+    jsonrpc, pieces,
+    task::{self, Offer},
+    version,
 };
 
 /// The methods that the gateway itself looks at. Every other one passes.
@@ -193,15 +195,18 @@ impl Profile {
     ///
     /// Without a `standing` connection there is nothing that could notify the client, so change
     /// notices, subscriptions and log levels are not declared: declaring them and staying silent
-    /// would be worse than leaving them out.
-    pub fn for_client(&self, asked: Option<&str>, is_standing: bool) -> Value {
+    /// would be worse than leaving them out. Of the server's tasks those on `offer` are declared.
+    pub fn for_client(&self, asked: Option<&str>, is_standing: bool, offer: Offer) -> Value {
         let mut result = match self.era() {
             Era::Legacy => self.result.clone(),
             Era::Modern => self.as_initialized(),
         };
         result.insert("protocolVersion".into(), version::negotiate(asked).into());
-        if !is_standing && let Some(capabilities) = result.get_mut("capabilities") {
-            leave_out_notices(capabilities);
+        if let Some(capabilities) = result.get_mut("capabilities") {
+            task::narrow(capabilities, offer);
+            if !is_standing {
+                leave_out_notices(capabilities);
+            }
         }
         Value::Object(result)
     }
@@ -479,10 +484,10 @@ mod tests {
         .expect("a profile");
 
         assert_eq!(
-            profile.for_client(Some("2025-06-18"), false),
+            profile.for_client(Some("2025-06-18"), false, Offer::ById),
             json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
         );
-        let standing = profile.for_client(None, true);
+        let standing = profile.for_client(None, true, Offer::ById);
         assert_eq!(standing["capabilities"], profile.result["capabilities"]);
         assert!(profile.has("tools") && !profile.has("prompts"));
     }

@@ -17,6 +17,7 @@ pub mod pieces;
 mod profile;
 mod span;
 pub mod sse;
+pub mod task;
 pub mod version;
 
 pub use batch::{Batch, BatchError};

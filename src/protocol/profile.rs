@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use super::{
     Era,
     mcp::{Profile, ProfileError, leave_out_notices},
-    modern, version,
+    modern,
+    task::{self, Offer},
+    version,
 };
 
 /// The members of a result of `server/discover` that a result of `initialize` does not have.
@@ -37,9 +39,9 @@ impl Profile {
     }
 
     /// Returns the result of `server/discover` for a client of the modern era, which may use every
-    /// version that we serve. Without a `standing` connection no notices are declared, as in
-    /// [`Profile::for_client`].
-    pub fn for_modern_client(&self, is_standing: bool) -> Value {
+    /// version that we serve. Without a `standing` connection no notices are declared, and of tasks
+    /// those on `offer`, as in [`Profile::for_client`].
+    pub fn for_modern_client(&self, is_standing: bool, offer: Offer) -> Value {
         let mut result = self.result.clone();
         let mut meta = match result.remove("_meta") {
             Some(Value::Object(meta)) => meta,
@@ -60,8 +62,16 @@ impl Profile {
         }
         let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
         if self.era() == Era::Legacy {
-            leave_out_tasks(capabilities);
+            let has_tasks = self.has_tasks();
+            task::narrow(capabilities, Offer::Nothing);
+            if has_tasks && let Value::Object(capabilities) = capabilities {
+                let extensions = capabilities.entry("extensions").or_insert_with(|| json!({}));
+                if let Value::Object(extensions) = extensions {
+                    extensions.insert(modern::TASKS.to_owned(), json!({}));
+                }
+            }
         }
+        task::narrow(capabilities, offer);
         if !is_standing {
             leave_out_notices(capabilities);
         }
@@ -78,7 +88,13 @@ impl Profile {
         let info = self.server_info().cloned();
         let info = info.unwrap_or_else(|| json!({ "name": "unknown", "version": "unknown" }));
         result.insert("serverInfo".to_owned(), info);
-        leave_out_tasks(result.entry("capabilities").or_insert_with(|| json!({})));
+        let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
+        task::narrow(capabilities, Offer::Nothing);
+        if self.has_tasks() {
+            // Nobody can be told all of them: the extension has no list.
+            capabilities["tasks"] =
+                json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
+        }
         if let Some(Value::Object(meta)) = result.get_mut("_meta") {
             meta.remove(modern::SERVER_INFO);
             if meta.is_empty() {
@@ -86,19 +102,6 @@ impl Profile {
             }
         }
         result
-    }
-}
-
-/// Takes tasks out of the capabilities of a server of the other era: those of 2025-11-25 and those of
-/// the extension have other methods and other words, so that nobody could use what is declared.
-fn leave_out_tasks(capabilities: &mut Value) {
-    let Value::Object(capabilities) = capabilities else { return };
-    capabilities.remove("tasks");
-    if let Some(Value::Object(extensions)) = capabilities.get_mut("extensions")
-        && extensions.remove(modern::TASKS).is_some()
-        && extensions.is_empty()
-    {
-        capabilities.remove("extensions");
     }
 }
 
@@ -118,11 +121,11 @@ mod tests {
         let profile = discovered();
         assert_eq!(profile.era(), Era::Modern);
         assert_eq!(
-            profile.for_client(Some("2025-06-18"), true),
+            profile.for_client(Some("2025-06-18"), true, Offer::ById),
             json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
         );
         let bare = Profile::discovered(r#"{"supportedVersions":["2026-07-28"]}"#).expect("one");
-        let told = bare.for_client(None, false);
+        let told = bare.for_client(None, false, Offer::ById);
         assert_eq!(told["serverInfo"]["name"], "unknown");
         assert_eq!(told["capabilities"], json!({}));
     }
@@ -134,40 +137,69 @@ mod tests {
         )
         .expect("a profile");
         assert_eq!(
-            legacy.for_modern_client(false),
+            legacy.for_modern_client(false, Offer::ById),
             json!({"resultType":"complete","supportedVersions":version::SERVED,"capabilities":{"tools":{}},"instructions":"i","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}})
         );
-        let modern = discovered().for_modern_client(true);
+        let modern = discovered().for_modern_client(true, Offer::ById);
         assert_eq!((&modern["ttlMs"], &modern["future"]), (&json!(5), &json!(1)));
         assert_eq!(modern["_meta"][modern::SERVER_INFO]["name"], "s");
         assert_eq!(modern["capabilities"]["tools"]["listChanged"], true);
     }
 
     #[test]
-    fn tasks_are_declared_to_clients_of_the_same_era_only() {
-        let both = json!({
-            "tools": {}, "tasks": { "list": {} },
-            "extensions": { modern::TASKS: {}, "com.example/x": { "a": 1 } },
+    fn tasks_are_declared_in_the_words_of_the_clients_era_as_far_as_they_are_on_offer() {
+        let other = || json!({ "com.example/x": { "a": 1 } });
+        let calls = json!({ "tools": { "call": {} } });
+        let legacy = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {
+                "extensions": other(),
+                "tasks": { "list": {}, "cancel": {}, "requests": calls },
+            },
         });
-        let neither = json!({ "tools": {}, "extensions": { "com.example/x": { "a": 1 } } });
-        let alone = json!({ "extensions": { modern::TASKS: {} } });
-        let empty = json!({ "extensions": {} });
-        for (declared, left) in
-            [(&both, &neither), (&alone, &json!({})), (&empty, &empty), (&neither, &neither)]
-        {
-            let legacy = json!({ "protocolVersion": "2025-11-25", "capabilities": declared });
+        let legacy = Profile::read(&legacy.to_string()).expect("a profile");
+        let mut extensions = other();
+        extensions[modern::TASKS] = json!({});
+        let modern = json!({
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": { "extensions": extensions },
+        });
+        let modern = Profile::discovered(&modern.to_string()).expect("a profile");
+        let told = |profile: &Profile, offer| {
+            let to_legacy = &profile.for_client(None, true, offer)["capabilities"];
+            let to_modern = &profile.for_modern_client(true, offer)["capabilities"];
+            assert_eq!(to_modern["tasks"], Value::Null);
+            (to_legacy.clone(), to_modern["extensions"].clone())
+        };
+        let all = json!({ "list": {}, "cancel": {}, "requests": calls });
+        let by_id = json!({ "cancel": {}, "requests": calls });
+        for (profile, offer, tasks) in [
+            (&legacy, Offer::All, all),
+            (&legacy, Offer::ById, by_id.clone()),
+            (&modern, Offer::ById, by_id),
+        ] {
+            let expected = json!({ "extensions": other(), "tasks": tasks });
+            assert_eq!(told(profile, offer), (expected, extensions.clone()), "{offer:?}");
+        }
+        for profile in [legacy, modern] {
+            let expected = json!({ "extensions": other() });
+            assert_eq!(told(&profile, Offer::Nothing), (expected, other()));
+        }
+    }
+
+    #[test]
+    fn tasks_of_nothing_that_can_be_called_are_none() {
+        for capabilities in [
+            json!({ "tasks": {} }),
+            json!({ "tasks": 7, "extensions": 7 }),
+            json!({ "tasks": { "requests": { "tools": [] } } }),
+            json!(7),
+        ] {
+            let legacy = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities });
             let legacy = Profile::read(&legacy.to_string()).expect("a profile");
-            let modern = json!({ "supportedVersions": ["2026-07-28"], "capabilities": declared });
-            let modern = Profile::discovered(&modern.to_string()).expect("a profile");
-            for is_standing in [true, false] {
-                let told = |profile: &Profile| {
-                    let to_legacy = profile.for_client(Some("2025-11-25"), is_standing);
-                    let to_modern = profile.for_modern_client(is_standing);
-                    (to_legacy["capabilities"].clone(), to_modern["capabilities"].clone())
-                };
-                assert_eq!(told(&legacy), (declared.clone(), left.clone()));
-                assert_eq!(told(&modern), (left.clone(), declared.clone()));
-            }
+            assert!(!legacy.has_tasks(), "{capabilities}");
+            let told = legacy.for_modern_client(true, Offer::ById)["capabilities"].clone();
+            assert_eq!(told["tasks"], Value::Null, "{told}");
         }
     }
 

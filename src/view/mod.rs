@@ -37,6 +37,7 @@ mod merge;
 mod modern;
 mod passthrough;
 mod reference;
+mod task;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,6 +20,7 @@ use crate::{
         jsonrpc::Part,
         mcp::{self, Profile, method},
         modern::SERVER_INFO,
+        task::Offer,
         version,
     },
     session::{Passing, Scope, Session},
@@ -230,7 +231,8 @@ fn has_subscriptions(profile: &Profile) -> bool {
 /// Returns what a server says of itself, as a client of the modern era is told it. Without a
 /// connection that is everybody's, nobody is told of changes.
 fn discovery(profile: &Profile, is_everybodys: bool) -> Value {
-    let mut result = profile.for_modern_client(is_everybodys);
+    let offer = if is_everybodys { Offer::ById } else { Offer::Nothing };
+    let mut result = profile.for_modern_client(is_everybodys, offer);
     if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
         // Log messages belong to a request, and need no memory.
         let logging = profile.result.get("capabilities").and_then(|all| all.get("logging"));

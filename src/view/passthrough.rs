@@ -1,21 +1,22 @@
 //! The view of one server as it is: everything passes, except what concerns the connection, and items of
 //! lists that clients would choke on.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Outcome, Views, answer, nothing_is_kept, own_profile};
+use super::{Outcome, Views, answer, nothing_is_kept, own_profile, task};
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
     connection::Limits,
     name::ServerName,
-    pool::Guest,
+    pool::{Guest, Slot},
     protocol::{
         Message,
         jsonrpc::Part,
         mcp::{List, method},
+        task::{Offer, PREFIX},
     },
     session::Session,
 };
@@ -31,6 +32,25 @@ impl Views {
         let Some(slot) = self.pool.slot(server.as_str()) else {
             return Err(self.unknown_server(server.as_str()));
         };
+        let tasks = task::offered(&slot, session);
+        let mut outcome = self.at(slot, session, is_root, request).await?;
+        if let Outcome::Exchange(exchange) = &mut outcome
+            && tasks != Offer::Nothing
+        {
+            exchange.carry_tasks();
+        }
+        Ok(outcome)
+    }
+
+    /// Answers a request at a server, or hands it there.
+    async fn at(
+        &self,
+        slot: Arc<Slot>,
+        session: &Session,
+        is_root: bool,
+        request: &Message,
+    ) -> Result<Outcome, CallError> {
+        let server = slot.name().clone();
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
                 // The server has shaken hands once, with us. Its clients are answered from that.
@@ -43,7 +63,8 @@ impl Views {
                     Some(profile) => {
                         // Without a session, there is no stream for notices.
                         let is_standing = slot.is_standing() && session.id().is_some();
-                        let result = profile.for_client(asked.as_deref(), is_standing);
+                        let result =
+                            profile.for_client(asked.as_deref(), is_standing, slot.tasks());
                         answer(request, &result)
                     }
                     // A client that fails to connect may never try again, and a server that is
@@ -51,7 +72,7 @@ impl Views {
                     None => {
                         slot.missed();
                         self.catalog.doubt(&slot, session.owner());
-                        answer(request, &stand_in(session, request, server))
+                        answer(request, &stand_in(session, request, &server))
                     }
                 })
             }
@@ -81,6 +102,7 @@ impl Views {
                     hint: "Use `initialize`, or say with the request that it is of version 2026-07-28.",
                 })
             }
+            asked if asked.starts_with(PREFIX) => self.about_task(slot, session, request).await,
             asked => {
                 let Some(list) = List::of_method(asked) else {
                     return self.exchange(slot, session, request.clone()).await;

@@ -13,6 +13,7 @@ use crate::{
             CAPABILITY_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
             REQUEST_TIMEOUT, RESOURCE_NOT_FOUND,
         },
+        modern::TASKS,
     },
     redact,
     report::chain,
@@ -43,7 +44,10 @@ impl CallError {
                 source:
                     Unanswered::Refused { .. } | Unanswered::Undeclared { .. } | Unanswered::NoVisits,
                 ..
-            } => "CAPABILITY_REQUIRED",
+            }
+            | Self::Untranslatable { source: Untranslatable::TaskRequired, .. } => {
+                "CAPABILITY_REQUIRED"
+            }
             Self::Unanswered { source: Unanswered::OutOfPlace { .. }, .. } => {
                 "QUESTION_OUT_OF_PLACE"
             }
@@ -92,6 +96,9 @@ impl CallError {
                 ..
             } => {
                 "Send the request again without `requestState` and `inputResponses`.".to_owned()
+            }
+            Self::Untranslatable { source: Untranslatable::TaskRequired, .. } => {
+                format!("Declare the extension `{TASKS}` with the request, and poll `tasks/get`.")
             }
             Self::Unanswered { source: Unanswered::Refused { .. }, .. } => {
                 "Declare the capability in `initialize`, send the session id, and accept \
@@ -168,7 +175,10 @@ impl CallError {
             Self::Unanswered {
                 source: Unanswered::NoVisits | Unanswered::Undeclared { .. },
                 ..
-            } => CAPABILITY_REQUIRED,
+            }
+            | Self::Untranslatable { source: Untranslatable::TaskRequired, .. } => {
+                CAPABILITY_REQUIRED
+            }
             Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. }
             | Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
@@ -235,6 +245,9 @@ impl CallError {
             }
             Self::Unanswered { source: Unanswered::Undeclared { capability }, .. } => {
                 json!({ *capability: {} })
+            }
+            Self::Untranslatable { source: Untranslatable::TaskRequired, .. } => {
+                json!({ "extensions": { TASKS: {} } })
             }
             _ => return error,
         };

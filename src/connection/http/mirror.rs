@@ -38,13 +38,7 @@ impl Mirrors {
     pub(super) fn headers(&self, request: &Message) -> Vec<(String, String)> {
         let method = request.method().unwrap_or_default();
         let mut found = vec![(headers::METHOD.to_owned(), headers::encode(method).into_owned())];
-        // Source: MCP 2026-07-28, "Standard Request Headers".
-        let name = match method {
-            method::TOOLS_CALL | method::PROMPTS_GET => request.string(Part::Name),
-            method::RESOURCES_READ => request.string(Part::Uri),
-            _ => None,
-        };
-        let Some(name) = name else { return found };
+        let Some((name, _)) = headers::name_of(request) else { return found };
         found.push((headers::NAME.to_owned(), headers::encode(&name).into_owned()));
         if method == method::TOOLS_CALL
             && let Some(marked) = self.known().get(&name).cloned()

@@ -1,0 +1,67 @@
+//! Requests about tasks, at the view of one server.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Outcome, Views};
+use crate::{
+    call::CallError,
+    pool::{FinishedTask, Slot},
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        task::{self, Offer},
+    },
+    session::Session,
+};
+
+/// Returns what of the tasks of the server of `slot` a client is told.
+pub(super) fn offered(slot: &Slot, session: &Session) -> Offer {
+    match slot.tasks() {
+        // In the modern era nobody knows a client again, and its connection ends with its request.
+        Offer::All if session.is_modern() => Offer::Nothing,
+        offer => offer,
+    }
+}
+
+impl Views {
+    /// Hands a request about a task to its server, unless the task is one of ours.
+    pub(super) async fn about_task(
+        &self,
+        slot: Arc<Slot>,
+        session: &Session,
+        request: &Message,
+    ) -> Result<Outcome, CallError> {
+        if !session.is_modern() {
+            let asked = request.method().unwrap_or_default();
+            if asked == task::LIST && offered(&slot, session) != Offer::All {
+                return Err(CallError::UnknownMethod {
+                    method: asked.to_owned(),
+                    hint: "Nobody is shown the tasks of others: keep the ids of your own.",
+                });
+            }
+            let ours = task::id_of(request).and_then(|id| slot.finished().get(&id, Instant::now()));
+            if let Some(answer) = ours.and_then(|ours| about_finished(request, &ours)) {
+                return Ok(answer);
+            }
+        }
+        self.exchange(slot, session, request.clone()).await
+    }
+}
+
+/// Answers a request about a task that was finished before its client knew of it.
+fn about_finished(request: &Message, ours: &FinishedTask) -> Option<Outcome> {
+    let id = request.part(Part::Id).unwrap_or("null");
+    let told: Value = serde_json::from_str(&ours.task).unwrap_or_default();
+    Some(Outcome::Answer(match request.method()? {
+        task::GET => Message::response(id, &ours.task),
+        task::RESULT => {
+            let task = told["taskId"].to_string();
+            Message::response(id, &task::related(&ours.result, &task))
+        }
+        task::CANCEL => task::ended(told["status"].as_str().unwrap_or_default()).render(Some(id)),
+        _ => return None,
+    }))
+}
