@@ -25,9 +25,10 @@ use crate::{
 /// What of an exchange is about the two eras.
 pub(super) struct Crossing {
     /// The request with what its server has wanted to know, or the next step of one about a task.
-    retry: Option<Message>,
+    /// Boxed like the next one: most exchanges have neither.
+    retry: Option<Box<Message>>,
     /// The request is about a task.
-    task: Option<TaskRequest>,
+    task: Option<Box<TaskRequest>>,
     /// How a call can be a task, once that is known.
     support: TaskSupport,
     /// The client finds its tasks again.
@@ -87,10 +88,11 @@ impl Crossing {
                 let feature = asked.to_owned();
                 let task =
                     about_task.ok_or(Untranslatable::NoCounterpart { feature, client: era })?;
-                self.retry = Some(self.task.insert(task).step(request, &[]));
+                let step = self.task.insert(Box::new(task)).step(request, &[]);
+                self.retry = Some(Box::new(step));
             }
         }
-        era::request(self.retry.as_ref().unwrap_or(request), client, server, self.support)
+        era::request(self.retry.as_deref().unwrap_or(request), client, server, self.support)
     }
 }
 
@@ -216,10 +218,11 @@ impl Exchange {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         let Stage::Asking(inquiry, lease) = stage else { return };
         let (responses, state) = inquiry.answers();
-        self.crossing.retry = Some(match &mut self.crossing.task {
+        let retry = match &mut self.crossing.task {
             Some(task) => task.step(&self.request, responses),
             None => era::retry(&self.request, responses, state),
-        });
+        };
+        self.crossing.retry = Some(Box::new(retry));
         // The client's time is none of the server's; without a question, all of it is the server's.
         if !responses.is_empty() {
             self.ends += inquiry.elapsed();

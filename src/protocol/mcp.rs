@@ -17,6 +17,8 @@ use super::{
 pub mod method {
     #![expect(missing_docs, reason = "each constant is named like the method it spells")]
 
+    use super::task;
+
     pub const INITIALIZE: &str = "initialize";
     pub const PING: &str = "ping";
     pub const DISCOVER: &str = "server/discover";
@@ -47,8 +49,10 @@ pub mod method {
     pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
     /// The requests that only read, so that asking twice does no harm.
-    pub const READING: [&str; 8] = [
+    pub const READING: [&str; 10] = [
         PING,
+        task::GET,
+        task::RESULT,
         TOOLS_LIST,
         PROMPTS_LIST,
         PROMPTS_GET,

@@ -35,7 +35,7 @@ use crate::{
         jsonrpc::Part,
         mcp::{List, method},
         modern::Introduction,
-        version,
+        task, version,
     },
 };
 
@@ -331,6 +331,8 @@ impl Session {
                 }
                 false
             }
+            // Whoever knows the id of a task may fetch its result.
+            task::STATUS => is_own,
             _ => is_own || self.scope != Scope::Every,
         };
         if is_for_us {
