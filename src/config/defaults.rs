@@ -342,12 +342,6 @@ pub const PARKED_MAX: usize = 256;
 /// on for ever.
 pub const INPUT_ROUNDS_MAX: u32 = 32;
 
-/// How long to wait before a task is looked at again whose server does not say it. Ours.
-pub const TASK_POLL: Duration = Duration::from_secs(1);
-
-/// The shortest of such waits, whatever the server says. Ours.
-pub const TASK_POLL_MIN: Duration = Duration::from_millis(50);
-
 /// How many results of one server are kept for clients that wanted a task and got an answer at once.
 /// Ours.
 pub const FINISHED_TASKS_MAX: usize = 256;

@@ -15,17 +15,20 @@ use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 use serde_json::json;
 
 use super::{InputRequired, answer::narrow, decorate, request::with_params};
-use crate::{
-    config::defaults,
-    protocol::{
-        Era, Members, Message, RpcError,
-        error::{INTERNAL_ERROR, INVALID_PARAMS},
-        jsonrpc::Part,
-        mcp::method,
-        modern::{CAPABILITIES, SERVER_INFO, TASKS},
-        task,
-    },
+use crate::protocol::{
+    Era, Members, Message, RpcError,
+    error::{INTERNAL_ERROR, INVALID_PARAMS},
+    jsonrpc::Part,
+    mcp::method,
+    modern::{CAPABILITIES, SERVER_INFO, TASKS},
+    task,
 };
+
+/// How long to wait before a task is looked at again whose server does not say it. Ours.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The shortest of such waits, whatever the server says. Ours.
+const POLL_MIN: Duration = Duration::from_millis(50);
 
 /// How a call can be a task of a server of the other era.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,7 +128,7 @@ impl TaskRequest {
         let acknowledged =
             || Turn::Answer(answer.with(Part::Result, &decorate("{}", self.step, server_info)));
         match (self.asked, self.step) {
-            (Asked::LegacyResult, task::UPDATE) => self.again(task::GET, defaults::TASK_POLL_MIN),
+            (Asked::LegacyResult, task::UPDATE) => self.again(task::GET, POLL_MIN),
             (Asked::LegacyResult, _) => self.poll(answer, &result),
             (Asked::LegacyCancel, task::CANCEL) => self.again(task::GET, Duration::ZERO),
             (Asked::LegacyCancel, _) if has_ended => {
@@ -224,7 +227,7 @@ impl TaskRequest {
 /// Returns how long a server wants its clients to wait before they ask again.
 fn interval(task: &Members<'_>) -> Duration {
     let ms = task.get("pollIntervalMs").and_then(|ms| ms.parse().ok());
-    ms.map_or(defaults::TASK_POLL, Duration::from_millis).max(defaults::TASK_POLL_MIN)
+    ms.map_or(POLL, Duration::from_millis).max(POLL_MIN)
 }
 
 fn refusal(error: &RpcError) -> Message {

@@ -115,9 +115,9 @@ fn sorted(text: &str) -> String {
 fn a_legacy_client_waits_for_a_result_that_is_polled_for() {
     let mut steps = Steps::of(Era::Legacy, task::RESULT);
     let working = |rest: &str| answer(&format!(r#"{{"taskId":"t","status":"working"{rest}}}"#));
-    assert_eq!(steps.goes_on(&working(""), &[]), (vec![], defaults::TASK_POLL));
+    assert_eq!(steps.goes_on(&working(""), &[]), (vec![], POLL));
     let soon = working(r#","pollIntervalMs":0"#);
-    assert_eq!(steps.goes_on(&soon, &[]), (vec![], defaults::TASK_POLL_MIN));
+    assert_eq!(steps.goes_on(&soon, &[]), (vec![], POLL_MIN));
     let late = working(r#","pollIntervalMs":90000"#);
     assert_eq!(steps.goes_on(&late, &[]), (vec![], Duration::from_secs(90)));
     assert_eq!(steps.method(), task::GET);
