@@ -21,6 +21,7 @@ mod eras;
 mod exclusive;
 mod fake;
 mod fake_modern;
+mod fake_tasks;
 mod features;
 mod fidelity;
 mod generations;
