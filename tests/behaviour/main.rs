@@ -48,6 +48,7 @@ mod slow_clients;
 mod stops;
 mod streams;
 mod subscriptions;
+mod tasks;
 mod tls;
 mod units;
 mod upstream;
