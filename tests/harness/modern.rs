@@ -88,6 +88,7 @@ impl Modern {
         let name = match method {
             "tools/call" | "prompts/get" => params["name"].as_str(),
             "resources/read" => params["uri"].as_str(),
+            "tasks/cancel" | "tasks/get" | "tasks/update" => params["taskId"].as_str(),
             _ => None,
         };
         headers.extend(name.map(|name| ("mcp-name".into(), encoded(name))));

@@ -12,7 +12,7 @@ use crate::{
     message::{Fault, Members, Message},
     methods,
     session::Level,
-    tools,
+    tasks, tools,
 };
 
 /// A client, as one of its requests shows it.
@@ -58,10 +58,11 @@ impl Caller {
         if version != MODERN {
             return Err(bad(unsupported(&version)));
         }
-        if !methods::is_modern(method) {
+        if !methods::is_modern(fake, method) {
             let fault = Fault::new(-32601, "Method not found");
             return Err(Refusal { status: StatusCode::NOT_FOUND, fault });
         }
+        tasks::admit(fake, &caller, method, &params).map_err(bad)?;
         match tools::capabilities_of(method, &params) {
             Some(needed) if !caller.has(&needed) => Err(bad(undeclared(&needed))),
             _ => Ok(caller),
@@ -93,6 +94,11 @@ impl Caller {
     /// Tells whether the client wants log messages of this level.
     pub(crate) fn wants(&self, level: Level) -> bool {
         self.level.is_some_and(|least| least <= level)
+    }
+
+    /// Tells whether the client declares an extension.
+    pub(crate) fn has_extension(&self, name: &str) -> bool {
+        self.capabilities["extensions"][name].is_object()
     }
 
     /// Tells whether the client declares what is needed.

@@ -16,8 +16,14 @@ use crate::{
 pub(crate) const VERSION: &str = "mcp-protocol-version";
 
 /// The methods whose subject is repeated, and where the body has it.
-const NAMED: [(&str, &str); 3] =
-    [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")];
+const NAMED: [(&str, &str); 6] = [
+    ("tools/call", "name"),
+    ("prompts/get", "name"),
+    ("resources/read", "uri"),
+    ("tasks/cancel", "taskId"),
+    ("tasks/get", "taskId"),
+    ("tasks/update", "taskId"),
+];
 
 /// Refuses a request that does not name its version and its method.
 pub(crate) fn check_presence(headers: &HeaderMap) -> Result<(), Fault> {
@@ -46,7 +52,7 @@ pub(crate) fn check(
     }
     let name: String = params.required("name")?;
     let arguments: Value = params.optional("arguments")?.unwrap_or_default();
-    let tools = tools::list(fake);
+    let tools = tools::list(fake, true);
     let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else { return Ok(()) };
     let mut mirrored = Vec::new();
     mirrors(&tool["inputSchema"], &arguments, &mut mirrored);

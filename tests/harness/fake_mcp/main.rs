@@ -40,6 +40,7 @@ mod sse;
 mod state;
 mod stdio;
 mod stream;
+mod tasks;
 mod tools;
 mod waiting;
 mod wire;

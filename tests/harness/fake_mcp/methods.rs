@@ -11,7 +11,7 @@ use crate::{
     listen,
     message::{Fault, Members},
     state::Pings,
-    tools,
+    tasks, tools,
 };
 
 /// What is told to those who begin.
@@ -45,8 +45,8 @@ const CACHEABLE: [&str; 6] = [
 ];
 
 /// Tells whether the modern era has a method.
-pub(crate) fn is_modern(method: &str) -> bool {
-    MODERN.contains(&method)
+pub(crate) fn is_modern(fake: &Fake, method: &str) -> bool {
+    MODERN.contains(&method) || fake.options.tasks && tasks::MODERN.contains(&method)
 }
 
 /// Answers one request.
@@ -55,6 +55,9 @@ pub(crate) async fn run(call: Call, method: String, params: Option<String>) {
     match (method.as_str(), &call.caller) {
         ("tools/call", _) => return tools::run(call, &params).await,
         ("subscriptions/listen", Some(_)) => return listen::open(call, &params).await,
+        (name, _) if call.fake.options.tasks && name.starts_with("tasks/") => {
+            return tasks::run(call, name, &params).await;
+        }
         _ => {}
     }
     let fake = &call.fake;
@@ -66,7 +69,7 @@ pub(crate) async fn run(call: Call, method: String, params: Option<String>) {
         }
         ("ping", None) if !matches!(fake.state().pings, Pings::Answer) => return,
         ("ping", None) => Ok(json!({})),
-        ("tools/list", _) => page(fake, &params, "tools", tools::list(fake)),
+        ("tools/list", _) => page(fake, &params, "tools", tools::list(fake, call.caller.is_some())),
         ("resources/list", _) => page(fake, &params, "resources", resources(fake)),
         ("resources/templates/list", _) => page(fake, &params, "resourceTemplates", templates()),
         ("resources/read", _) => read(&call, &params),
@@ -99,6 +102,7 @@ async fn discover(call: &Call) -> Result<Value, Fault> {
     let mut capabilities = capabilities(fake);
     capabilities["prompts"]["listChanged"] = json!(true);
     capabilities["resources"]["listChanged"] = json!(true);
+    tasks::declare(fake, &mut capabilities, true);
     Ok(json!({
         "supportedVersions": [era::MODERN],
         "capabilities": capabilities,
@@ -113,9 +117,11 @@ async fn initialize(call: &Call, params: &Members) -> Result<Value, Fault> {
     fake.count("initializes");
     fake.log("initialize", "");
     wait_for_start(fake).await;
+    let mut capabilities = capabilities(fake);
+    tasks::declare(fake, &mut capabilities, false);
     Ok(json!({
         "protocolVersion": fake.options.protocol,
-        "capabilities": capabilities(fake),
+        "capabilities": capabilities,
         "serverInfo": { "name": "fake_mcp", "version": "1.0.0" },
         "instructions": INSTRUCTIONS,
     }))
@@ -145,7 +151,12 @@ fn capabilities(fake: &Fake) -> Value {
 }
 
 /// Returns one page of `items`; a cursor is the number of the first item.
-fn page(fake: &Fake, params: &Members, name: &str, items: Vec<Value>) -> Result<Value, Fault> {
+pub(crate) fn page(
+    fake: &Fake,
+    params: &Members,
+    name: &str,
+    items: Vec<Value>,
+) -> Result<Value, Fault> {
     let start = match params.optional::<String>("cursor")? {
         None => 0,
         Some(cursor) => cursor

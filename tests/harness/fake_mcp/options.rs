@@ -61,6 +61,9 @@ pub(crate) struct Options {
     /// Declare that resources can be subscribed to; a URI that starts with `refuse:` cannot.
     #[arg(long)]
     pub(crate) subscribe: bool,
+    /// List two more tools, whose calls are tasks.
+    #[arg(long)]
+    pub(crate) tasks: bool,
     /// Never answer `ping`, until `pings` or `/control/pings` says otherwise.
     #[arg(long)]
     pub(crate) silent_pings: bool,

@@ -15,6 +15,7 @@ use crate::{
     message,
     notice::Notice,
     session::{Level, Session},
+    tasks::Job,
     waiting::Waiting,
     wire::Wire,
 };
@@ -41,6 +42,8 @@ pub(crate) struct State {
     /// A probe has spoilt the pipe.
     pub(crate) is_spoilt: bool,
     pub(crate) listens: Vec<Listen>,
+    /// The tasks, in the order in which they began.
+    pub(crate) jobs: Vec<Job>,
     pub(crate) waiting: Waiting,
     pub(crate) in_flight: BTreeMap<u64, InFlight>,
     pub(crate) n_started: u64,
@@ -64,6 +67,8 @@ pub(crate) struct Seen {
     pub(crate) n_unreadable: u64,
     /// The client capabilities of each `initialize`.
     pub(crate) capabilities: Vec<Value>,
+    /// How each tool that may be a task was called.
+    pub(crate) jobs: Vec<Value>,
     pub(crate) levels: Vec<Level>,
     pub(crate) subscribes: Vec<String>,
     pub(crate) unsubscribes: Vec<String>,
@@ -104,6 +109,7 @@ impl State {
                 "hearers" => self.n_hearers(),
                 "held" => self.waiting.n_held(),
                 "in_flight" => self.in_flight.len(),
+                "jobs" => seen.jobs.len(),
                 "last_event_ids" => seen.last_event_ids.len(),
                 "levels" => seen.levels.len(),
                 "listens" => self.listens.len(),
@@ -174,13 +180,16 @@ impl State {
             "retries": self.n("retries"),
             "capabilities": seen.capabilities,
             "executions": self.executions.counts(),
+            "jobs": seen.jobs,
             "last_event_ids": seen.last_event_ids,
             "levels": seen.levels,
             "requests": seen.methods,
             "subscribed": self.subscribed(),
             "subscribes": seen.subscribes,
+            "tasks": self.n("tasks"),
             "unasked": self.n("unasked"),
             "unsubscribes": seen.unsubscribes,
+            "updates": self.n("updates"),
         })
     }
 

@@ -20,6 +20,7 @@ use crate::{
     message::{self, Fault, Members, quoted},
     methods::GATE_INTERVAL,
     state::{Pings, State},
+    tasks,
     wire::Write,
 };
 
@@ -46,8 +47,14 @@ pub(crate) async fn run(call: Call, params: &Members) {
     call.fake.count("calls");
     let arguments = Members::read(params.raw("arguments"));
     let next = match params.required::<String>("name") {
-        Ok(name) if name.starts_with("ask") => rounds::ask(&call, &name, params).await,
-        Ok(name) => next(&call, &name, &arguments).await,
+        Ok(name) => match tasks::check(&call, &name, params) {
+            Ok(()) if name.starts_with("ask") => rounds::ask(&call, &name, params).await,
+            Ok(()) if tasks::is_tool(&call.fake, &name) => {
+                tasks::start(&call, &name, params).map(Next::Answer)
+            }
+            Ok(()) => next(&call, &name, &arguments).await,
+            Err(fault) => Err(fault),
+        },
         Err(fault) => Err(fault),
     };
     match next {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fake::Fake;
+use crate::{fake::Fake, tasks};
 
 /// The hints of the tools that have any.
 const HINTS: &[(&str, &str)] = &[
@@ -147,8 +147,8 @@ const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     ),
 ];
 
-/// Returns the descriptions of all tools.
-pub(crate) fn list(fake: &Fake) -> Vec<Value> {
+/// Returns the descriptions of all tools for clients of an era.
+pub(crate) fn list(fake: &Fake, is_modern: bool) -> Vec<Value> {
     let describe = |name: &str, description: &str, properties: &str, required: &[&str]| {
         let properties: Value = serde_json::from_str(properties).expect("the table holds JSON");
         json!({
@@ -177,6 +177,13 @@ pub(crate) fn list(fake: &Fake) -> Vec<Value> {
     }
     for name in &fake.options.named {
         tools.push(describe(name, "Added by `--named`.", "{}", &[]));
+    }
+    for (name, description, properties, execution) in tasks::tools(fake, is_modern) {
+        let mut tool = describe(name, description, properties, &[]);
+        if let Some(execution) = execution {
+            tool["execution"] = execution;
+        }
+        tools.push(tool);
     }
     if fake.options.bad_header {
         let properties =

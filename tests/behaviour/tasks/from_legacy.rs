@@ -1,0 +1,278 @@
+//! Clients of 2025-11-25 and tasks of modern servers.
+
+use serde_json::{Value, json};
+
+use super::{RELATED, Rig, SERVERS, as_task, ask, call, refused, started, words};
+use crate::{
+    all,
+    harness::{client::running, peer::Era},
+    server_status, until,
+};
+
+async fn rig() -> Rig {
+    Rig::start(Era::Modern, "").await
+}
+
+#[tokio::test]
+async fn tasks_are_declared_in_its_own_words() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, capabilities) = rig.legacy(server).await;
+        let tasks = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
+        assert_eq!(capabilities["tasks"], tasks, "{server}: nobody can list them");
+        assert_eq!(capabilities.get("extensions"), None, "{server}");
+        let listed = ask(&client, "tools/list", &json!({})).await;
+        assert!(words(&listed).iter().all(|word| **word == "optional"), "{server}: {listed}");
+    }
+}
+
+#[tokio::test]
+async fn it_starts_a_task_looks_how_it_is_doing_and_fetches_the_result() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        let created = ask(&client, "tools/call", &as_task("job", &json!({ "value": 7 }))).await;
+        let task = created["result"]["task"].clone();
+        assert_eq!(created["result"].get("resultType"), None, "{created}");
+        let names = ["createdAt", "lastUpdatedAt", "taskId"];
+        assert!(names.iter().all(|name| task[name].is_string()), "{created}");
+        let told = json!([task["status"], task["ttl"], task["pollInterval"]]);
+        assert_eq!(told, json!(["working", 60_000, 10]), "{created}");
+
+        let named = json!({ "taskId": task["taskId"] });
+        for status in ["working", "completed"] {
+            let shown = ask(&client, "tasks/get", &named).await["result"].clone();
+            let told =
+                json!([shown["taskId"], shown["status"], shown["ttl"], shown["pollInterval"]]);
+            assert_eq!(told, json!([named["taskId"], status, 60_000, 10]), "{shown}");
+            for other in ["result", "resultType", "ttlMs", "pollIntervalMs"] {
+                assert_eq!(shown.get(other), None, "{shown}");
+            }
+        }
+        let ended = ask(&client, "tasks/result", &named).await["result"].clone();
+        assert_eq!(ended["_meta"][RELATED], named, "{ended}");
+        assert_eq!(ended.get("resultType"), None, "{ended}");
+        let told = json!({ "taskId": named["taskId"], "answers": {}, "value": 7 });
+        assert_eq!(ended["structuredContent"], told);
+
+        let plain = ask(&client, "tools/call", &call("job_maybe", &json!({}))).await;
+        assert_eq!(plain["result"]["structuredContent"]["taskId"], Value::Null, "{plain}");
+        let demanded = ask(&client, "tools/call", &call("job", &json!({}))).await;
+        assert!(demanded["error"].is_object(), "it takes a task: {demanded}");
+        let seen = rig.seen(server).await;
+        let asked_for = |tool: &str, extension: bool| json!({ "tool": tool, "task": null, "extension": extension });
+        let jobs = json!([asked_for("job", true), asked_for("job_maybe", false)]);
+        assert_eq!(seen["jobs"], jobs, "{server}: only for who wants a task");
+    }
+}
+
+#[tokio::test]
+async fn what_is_answered_at_once_is_a_task_that_has_ended() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        for (fails, status) in [(Value::Null, "completed"), (json!("tool"), "failed")] {
+            let plan = json!({ "at_once": true, "value": 7, "fails": fails });
+            let named = started(&client, &plan).await;
+            let shown = ask(&client, "tasks/get", &named).await["result"].clone();
+            assert_eq!((&shown["status"], &shown["taskId"]), (&json!(status), &named["taskId"]));
+            assert_eq!(shown["ttl"], 5000, "as it was asked for: {shown}");
+            for _ in 0..2 {
+                let ended = ask(&client, "tasks/result", &named).await["result"].clone();
+                assert_eq!(ended["_meta"][RELATED], named, "{ended}");
+                assert_eq!(ended["structuredContent"]["value"], 7);
+                assert_eq!(ended["isError"] == true, status == "failed");
+            }
+            let cancelled = ask(&client, "tasks/cancel", &named).await;
+            assert_eq!(refused(&cancelled).0, -32602);
+            let (other, _) = rig.legacy(server).await;
+            let listed = ask(&other, "tasks/list", &json!({})).await;
+            assert!(listed["error"].is_object(), "it is nobody else's: {listed}");
+        }
+        let plan = json!({ "at_once": true, "fails": "rpc" });
+        let failed = ask(&client, "tools/call", &as_task("job", &plan)).await;
+        assert_eq!(refused(&failed).0, -32050, "there is nothing to be fetched");
+        let seen = rig.seen(server).await;
+        assert_eq!(seen["requests"].get("tasks/get"), None, "its server knows no such task");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_fails_has_failed_in_its_own_words() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        for fails in ["tool", "rpc"] {
+            let named = started(&client, &json!({ "fails": fails })).await;
+            let ended = ask(&client, "tasks/result", &named).await;
+            match fails {
+                "tool" => {
+                    assert_eq!(ended["result"]["isError"], true, "{ended}");
+                    assert_eq!(ended["result"]["_meta"][RELATED], named);
+                }
+                _ => {
+                    let error = json!({ "code": -32050, "message": "the job failed" });
+                    assert_eq!(ended["error"], error);
+                }
+            }
+            let shown = ask(&client, "tasks/get", &named).await["result"].clone();
+            assert_eq!(shown["status"], "failed", "{server} {fails}");
+            assert_eq!((shown.get("result"), shown.get("error")), (None, None));
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_the_result_is_asked_what_the_server_wants_to_know() {
+    let rig = rig().await;
+    let steps = ["working", "input_required", "working", "input_required", "completed"];
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        let named = started(&client, &json!({ "steps": steps, "lags": true })).await;
+        let mut stream = client.stream(json!(7), "tasks/result", named.clone()).await;
+        for name in ["Ada", "Alan"] {
+            let question = stream.message().await;
+            assert_eq!(question["method"], "elicitation/create", "{question}");
+            assert_eq!(question["params"]["message"], "Who?");
+            let answer = json!({ "action": "accept", "content": { "name": name } });
+            client.respond(&question["id"], answer).await;
+        }
+        let ended = stream.message().await;
+
+        assert_eq!(ended["id"], 7, "each is asked once, though the server is slow to notice");
+        assert_eq!(ended["result"]["_meta"][RELATED], named);
+        let answers = &ended["result"]["structuredContent"]["answers"];
+        for (key, name) in [("who", "Ada"), ("who_2", "Alan")] {
+            let answer = json!({ "action": "accept", "content": { "name": name } });
+            assert_eq!(answers[key], json!({ "result": answer }), "{answers}");
+        }
+        assert_eq!(rig.seen(server).await["updates"], 2, "{server}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_wants_to_know_something_says_so_in_its_own_words() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        let steps = json!({ "steps": ["input_required", "completed"] });
+        let named = started(&client, &steps).await;
+        let shown = ask(&client, "tasks/get", &named).await["result"].clone();
+        assert_eq!(shown["status"], "input_required", "{shown}");
+        assert_eq!(shown.get("inputRequests"), None, "it is asked where it waits: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_once_and_who_waits_for_it_is_told() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        let named = started(&client, &json!({ "steps": ["working"] })).await;
+        let waiting = running({
+            let (client, named) = (client.clone(), named.clone());
+            async move { ask(&client, "tasks/result", &named).await }
+        });
+        let counts = json!({ "counts": { "requests.tasks/get": 1 } });
+        rig.modern(server).call("seen", counts).await;
+
+        let cancelled = ask(&client, "tasks/cancel", &named).await["result"].clone();
+
+        let told = (&cancelled["taskId"], &cancelled["status"], &cancelled["ttl"]);
+        assert_eq!(told, (&named["taskId"], &json!("cancelled"), &json!(60_000)));
+        assert_eq!(refused(&waiting.end().await).1, "TASK_CANCELLED", "{server}");
+        assert_eq!(ask(&client, "tasks/get", &named).await["result"]["status"], "cancelled");
+
+        let over = started(&client, &json!({ "steps": ["completed"] })).await;
+        assert_eq!(refused(&ask(&client, "tasks/cancel", &over).await).0, -32602, "{server}");
+        let ended = ask(&client, "tasks/result", &over).await;
+        assert_eq!(ended["result"]["structuredContent"]["taskId"], over["taskId"], "{server}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_cancelled_cannot_be_cancelled_again() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        let named = started(&client, &json!({ "steps": ["working"] })).await;
+        let cancelled = ask(&client, "tasks/cancel", &named).await;
+        assert_eq!(cancelled["result"]["status"], "cancelled", "{server}: {cancelled}");
+        assert_eq!(refused(&ask(&client, "tasks/cancel", &named).await).0, -32602, "{server}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_says_which_task_it_belongs_to() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        let named = started(&client, &json!({ "steps": ["input_required"] })).await;
+        let mut stream = client.stream(json!(7), "tasks/result", named.clone()).await;
+        let question = stream.message().await;
+        assert_eq!(question["params"]["_meta"][RELATED], named, "{server}: {question}");
+    }
+}
+
+#[tokio::test]
+async fn who_waits_no_longer_leaves_nothing_that_asks_the_server() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        let named = started(&client, &json!({ "steps": ["working"] })).await;
+        let waiting = running({
+            let client = client.clone();
+            async move { ask(&client, "tasks/result", &named).await }
+        });
+        let counts = json!({ "counts": { "requests.tasks/get": 2 } });
+        rig.modern(server).call("seen", counts).await;
+
+        client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+
+        let is_idle =
+            async || server_status(&rig.daemon, server).await["in_flight"].as_u64() == Some(0);
+        until(is_idle).await;
+        drop(waiting);
+    }
+}
+
+#[tokio::test]
+async fn what_there_is_not_is_refused() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let (client, _) = rig.legacy(server).await;
+        let unknown = json!({ "taskId": "nobody's" });
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            let answer = ask(&client, method, &unknown).await;
+            assert_eq!(refused(&answer).0, -32602, "{server} {method}");
+        }
+        let listed = ask(&client, "tasks/list", &json!({})).await;
+        assert_eq!(refused(&listed).0, -32601, "{server}: nobody can list them");
+        let updated = ask(&client, "tasks/update", &unknown).await;
+        assert_eq!(refused(&updated).0, -32601, "{server}: it is a word of the other era");
+    }
+}
+
+#[tokio::test]
+async fn two_clients_with_the_same_ids_get_each_its_own_results() {
+    let rig = rig().await;
+    for server in SERVERS {
+        let clients = [rig.legacy(server).await.0, rig.legacy(server).await.0];
+        let steps = json!(["working", "input_required", "completed"]);
+        let ended = all(clients.iter().enumerate().map(async |(n, client)| {
+            let named = started(client, &json!({ "steps": steps, "value": n })).await;
+            let mut stream = client.stream(json!(1), "tasks/result", named.clone()).await;
+            let question = stream.message().await;
+            let name = json!({ "action": "accept", "content": { "name": format!("n{n}") } });
+            client.respond(&question["id"], name).await;
+            (named, stream.message().await)
+        }))
+        .await;
+        for (n, (named, answer)) in ended.iter().enumerate() {
+            let told = &answer["result"]["structuredContent"];
+            assert_eq!((&told["taskId"], &told["value"]), (&named["taskId"], &json!(n)));
+            let name = &told["answers"]["who"]["result"]["content"]["name"];
+            assert_eq!(*name, format!("n{n}"), "{server}: {answer}");
+        }
+    }
+}

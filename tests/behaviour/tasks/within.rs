@@ -1,0 +1,268 @@
+//! Tasks within an era, and where there are none.
+
+use serde_json::{Value, json};
+
+use super::{
+    PROTOCOL, RELATED, Rig, SERVERS, as_task, ask, ask_modern, call, extension, refused, shake,
+    started, started_modern, taking, words,
+};
+use crate::harness::{
+    daemon::Daemon,
+    fake::Fakes,
+    modern::{Modern, key},
+    peer::Era,
+};
+
+const OWNED: &str = "sharing = \"session\"\n";
+const EXCLUSIVE: &str = "sharing = \"exclusive\"\n";
+
+#[tokio::test]
+async fn those_of_a_legacy_server_pass_as_they_are_but_nobody_sees_those_of_others() {
+    let rig = Rig::start(Era::Legacy, "").await;
+    for server in SERVERS {
+        let (client, capabilities) = rig.legacy(server).await;
+        let declared = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
+        assert_eq!(capabilities["tasks"], declared, "{server}");
+        let listed = ask(&client, "tools/list", &json!({})).await;
+        let told: Vec<&Value> = words(&listed).into_iter().filter(|it| it.is_string()).collect();
+        assert_eq!(told, ["required", "optional"], "{server}: {listed}");
+
+        let created = ask(&client, "tools/call", &as_task("job", &json!({ "value": 7 }))).await;
+        let task = created["result"]["task"].clone();
+        assert_eq!((&task["ttl"], &task["pollInterval"]), (&json!(5000), &json!(10)));
+        let named = json!({ "taskId": task["taskId"] });
+        assert_eq!(ask(&client, "tasks/get", &named).await["result"]["status"], "working");
+        let ended = ask(&client, "tasks/result", &named).await["result"].clone();
+        let told = (&ended["_meta"][RELATED], &ended["structuredContent"]["value"]);
+        assert_eq!(told, (&named, &json!(7)), "{ended}");
+        assert_eq!(refused(&ask(&client, "tasks/cancel", &named).await).0, -32602);
+
+        let listed = ask(&client, "tasks/list", &json!({})).await;
+        assert_eq!(refused(&listed).0, -32601, "{server}: some are those of others");
+        let seen = rig.seen(server).await;
+        assert_eq!(seen["requests"].get("tasks/list"), None, "{server}");
+        assert_eq!(seen["jobs"][0]["task"], json!({ "ttl": 5000 }));
+    }
+}
+
+#[tokio::test]
+async fn who_has_a_legacy_server_for_itself_may_list_them_and_is_asked() {
+    let rig = Rig::start(Era::Legacy, OWNED).await;
+    for server in SERVERS {
+        let (client, capabilities) = rig.legacy(server).await;
+        assert_eq!(capabilities["tasks"]["list"], json!({}), "{server}: {capabilities}");
+        let steps = json!({ "steps": ["input_required", "completed"] });
+        let named = started(&client, &steps).await;
+        let listed = ask(&client, "tasks/list", &json!({})).await["result"]["tasks"].clone();
+        let mut listed = listed.as_array().expect("tasks").iter();
+        assert!(listed.any(|task| task["taskId"] == named["taskId"]), "{server}");
+
+        let mut stream = client.stream(json!(1), "tasks/result", named.clone()).await;
+        let question = stream.message().await;
+        assert_eq!(question["params"]["_meta"][RELATED], named, "{question}");
+        client.respond(&question["id"], json!({ "action": "decline" })).await;
+        let answers = stream.message().await["result"]["structuredContent"]["answers"].clone();
+        assert_eq!(answers["who"], json!({ "result": { "action": "decline" } }), "{server}");
+    }
+}
+
+#[tokio::test]
+async fn those_of_a_modern_server_pass_as_they_are() {
+    let rig = Rig::start(Era::Modern, "").await;
+    for server in SERVERS {
+        let client = rig.with_tasks(server);
+        let declared = client.discover().await.answer()["result"]["capabilities"].clone();
+        assert_eq!(declared["extensions"], extension(), "{server}");
+        let steps = json!(["working", "input_required", "completed"]);
+        let named = started_modern(&client, &json!({ "steps": steps, "value": 7 })).await;
+        for status in ["working", "input_required", "input_required"] {
+            let shown = ask_modern(&client, "tasks/get", &named).await["result"].clone();
+            assert_eq!((&shown["status"], &shown["ttlMs"]), (&json!(status), &json!(60_000)));
+            let question = &shown["inputRequests"]["who"]["method"];
+            assert_eq!(question == "elicitation/create", status != "working", "{shown}");
+        }
+        let mut update = named.clone();
+        update["inputResponses"] = json!({ "who": { "action": "decline" } });
+        let told = ask_modern(&client, "tasks/update", &update).await;
+        assert_eq!(told["result"]["resultType"], "complete", "{told}");
+        let ended = ask_modern(&client, "tasks/get", &named).await["result"].clone();
+        let declined = json!({ "who": { "result": { "action": "decline" } } });
+        let expected = json!({ "taskId": named["taskId"], "answers": declined, "value": 7 });
+        assert_eq!(ended["result"]["structuredContent"], expected, "{server}");
+        let told = ask_modern(&client, "tasks/cancel", &named).await;
+        assert_eq!(told["result"]["resultType"], "complete", "{told}");
+        let without = rig.modern(server).tool("job", json!({})).await.answer();
+        assert_eq!(refused(&without).0, -32021, "{server}");
+    }
+}
+
+#[tokio::test]
+async fn there_are_none_for_legacy_clients_where_each_request_may_have_another_connection() {
+    for era in [Era::Legacy, Era::Modern] {
+        let rig = Rig::start(era, EXCLUSIVE).await;
+        for server in SERVERS {
+            let (client, capabilities) = rig.legacy(server).await;
+            assert_eq!(capabilities.get("tasks"), None, "{era:?} {server}");
+            if era == Era::Legacy {
+                continue;
+            }
+            let plain = ask(&client, "tools/call", &as_task("job_maybe", &json!({}))).await;
+            let told = &plain["result"]["structuredContent"];
+            assert_eq!(told.get("taskId"), Some(&Value::Null), "{server}: {plain}");
+            for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+                let answer = ask(&client, method, &json!({ "taskId": "a" })).await;
+                let expected = (-32601, "NOT_IN_SERVERS_VERSION");
+                assert_eq!(refused(&answer), expected, "{server} {method}");
+            }
+            let listed = ask(&client, "tasks/list", &json!({})).await;
+            assert_eq!(refused(&listed).0, -32601, "{server}");
+        }
+        if era == Era::Modern {
+            assert_eq!(rig.upstream.log("").await["jobs"][0]["extension"], false);
+        }
+    }
+}
+
+#[tokio::test]
+async fn there_are_none_for_modern_clients_where_a_connection_is_not_everybodys() {
+    for sharing in [OWNED, EXCLUSIVE] {
+        let rig = Rig::start(Era::Legacy, sharing).await;
+        for server in SERVERS {
+            let client = rig.with_tasks(server);
+            let declared = client.discover().await.answer()["result"]["capabilities"].clone();
+            assert_eq!(declared.get("extensions"), None, "{server} {sharing}: {declared}");
+            assert_eq!(declared.get("tasks"), None, "{server} {sharing}: {declared}");
+            let plain = client.call("job_maybe", json!({})).await;
+            assert_eq!(plain.get("taskId"), Some(&Value::Null), "{server} {sharing}: {plain}");
+            for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+                let params = json!({ "taskId": "a", "inputResponses": {} });
+                let answer = ask_modern(&client, method, &params).await;
+                let expected = (-32601, "NOT_IN_SERVERS_VERSION");
+                assert_eq!(refused(&answer), expected, "{server} {sharing} {method}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_client_with_a_connection_of_its_own_finds_its_tasks_at_a_modern_server() {
+    let rig = Rig::start(Era::Modern, OWNED).await;
+    for server in SERVERS {
+        let (client, capabilities) = rig.legacy(server).await;
+        let declared = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
+        assert_eq!(capabilities["tasks"], declared, "{server}: the extension has no list");
+        let named = started(&client, &json!({ "value": 7 })).await;
+        let ended = ask(&client, "tasks/result", &named).await["result"].clone();
+        let told = &ended["structuredContent"];
+        assert_eq!((&told["taskId"], &told["value"]), (&named["taskId"], &json!(7)), "{ended}");
+        let listed = ask(&client, "tasks/list", &json!({})).await;
+        assert_eq!(refused(&listed), (-32601, "NOT_IN_SERVERS_VERSION"), "{server}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_hears_how_the_tasks_of_others_are_doing() {
+    for (sharing, hears) in [("", false), (OWNED, true)] {
+        let rig = Rig::start(Era::Legacy, sharing).await;
+        for server in SERVERS {
+            let (client, _) = rig.legacy(server).await;
+            let mut stream = client.listen().await;
+            client.call("seen", json!({ "counts": { "hearers": 1 } })).await;
+            let params = json!({ "taskId": "a", "status": "working" });
+            let told = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": params });
+            client.call("emit", json!({ "message": told.to_string() })).await;
+            client.call("change", json!({ "list": "tools" })).await;
+            let end = "notifications/tools/list_changed";
+            let first = stream.message().await;
+            let expected = if hears { "notifications/tasks/status" } else { end };
+            assert_eq!(first["method"], expected, "{server} {sharing}: {first}");
+        }
+    }
+}
+
+/// The paths at which all servers are.
+const MERGED: [&str; 2] = ["/", "/direct"];
+
+/// Starts the service in front of a server of each era.
+async fn merged() -> (Daemon, Fakes) {
+    let fakes = Fakes::new();
+    let options = |era| ["--tasks", "--era", era, "--protocol", PROTOCOL];
+    let config = fakes.server("old", &options("legacy")) + &fakes.server("new", &options("modern"));
+    let daemon = Daemon::with(config).ready();
+    for server in ["old", "new"] {
+        let client = Modern::new(daemon.client(&format!("/servers/{server}")));
+        ask_modern(&client, "tools/list", &json!({})).await;
+    }
+    (daemon, fakes)
+}
+
+#[tokio::test]
+async fn no_call_in_front_of_all_servers_becomes_one() {
+    let (daemon, _fakes) = merged().await;
+    for path in MERGED {
+        let (legacy, capabilities) = shake(daemon.client(path)).await;
+        assert_eq!(capabilities.get("tasks"), None, "{path}");
+        let modern = taking(Modern::new(daemon.client(path)));
+        let declared = modern.discover().await.answer()["result"]["capabilities"].clone();
+        assert_eq!(declared["extensions"].get(key("tasks")), None, "{path}: {declared}");
+        for server in ["old", "new"] {
+            let tool = format!("{server}__job_maybe");
+            let answers = [
+                ask(&legacy, "tools/call", &as_task(&tool, &json!({}))).await,
+                ask_modern(&modern, "tools/call", &call(&tool, &json!({}))).await,
+            ];
+            for answer in answers {
+                let told = &answer["result"]["structuredContent"];
+                assert_eq!(told.get("taskId"), Some(&Value::Null), "{path} {tool}: {answer}");
+            }
+            let seen = legacy.call(&format!("{server}__seen"), json!({})).await;
+            let jobs = seen["jobs"].as_array().expect("calls");
+            let plain = json!({ "tool": "job_maybe", "task": null, "extension": false });
+            assert!(jobs.len() >= 2 && jobs.iter().all(|job| *job == plain), "{path}: {seen}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_tool_in_front_of_all_servers_says_that_it_can_be_one() {
+    let (daemon, _fakes) = merged().await;
+    for path in MERGED {
+        let (legacy, _) = shake(daemon.client(path)).await;
+        let modern = taking(Modern::new(daemon.client(path)));
+        for listed in [
+            ask(&legacy, "tools/list", &json!({})).await,
+            ask_modern(&modern, "tools/list", &json!({})).await,
+        ] {
+            assert!(words(&listed).iter().all(|word| word.is_null()), "{path}: {listed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_of_both_eras_have_tasks_at_the_same_server_at_once() {
+    for era in [Era::Legacy, Era::Modern] {
+        let rig = Rig::start(era, "").await;
+        for server in SERVERS {
+            let (legacy, _) = rig.legacy(server).await;
+            let modern = rig.with_tasks(server);
+            let steps = json!({ "steps": ["working", "working", "completed"] });
+            let started = [started(&legacy, &steps).await, started_modern(&modern, &steps).await];
+            let by_legacy = async {
+                let ended = ask(&legacy, "tasks/result", &started[0]).await;
+                ended["result"]["structuredContent"]["taskId"].clone()
+            };
+            let by_modern = async {
+                loop {
+                    let shown = ask_modern(&modern, "tasks/get", &started[1]).await;
+                    let result = shown["result"]["result"].clone();
+                    if result.is_object() {
+                        return result["structuredContent"]["taskId"].clone();
+                    }
+                }
+            };
+            let (by_legacy, by_modern) = tokio::join!(by_legacy, by_modern);
+            let own = started.map(|named| named["taskId"].clone());
+            assert_eq!([by_legacy, by_modern], own, "{era:?} {server}");
+        }
+    }
+}
