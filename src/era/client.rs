@@ -39,10 +39,7 @@ impl Client {
     pub(super) fn with_tasks(&self) -> Self {
         let Self::Legacy { capabilities, level } = self else { return self.clone() };
         let mut all = Members::read(capabilities).unwrap_or_default();
-        let extensions = all.get("extensions").unwrap_or("{}").to_owned();
-        let mut extensions = Members::read(&extensions).unwrap_or_default();
-        extensions.set(TASKS, "{}");
-        all.set("extensions", extensions.to_string());
+        all.set_within("extensions", TASKS, "{}");
         Self::Legacy { capabilities: all.to_string().into(), level: *level }
     }
 

@@ -28,8 +28,8 @@ pub enum Untranslatable {
     /// The request goes on with something that another one has begun.
     #[error("`params.requestState` was given out for another request")]
     OtherRequest,
-    /// The tool is called as a task or not at all, and the client takes no tasks.
-    #[error("the tool answers with a task, and the client has not declared that it takes tasks")]
+    /// The client takes no tasks, and asks for one, or calls a tool as a task or not at all.
+    #[error("it takes a task, and the client has not declared that it takes any")]
     TaskRequired,
 }
 
@@ -88,7 +88,8 @@ pub fn request<'a>(
                 return Err(Untranslatable::UnknownState);
             }
             let is_task = support == TaskSupport::Required && asked == TOOLS_CALL;
-            if is_task && !task::is_taken(&introduction.capabilities) {
+            let takes_one = is_task || asked.starts_with(task::PREFIX);
+            if takes_one && !task::is_taken(&introduction.capabilities) {
                 return Err(Untranslatable::TaskRequired);
             }
             Ok(Cow::Owned(with_params(request, |params| {

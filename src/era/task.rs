@@ -7,7 +7,7 @@
 //! | `tasks/get` | the same | the same; of one that has ended, its result is fetched, too |
 //! | `tasks/result` | `tasks/get` until it has ended, `tasks/update` with what the server wants to know | unknown |
 //! | `tasks/update` | unknown | `tasks/get`: no such server wants to know anything |
-//! | `tasks/cancel` | the same, then `tasks/get` | the same; one that has ended is cancelled, too |
+//! | `tasks/cancel` | the same between two `tasks/get`, unless it has ended | the same; one that has ended is cancelled, too |
 //! | `tasks/list` | refused: nobody can list | unknown |
 
 use std::{borrow::Cow, collections::BTreeSet, time::Duration};
@@ -48,6 +48,8 @@ pub struct TaskRequest {
     asked: Asked,
     /// The method of the step that is under way.
     step: &'static str,
+    /// The server was told to cancel the task.
+    is_cancelled: bool,
     /// The answer to an earlier step that the last one needs.
     kept: Option<Message>,
     /// The questions that the client has answered. The server may not know it yet.
@@ -85,13 +87,13 @@ impl TaskRequest {
         let (asked, step) = match (client, request.method()?) {
             (Era::Legacy, task::GET) => (Asked::LegacyGet, task::GET),
             (Era::Legacy, task::RESULT) => (Asked::LegacyResult, task::GET),
-            (Era::Legacy, task::CANCEL) => (Asked::LegacyCancel, task::CANCEL),
+            (Era::Legacy, task::CANCEL) => (Asked::LegacyCancel, task::GET),
             (Era::Modern, task::GET) => (Asked::ModernGet, task::GET),
             (Era::Modern, task::UPDATE) => (Asked::ModernUpdate, task::GET),
             (Era::Modern, task::CANCEL) => (Asked::ModernCancel, task::CANCEL),
             _ => return None,
         };
-        Some(Self { asked, step, kept: None, answered: BTreeSet::new() })
+        Some(Self { asked, step, is_cancelled: false, kept: None, answered: BTreeSet::new() })
     }
 
     /// Returns the next step of `request`, in the words of its client's era but with the method of
@@ -130,9 +132,18 @@ impl TaskRequest {
         match (self.asked, self.step) {
             (Asked::LegacyResult, task::UPDATE) => self.again(task::GET, POLL_MIN),
             (Asked::LegacyResult, _) => self.poll(answer, &result),
-            (Asked::LegacyCancel, task::CANCEL) => self.again(task::GET, Duration::ZERO),
-            (Asked::LegacyCancel, _) if has_ended => {
+            (Asked::LegacyCancel, task::CANCEL) => {
+                self.is_cancelled = true;
+                self.again(task::GET, Duration::ZERO)
+            }
+            // What was cancelled before cannot be cancelled again either.
+            (Asked::LegacyCancel, _)
+                if has_ended || status.as_deref() == Some("cancelled") && !self.is_cancelled =>
+            {
                 Turn::Answer(refusal(&task::ended(&status.unwrap_or_default())))
+            }
+            (Asked::LegacyCancel, _) if !self.is_cancelled => {
+                self.again(task::CANCEL, Duration::ZERO)
             }
             (Asked::LegacyGet | Asked::LegacyCancel, _) => {
                 Turn::Answer(answer.with(Part::Result, &legacy_task(result).to_string()))
@@ -179,8 +190,8 @@ impl TaskRequest {
                 let (id, result) = (doing.get("taskId").unwrap_or("null"), part("result"));
                 let mut result = Members::read(&result).unwrap_or_default();
                 narrow(&mut result, method::TOOLS_CALL);
-                let related = task::related(&result.to_string(), id);
-                Turn::Answer(answer.with(Part::Result, &related))
+                task::relate(&mut result, id);
+                Turn::Answer(answer.with(Part::Result, &result.to_string()))
             }
             Some("failed") => {
                 let id = answer.part(Part::Id).unwrap_or("null");
@@ -194,6 +205,10 @@ impl TaskRequest {
             Some("input_required") => {
                 let mut questions = InputRequired::read(doing);
                 questions.questions.retain(|(key, _)| !self.answered.contains(key));
+                let id = doing.get("taskId").unwrap_or("null");
+                for (_, question) in &mut questions.questions {
+                    *question = with_params(question, |params| task::relate(params, id));
+                }
                 let pause =
                     if questions.questions.is_empty() { interval(doing) } else { Duration::ZERO };
                 Turn::Next { questions, pause }

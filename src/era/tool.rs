@@ -13,10 +13,7 @@ pub(super) fn narrow(result: &mut Members<'_>, support: TaskSupport) {
     match support {
         TaskSupport::Forbidden => leave_out_tasks(result),
         TaskSupport::Optional | TaskSupport::Required => edit(result, "", |tool| {
-            let execution = tool.get("execution").unwrap_or("{}").to_owned();
-            let mut execution = Members::read(&execution).unwrap_or_default();
-            execution.set(task::SUPPORT, "\"optional\"");
-            tool.set("execution", execution.to_string());
+            tool.set_within("execution", task::SUPPORT, "\"optional\"");
             true
         }),
     }

@@ -63,6 +63,14 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// Sets the member `name` of the object `object`, which is made where it is missing or none.
+    pub fn set_within(&mut self, object: &str, name: &str, value: &str) {
+        let text = self.get(object).unwrap_or("{}").to_owned();
+        let mut inner = Members::read(&text).unwrap_or_default();
+        inner.set(name, value);
+        self.set(object, inner.to_string());
+    }
+
     /// Returns the members and their values, as JSON text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))

@@ -105,14 +105,17 @@ impl Profile {
     }
 }
 
+/// Names the task that a result, or the parameters of a request, belong to by its id, JSON text, as
+/// the legacy era wants it.
+pub fn relate(members: &mut Members<'_>, id: &str) {
+    members.set_within("_meta", RELATED, &format!(r#"{{"taskId":{id}}}"#));
+}
+
 /// Returns the result of a call, JSON text, with the id of the task that it is the result of, JSON
-/// text, as the legacy era wants it. What is no object stays as it is.
+/// text. What is no object stays as it is.
 pub fn related(result: &str, id: &str) -> String {
     let Some(mut members) = Members::read(result) else { return result.to_owned() };
-    let meta = members.get("_meta").unwrap_or("{}").to_owned();
-    let mut meta = Members::read(&meta).unwrap_or_default();
-    meta.set(RELATED, format!(r#"{{"taskId":{id}}}"#));
-    members.set("_meta", meta.to_string());
+    relate(&mut members, id);
     members.to_string()
 }
 

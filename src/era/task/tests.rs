@@ -39,6 +39,13 @@ impl Steps {
     fn goes_on(&mut self, answer: &Message, responses: &[(&str, &str)]) -> (Vec<String>, Duration) {
         match self.task.turn(answer, None) {
             Turn::Next { questions, pause } => {
+                for (_, question) in &questions.questions {
+                    let meta = question.part(Part::Meta);
+                    assert_eq!(
+                        meta,
+                        Some(r#"{"io.modelcontextprotocol/related-task":{"taskId":"t"}}"#)
+                    );
+                }
                 let responses: Vec<_> = responses
                     .iter()
                     .map(|(key, result)| ((*key).to_owned(), (*result).to_owned()))
@@ -177,20 +184,24 @@ fn each_question_of_a_task_is_asked_once_however_slow_its_server_is_to_know() {
 
 #[test]
 fn a_legacy_client_that_cancels_is_told_what_became_of_the_task() {
+    let is = |status: &str| answer(&format!(r#"{{"taskId":"t","status":"{status}"}}"#));
     for (status, expected) in [("cancelled", "cancelled"), ("working", "working")] {
         let mut steps = Steps::of(Era::Legacy, task::CANCEL);
+        assert_eq!(steps.method(), task::GET);
+        steps.goes_on(&is("working"), &[]);
         assert_eq!(steps.method(), task::CANCEL);
         steps.goes_on(&answer(r#"{"resultType":"complete"}"#), &[]);
         assert_eq!(steps.method(), task::GET);
-        let told = steps.ends(&answer(&format!(r#"{{"taskId":"t","status":"{status}"}}"#)));
-        assert_eq!(told["result"]["status"], expected);
+        assert_eq!(steps.ends(&is(status))["result"]["status"], expected);
     }
-    for status in ["completed", "failed"] {
-        let mut steps = Steps::of(Era::Legacy, task::CANCEL);
-        steps.goes_on(&answer("{}"), &[]);
-        let told = steps.ends(&answer(&format!(r#"{{"taskId":"t","status":"{status}"}}"#)));
-        assert_eq!(told["error"]["code"], -32602, "{status}");
+    for status in ["completed", "failed", "cancelled"] {
+        let told = Steps::of(Era::Legacy, task::CANCEL).ends(&is(status));
+        assert_eq!(told["error"]["code"], -32602, "{status} before");
     }
+    let mut steps = Steps::of(Era::Legacy, task::CANCEL);
+    steps.goes_on(&is("working"), &[]);
+    steps.goes_on(&answer("{}"), &[]);
+    assert_eq!(steps.ends(&is("completed"))["error"]["code"], -32602, "meanwhile");
     assert_eq!(Steps::of(Era::Legacy, task::CANCEL).ends(&error(-32602))["error"]["code"], -32602);
 }
 

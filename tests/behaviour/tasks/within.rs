@@ -224,17 +224,12 @@ async fn no_call_in_front_of_all_servers_becomes_one() {
 }
 
 #[tokio::test]
-async fn no_tool_in_front_of_all_servers_says_that_it_can_be_one() {
+async fn no_tool_in_front_of_all_servers_says_in_the_modern_era_that_it_can_be_one() {
     let (daemon, _fakes) = merged().await;
     for path in MERGED {
-        let (legacy, _) = shake(daemon.client(path)).await;
         let modern = taking(Modern::new(daemon.client(path)));
-        for listed in [
-            ask(&legacy, "tools/list", &json!({})).await,
-            ask_modern(&modern, "tools/list", &json!({})).await,
-        ] {
-            assert!(words(&listed).iter().all(|word| word.is_null()), "{path}: {listed}");
-        }
+        let listed = ask_modern(&modern, "tools/list", &json!({})).await;
+        assert!(words(&listed).iter().all(|word| word.is_null()), "{path}: {listed}");
     }
 }
 
