@@ -232,6 +232,13 @@ async fn who_waits_no_longer_leaves_nothing_that_asks_the_server() {
         let is_idle =
             async || server_status(&rig.daemon, server).await["in_flight"].as_u64() == Some(0);
         until(is_idle).await;
+        let n_before = rig.seen(server).await["requests"]["tasks/get"].as_u64();
+        // Another one waits for as long as that takes.
+        let steps = ["working", "working", "working", "working", "completed"];
+        let other = started(&client, &json!({ "steps": steps })).await;
+        ask(&client, "tasks/result", &other).await;
+        let n_after = rig.seen(server).await["requests"]["tasks/get"].as_u64();
+        assert_eq!(n_after, n_before.map(|n| n + 5), "{server}: only the other one was looked at");
         drop(waiting);
     }
 }
