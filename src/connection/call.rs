@@ -36,13 +36,23 @@ pub struct Call {
 
 /// Whose request it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// That of a client, who can be asked something on its stream.
     OfClient,
     /// Ours.
     Ours,
     /// Ours, to find out whether the server is there: whoever sent it draws the conclusion.
     Probe,
+}
+
+impl Kind {
+    /// Tells whether no client waits for it.
+    pub(super) fn is_ours(self) -> bool {
+        match self {
+            Self::OfClient => false,
+            Self::Ours | Self::Probe => true,
+        }
+    }
 }
 
 /// What comes back for a request.
@@ -64,7 +74,7 @@ impl From<Aside> for Event {
 }
 
 impl Call {
-    pub(super) fn new(connection: Arc<Connection>, limits: Limits) -> Self {
+    pub(super) fn new(connection: Arc<Connection>, kind: Kind, limits: Limits) -> Self {
         let now = Instant::now();
         Self {
             connection,
@@ -76,35 +86,9 @@ impl Call {
             ends: now + limits.total,
             is_sent: false,
             is_cancellable: false,
-            kind: Kind::OfClient,
+            kind,
             is_cancelled: false,
         }
-    }
-
-    /// Returns a call that asks whether the server is there.
-    pub(super) fn probe(connection: Arc<Connection>, limits: Limits) -> Self {
-        let mut call = Self::new(connection, limits);
-        call.kind = Kind::Probe;
-        call
-    }
-
-    /// Returns a call that no client waits for.
-    pub(super) fn of_ours(connection: Arc<Connection>, limits: Limits) -> Self {
-        let mut call = Self::new(connection, limits);
-        call.kind = Kind::Ours;
-        call
-    }
-
-    /// Tells whether no client waits for it.
-    pub(super) fn is_ours(&self) -> bool {
-        match self.kind {
-            Kind::OfClient => false,
-            Kind::Ours | Kind::Probe => true,
-        }
-    }
-
-    pub(super) fn limits(&self) -> Limits {
-        self.limits
     }
 
     pub(super) fn inbox(&self) -> Arc<Inbox> {

@@ -73,7 +73,7 @@ impl Connection {
     /// Returns why it matters now whether the server lives.
     fn concern(&self, is_kept_alive: bool) -> Concern {
         // An answer that nobody waits for any more is work too, but not for ever.
-        self.expire();
+        self.expire(self.since.elapsed());
         match &self.link {
             _ if self.counters.heard.is_suspect() => Concern::Suspect,
             // It answers its requests side by side, and its end is not seen.

@@ -63,6 +63,7 @@ mod traffic;
 mod warm_up;
 
 pub use announcement::{Announcement, Aside};
+use call::Kind;
 pub use call::{Call, Event};
 pub use dial::{DialError, Dialer};
 pub use failure::{Failure, Pipe};
@@ -249,7 +250,7 @@ impl Connection {
         request: &Message,
         limits: Limits,
     ) -> Result<Call, Failure> {
-        self.admit(request, Call::new(Arc::clone(self), limits)).await
+        self.admit(request, Kind::OfClient, limits).await
     }
 
     /// Sends a request of our own, as [`Connection::call`] does. What the server asks meanwhile is
@@ -267,14 +268,19 @@ impl Connection {
         request: &Message,
         limits: Limits,
     ) -> Result<Call, Failure> {
-        self.admit(request, Call::of_ours(Arc::clone(self), limits)).await
+        self.admit(request, Kind::Ours, limits).await
     }
 
-    async fn admit(&self, request: &Message, call: Call) -> Result<Call, Failure> {
-        let total_ms = u64::try_from(call.limits().total.as_millis()).unwrap_or(u64::MAX);
+    async fn admit(
+        self: &Arc<Self>,
+        request: &Message,
+        kind: Kind,
+        limits: Limits,
+    ) -> Result<Call, Failure> {
+        let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
         let request = &*self.introduced(request);
-        self.begin(request, call, |mux, waiter| mux.admit(waiter)).await
+        self.begin(request, kind, limits).await
     }
 
     /// Returns the request as a server of the modern era takes it: one that does not say who asks is
@@ -304,27 +310,32 @@ impl Connection {
         patience: Duration,
     ) -> Result<Message, Failure> {
         let limits = Limits { silence: patience, total: patience };
-        let call = Call::probe(Arc::clone(self), limits);
-        self.begin(question, call, |mux, waiter| Ok(mux.probe(waiter))).await?.finish().await
+        self.begin(question, Kind::Probe, limits).await?.finish().await
     }
 
-    /// Gives `request` the id that `admit` has for it, and sends it.
+    /// Gives `request` an id, and sends it.
     async fn begin(
-        &self,
+        self: &Arc<Self>,
         request: &Message,
-        mut call: Call,
-        admit: impl FnOnce(&mut Mux<Waiter>, Waiter) -> Result<u64, mux::Saturated>,
+        kind: Kind,
+        limits: Limits,
     ) -> Result<Call, Failure> {
         debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
         let has_token = request.part(Part::ProgressToken).is_some();
-        let ends = self.since.elapsed() + call.limits().total;
+        let now = self.since.elapsed();
+        let ends = now + limits.total;
         let lists_tools = (self.is_stateless() && request.method() == Some(method::TOOLS_LIST))
             .then(|| request.part(Part::Cursor).is_none());
         let level = if self.era() == Era::Modern { modern::level_of(request) } else { None };
-        let (inbox, is_ours) = (call.inbox(), call.is_ours());
+        let mut call = Call::new(Arc::clone(self), kind, limits);
+        let (inbox, is_ours) = (call.inbox(), kind.is_ours());
         let waiter = Waiter { inbox, is_ours, has_token, level, lists_tools, ends };
-        self.expire();
-        let id = admit(&mut self.mux(), waiter).map_err(|_| Failure::Saturated)?;
+        self.expire(now);
+        let id = match kind {
+            Kind::OfClient | Kind::Ours => self.mux().admit(waiter),
+            Kind::Probe => Ok(self.mux().probe(waiter)),
+        };
+        let id = id.map_err(|_| Failure::Saturated)?;
         call.admitted(id);
         // Looked at after the admission: whoever takes the link down either sees the waiter or is
         // seen here.
@@ -340,9 +351,10 @@ impl Connection {
         Ok(call)
     }
 
-    /// Forgets what has drained for too long, or drains where there is no room.
-    fn expire(&self) {
-        let expired = self.mux().expire(self.since.elapsed());
+    /// Forgets what has drained for too long, or drains where there is no room. `now` is the age of the
+    /// connection.
+    fn expire(&self, now: Duration) {
+        let expired = self.mux().expire(now);
         expired.iter().for_each(|waiter| waiter.inbox.close(true));
     }
 

@@ -5,11 +5,11 @@
 use std::{convert::Infallible, sync::Arc};
 
 use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{Either, combinators::UnsyncBoxBody};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::defaults, status::Board, view::Views};
+use crate::{body::Outgoing, config::defaults, status::Board, view::Views};
 
 mod accept;
 mod batch;
@@ -31,7 +31,8 @@ mod stream;
 
 pub use accept::serve;
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
+/// A message, or a stream of events.
+type Body = Either<Outgoing, UnsyncBoxBody<Bytes, Infallible>>;
 type Response = hyper::Response<Body>;
 
 /// What every request at the edge needs.

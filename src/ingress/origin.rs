@@ -3,11 +3,11 @@
 //! A page of a foreign site can send requests to 127.0.0.1, under its own `Origin`, or under a
 //! host name that its owner has pointed at 127.0.0.1 (DNS rebinding). Both headers are checked.
 
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr};
 
 use hyper::{
     HeaderMap,
-    header::{HOST, ORIGIN},
+    header::{HOST, HeaderValue, ORIGIN},
 };
 
 use crate::config::Listen;
@@ -28,14 +28,12 @@ pub(super) enum Refusal {
 /// Loopback names and addresses are always served, on any port: proxies and forwarded ports
 /// change it. A request without `Origin` does not come from a page.
 pub(super) fn check(headers: &HeaderMap, listen: &Listen) -> Result<(), Refusal> {
-    let text =
-        |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let host = headers.get(HOST).map(text).unwrap_or_default();
     let name = host_name(&host);
     if !is_loopback(name)
         && !listen.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
     {
-        return Err(Refusal::Host(host));
+        return Err(Refusal::Host(host.into_owned()));
     }
     for origin in headers.get_all(ORIGIN).iter().map(text) {
         let is_local = origin
@@ -44,10 +42,14 @@ pub(super) fn check(headers: &HeaderMap, listen: &Listen) -> Result<(), Refusal>
         if !is_local
             && !listen.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(&origin))
         {
-            return Err(Refusal::Origin(origin));
+            return Err(Refusal::Origin(origin.into_owned()));
         }
     }
     Ok(())
+}
+
+fn text(value: &HeaderValue) -> Cow<'_, str> {
+    String::from_utf8_lossy(value.as_bytes())
 }
 
 /// Returns an authority without its port; an IPv6 address keeps its brackets off.

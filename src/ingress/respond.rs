@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
-use http_body_util::{BodyExt as _, Empty, StreamBody};
+use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{
     StatusCode,
     body::Frame,
@@ -261,7 +261,7 @@ pub(super) fn shown(words: &str) -> String {
 
 /// Returns `bytes`, which are JSON.
 pub(super) fn json_bytes(status: StatusCode, bytes: impl Into<Outgoing>) -> Response {
-    with_body(status, "application/json", bytes.into().boxed_unsync())
+    with_body(status, "application/json", Body::Left(bytes.into()))
 }
 
 /// Returns `value` as JSON.
@@ -272,7 +272,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 
 /// Returns nothing.
 pub(super) fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(Empty::new().boxed_unsync());
+    let mut response = Response::new(Body::Left(Bytes::new().into()));
     *response.status_mut() = status;
     response
 }
@@ -280,7 +280,7 @@ pub(super) fn empty(status: StatusCode) -> Response {
 /// Returns a stream of events, whose bytes come in pieces.
 pub(super) fn event_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     let body = StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))).boxed_unsync();
-    let mut response = with_body(StatusCode::OK, "text/event-stream", body);
+    let mut response = with_body(StatusCode::OK, "text/event-stream", Body::Right(body));
     // Proxies in between must not hold back the first event until the last has come.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response

@@ -123,7 +123,7 @@ impl Message {
             }
             Err(error) => return Err(ParseError::Json(error.to_string())),
         };
-        if envelope.jsonrpc.as_deref() != Some("2.0") {
+        if envelope.jsonrpc.as_ref().is_none_or(|Text(version)| version != "2.0") {
             return Err(ParseError::Shape("`jsonrpc` must be \"2.0\""));
         }
         let shape = envelope.shape()?;
@@ -136,7 +136,8 @@ impl Message {
         mark(Part::Error, envelope.error);
         if let Some(params) = envelope.params {
             // A request has its token in `_meta`; a member of that name beside it is somebody's own.
-            let is_progress = envelope.method.as_deref() == Some(method::PROGRESS);
+            let is_progress =
+                envelope.method.as_ref().is_some_and(|Text(name)| name == method::PROGRESS);
             let token = if is_progress { params.token } else { params.meta_token };
             mark(Part::Meta, params.meta);
             mark(Part::ProgressToken, token);
@@ -153,7 +154,7 @@ impl Message {
             mark(Part::Reference, params.reference);
         }
         // The usual ones are not copied.
-        let method = envelope.method.map(|name| match method::known(&name) {
+        let method = envelope.method.map(|Text(name)| match method::known(&name) {
             Some(known) => Cow::Borrowed(known),
             None => Cow::Owned(name.into_owned()),
         });
@@ -292,11 +293,11 @@ impl fmt::Debug for Message {
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow)]
-    jsonrpc: Option<Cow<'a, str>>,
+    jsonrpc: Option<Text<'a>>,
     #[serde(default, borrow, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
+    method: Option<Text<'a>>,
     #[serde(borrow)]
     params: Option<Params<'a>>,
     #[serde(default, borrow, deserialize_with = "present")]
@@ -304,6 +305,11 @@ struct Envelope<'a> {
     #[serde(default, borrow, deserialize_with = "present")]
     error: Option<&'a RawValue>,
 }
+
+/// A string that is not copied unless there is something to unescape. Within an `Option`, serde would
+/// always copy a `Cow`.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl Envelope<'_> {
     fn shape(&self) -> Result<Shape, ParseError> {

@@ -26,7 +26,10 @@ impl From<Bytes> for Pieces {
 
 impl Pieces {
     /// Replaces ranges of `bytes`, which come in ascending order and do not overlap.
-    pub fn splice<'a>(bytes: &Bytes, edits: impl Iterator<Item = (Range<usize>, &'a str)>) -> Self {
+    pub fn splice<'a>(
+        bytes: &Bytes,
+        edits: impl Iterator<Item = (Range<usize>, &'a str)> + Clone,
+    ) -> Self {
         if bytes.len() <= COPIED_MAX {
             return Self::One(splice(bytes, edits));
         }
@@ -109,8 +112,14 @@ impl IntoIterator for Pieces {
 }
 
 /// Replaces ranges of `bytes`, which come in ascending order and do not overlap, in a copy.
-pub fn splice<'a>(bytes: &[u8], edits: impl Iterator<Item = (Range<usize>, &'a str)>) -> Bytes {
-    let mut spliced = BytesMut::with_capacity(bytes.len() + 32);
+pub fn splice<'a>(
+    bytes: &[u8],
+    edits: impl Iterator<Item = (Range<usize>, &'a str)> + Clone,
+) -> Bytes {
+    let n_bytes =
+        edits.clone().fold(bytes.len(), |sum, (range, text)| sum - range.len() + text.len());
+    // What is left over would cost another allocation.
+    let mut spliced = BytesMut::with_capacity(n_bytes);
     let mut done = 0;
     for (range, text) in edits {
         spliced.extend_from_slice(&bytes[done..range.start]);

@@ -17,7 +17,7 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{Aside, Call, Connection, Event, Failure, Limits, http::Attempts};
+use super::{Aside, Call, Connection, Event, Failure, Limits, call::Kind, http::Attempts};
 use crate::{
     config::defaults,
     era::{
@@ -354,8 +354,7 @@ impl Connection {
     async fn listen(self: &Arc<Self>, request: &Message) -> Result<Call, Failure> {
         // A subscription may be silent for ever.
         let limits = Limits { silence: FOR_EVER, total: FOR_EVER };
-        let call = Call::probe(Arc::clone(self), limits);
-        self.begin(request, call, |mux, waiter| Ok(mux.probe(waiter))).await
+        self.begin(request, Kind::Probe, limits).await
     }
 }
 
