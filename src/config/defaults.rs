@@ -257,6 +257,10 @@ pub const SETTLE_ROUNDS: usize = 8;
 /// How many messages may wait to be written to one child. Ours.
 pub const WRITE_QUEUE: usize = 256;
 
+/// How many cancellations and answers may wait to be sent to one server; more are dropped. Ours: all
+/// requests in flight may be cancelled at once.
+pub const ASIDE_QUEUE: usize = IN_FLIGHT_MAX;
+
 /// How many notifications may wait for the client of one request; more are dropped. Ours.
 pub const NOTIFICATION_QUEUE: usize = 256;
 
