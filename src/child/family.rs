@@ -69,7 +69,9 @@ impl Family {
                 return Some(its_mark.is_none() || its_mark == *mark);
             }
         }
-        let Some(environment) = process.environment() else { return Some(false) };
+        let Some(environment) = process.environment() else {
+            return if process.is_ending() { None } else { Some(false) };
+        };
         if environment.is_empty() && process.is_being_replaced() {
             return None;
         }

@@ -6,6 +6,13 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getuid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
+/// Among the flags of a process: it is a thread of the kernel. Source: `PF_KTHREAD` in Linux'
+/// `include/linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// It is about to end. Source: `PF_EXITING`, as above.
+const EXITING: u64 = 0x0000_0004;
+
 /// A process that ran a moment ago. Its number may be that of another one by now, its number and
 /// the time of its start never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +21,8 @@ pub(super) struct Process {
     pub(super) group: i32,
     /// When it was started, in ticks since the system was.
     pub(super) started: u64,
+    /// Its memory may be gone, and what it holds not yet.
+    is_ending: bool,
 }
 
 /// A process that a signal cannot miss.
@@ -35,7 +44,8 @@ impl Process {
     }
 
     /// Returns the process of this number if it runs: a zombie does not, whoever is to reap it, nor
-    /// does a thread of the kernel.
+    /// does a thread of the kernel. One that is about to end does: it may still hold on to a socket
+    /// when its memory is gone already.
     pub(super) fn read(pid: Pid) -> io::Result<Option<Self>> {
         let stat = fs::read_to_string(path(pid, "stat"))?;
         Ok(Self::parse(pid, &stat))
@@ -43,17 +53,20 @@ impl Process {
 
     /// Source: `proc_pid_stat(5)`.
     fn parse(pid: Pid, stat: &str) -> Option<Self> {
-        // pid (name) state parent group …; the name may hold anything.
+        // pid (name) state parent group session terminal its-group flags …; the name may hold
+        // anything.
         let mut fields = stat.rsplit_once(") ")?.1.split(' ');
         let is_dead = matches!(fields.next()?, "Z" | "X");
         let group = fields.nth(1)?.parse().ok()?;
-        let started = fields.nth(16)?.parse().ok()?;
-        let memory: u64 = fields.next()?.parse().ok()?;
-        (!is_dead && memory > 0).then_some(Self { pid, group, started })
+        let flags: u64 = fields.nth(3)?.parse().ok()?;
+        let started = fields.nth(12)?.parse().ok()?;
+        let (is_of_kernel, is_ending) = (flags & KERNEL_THREAD != 0, flags & EXITING != 0);
+        (!is_dead && !is_of_kernel).then_some(Self { pid, group, started, is_ending })
     }
 
     /// Returns the environment that it was started with, as `NAME=VALUE` and a NUL each, where we
-    /// may see it. It is empty while a program takes the place of another.
+    /// may see it. It is empty while a program takes the place of another, and empty or not there
+    /// at its end.
     pub(super) fn environment(&self) -> Option<Vec<u8>> {
         fs::read(path(self.pid, "environ")).ok()
     }
@@ -67,6 +80,13 @@ impl Process {
             fields.nth(48) == Some("0")
         });
         has_none || self.environment().is_some_and(|environment| !environment.is_empty())
+    }
+
+    /// Tells whether it is about to end, and one of our user: what it was started with cannot be known
+    /// any more.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(Self::read(self.pid), Ok(Some(now)) if now.is_ending && now.started == self.started)
+            && self.is_of_our_user()
     }
 
     /// Tells whether it is a process of our own user.
@@ -111,9 +131,12 @@ fn path(pid: Pid, file: &str) -> PathBuf {
 mod tests {
     use super::*;
 
+    fn process(stat: &str) -> Option<Process> {
+        Process::parse(Pid::from_raw(7).expect("a number"), stat)
+    }
+
     fn parse(stat: &str) -> Option<(i32, u64)> {
-        let pid = Pid::from_raw(7).expect("a number");
-        Process::parse(pid, stat).map(|process| (process.group, process.started))
+        process(stat).map(|process| (process.group, process.started))
     }
 
     #[test]
@@ -123,7 +146,13 @@ mod tests {
             assert_eq!(parse(&format!("7 ({name}) S 1 {rest}")), Some((5, 4242)), "{name}");
             assert_eq!(parse(&format!("7 ({name}) Z 1 {rest}")), None, "{name}");
         }
-        assert_eq!(parse("7 (kthreadd) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0"), None);
+        assert!(!process(&format!("7 (sh) S 1 {rest}")).expect("it runs").is_ending);
+        let thread_of_kernel = "7 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0";
+        assert_eq!(parse(thread_of_kernel), None);
+        // Its memory is gone, and its files may not be.
+        let ends = "7 (sh) R 1 5 5 0 -1 4194316 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
+        assert_eq!(parse(ends), Some((5, 4242)));
+        assert!(process(ends).expect("it runs").is_ending);
         assert_eq!(parse("7 (sh) S 1"), None);
     }
 

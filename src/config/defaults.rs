@@ -257,6 +257,10 @@ pub const SETTLE_ROUNDS: usize = 8;
 /// How many messages may wait to be written to one child. Ours.
 pub const WRITE_QUEUE: usize = 256;
 
+/// How many cancellations and answers may wait to be sent to one server; more are dropped. Ours: all
+/// requests in flight may be cancelled at once.
+pub const ASIDE_QUEUE: usize = IN_FLIGHT_MAX;
+
 /// How many notifications may wait for the client of one request; more are dropped. Ours.
 pub const NOTIFICATION_QUEUE: usize = 256;
 
@@ -315,7 +319,15 @@ pub const OUTBOX_BYTES: usize = 1 << 20;
 /// is a stream that cannot.
 pub const RESUMABLE_MAX: usize = 256;
 
-/// How long a client whose stream broke may take to resume it, until its request is cancelled.
+/// How much answers may take that are kept although they were sent, in bytes, those of all clients
+/// together; more are not kept. Ours: thousands of small ones.
+pub const SENT_BYTES_KEPT: usize = 16 << 20;
+
+/// The least that such an answer counts for, in bytes. Ours: what else is kept with it.
+pub const SENT_BYTES_UNIT: usize = 4 << 10;
+
+/// How long a client whose stream broke may take to resume it, until its request is cancelled, or
+/// its answer is given up that was sent and may be lost with a broken socket.
 /// Ours: time for a host to wake up, or a proxy to be restarted.
 pub const RESUME_WITHIN: Duration = Duration::from_secs(30);
 

@@ -416,7 +416,7 @@ impl Connection {
         }
     }
 
-    /// Sends what has no answer in the background, if there is room: for what may be lost.
+    /// Sends what has no answer in the background. It is lost only where very much waits already.
     fn deliver_soon(&self, frame: Bytes) {
         if !self.takes_asides() {
             return;

@@ -1,14 +1,15 @@
 //! A link over the pipes of a stdio server.
 //!
-//! One task writes, in the order of the queue, so that a cancellation never overtakes its
-//! request. One reads, so that the order of a server's messages is kept. One waits for the end.
+//! One task writes, in the order of the queue; what found it full comes after what was in it, so
+//! that a cancellation never overtakes its request: at worst, the request is not sent any more. One
+//! reads, so that the order of a server's messages is kept. One waits for the end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    sync::mpsc,
+    sync::mpsc::{self, error::TrySendError},
     task::{self, JoinHandle},
     time,
 };
@@ -38,6 +39,7 @@ const LINES_PER_TURN: usize = defaults::NOTIFICATION_QUEUE / 8;
 #[derive(Debug)]
 pub(super) struct Link {
     frames: mpsc::Sender<Frame>,
+    late: Arc<Late>,
     kind: Kind,
     pid: Option<u32>,
 }
@@ -49,18 +51,30 @@ struct Frame {
     request: Option<u64>,
 }
 
+/// Frames that found the queue full: those whose sender does not wait.
+#[derive(Debug, Default)]
+struct Late(Mutex<Vec<Frame>>);
+
+/// What is to be written.
+struct Queue {
+    frames: mpsc::Receiver<Frame>,
+    late: Arc<Late>,
+}
+
 /// A server that has started and is not wired to a connection yet.
 pub(super) struct Started {
     launched: Launched,
-    queue: mpsc::Receiver<Frame>,
+    queue: Queue,
 }
 
 impl Link {
     /// Returns a link to a server that has started, and its other end.
     pub(super) fn to(launched: Launched) -> (Self, Started) {
         let (frames, queue) = mpsc::channel(defaults::WRITE_QUEUE);
+        let late = Arc::<Late>::default();
+        let queue = Queue { frames: queue, late: Arc::clone(&late) };
         let (kind, pid) = (launched.tenant.kind(), launched.tenant.pid());
-        (Self { frames, kind, pid }, Started { launched, queue })
+        (Self { frames, late, kind, pid }, Started { launched, queue })
     }
 
     /// Returns the name of the transport for status output.
@@ -82,10 +96,28 @@ impl Link {
         self.frames.send(frame).await.map_err(|_| Failure::Gone)
     }
 
-    /// Queues a frame if there is room: for what may be lost.
+    /// Queues a frame without waiting: it is lost only where very many wait already.
     pub(super) fn try_send(&self, bytes: Bytes) {
         let frame = Frame { bytes: on_one_line(bytes), request: None };
-        let _full_or_gone = self.frames.try_send(frame);
+        self.late.send(&self.frames, frame);
+    }
+}
+
+impl Late {
+    /// Queues a frame, or keeps it where the queue is full.
+    fn send(&self, frames: &mpsc::Sender<Frame>, frame: Frame) {
+        // Taken before the queue is tried: the writer looks here after what it has found there, so
+        // that nothing stays here while it waits for the next frame.
+        let mut late = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(TrySendError::Full(frame)) = frames.try_send(frame)
+            && late.len() < defaults::ASIDE_QUEUE
+        {
+            late.push(frame);
+        }
+    }
+
+    fn take(&self) -> Vec<Frame> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -191,7 +223,7 @@ impl Ends {
 /// Requests of which no byte was written are failed as not executed.
 async fn write(
     mut stdin: impl AsyncWrite + Unpin,
-    mut queue: mpsc::Receiver<Frame>,
+    Queue { mut frames, late }: Queue,
     connection: Arc<Connection>,
     hang_up: CancellationToken,
 ) {
@@ -199,13 +231,16 @@ async fn write(
     loop {
         let first = tokio::select! {
             () = hang_up.cancelled() => break,
-            frame = queue.recv() => frame,
+            frame = frames.recv() => frame,
         };
         let Some(first) = first else { break };
         batch.push(first, &connection);
         while batch.bytes.len() < BATCH_BYTES
-            && let Ok(frame) = queue.try_recv()
+            && let Ok(frame) = frames.try_recv()
         {
+            batch.push(frame, &connection);
+        }
+        for frame in late.take() {
             batch.push(frame, &connection);
         }
         tokio::select! {
@@ -219,8 +254,8 @@ async fn write(
     for request in batch.unwritten() {
         connection.fail(request, Failure::Gone);
     }
-    queue.close();
-    while let Some(frame) = queue.recv().await {
+    frames.close();
+    while let Some(frame) = frames.recv().await {
         if let Some(request) = frame.request {
             connection.fail(request, Failure::Gone);
         }

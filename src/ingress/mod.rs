@@ -48,6 +48,8 @@ pub struct Edge {
     pairs: pair::Pairs,
     /// For each answer on a stream that can be resumed.
     resumable: Arc<Semaphore>,
+    /// For what is kept of such answers although it was sent.
+    sent: Arc<Semaphore>,
     /// Owns what goes on without its client.
     tasks: TaskTracker,
 }
@@ -63,6 +65,7 @@ impl Edge {
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let resumable = Arc::new(Semaphore::new(defaults::RESUMABLE_MAX));
+        let n_units = defaults::SENT_BYTES_KEPT / defaults::SENT_BYTES_UNIT;
         Arc::new(Self {
             views,
             board,
@@ -70,6 +73,7 @@ impl Edge {
             hurry,
             pairs: pair::Pairs::default(),
             resumable,
+            sent: Arc::new(Semaphore::new(n_units)),
             tasks,
         })
     }

@@ -2,6 +2,10 @@
 //!
 //! A task drives the reply, and the stream reads what comes of it: so the request goes on while its
 //! client is away, until that has taken too long. Source: MCP 2025-11-25, "Resumability".
+//!
+//! An answer that was written to a socket may be lost with it: that a client has gone is often known
+//! only then. So it is kept for as long as a client may be away, unless that comes back for what is
+//! after it, or too much is kept.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -48,27 +52,40 @@ async fn drive(
     mut reply: Reply,
     first: Option<Part>,
     resumable: Resumable,
-    _permit: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) {
     let edge = Arc::clone(reply.edge());
     let mut gone = pin!(gone(&edge, &resumable));
-    tokio::select! {
-        () = tell(&mut reply, first, &resumable) => {}
+    let is_answered = tokio::select! {
+        is_answered = tell(&mut reply, first, &resumable) => is_answered,
         () = &mut gone => {
             tracing::debug!("a client did not come back for its answer");
             return;
         }
-    }
+    };
     drop(reply);
     resumable.finish();
     tokio::select! {
         () = resumable.read_out() => {}
-        () = gone => {}
+        () = &mut gone => return,
+    }
+    if is_answered && let Some(_kept) = room(&edge, resumable.n_bytes()) {
+        drop(permit);
+        tokio::select! {
+            () = resumable.confirmed() => {}
+            () = gone => {}
+        }
     }
 }
 
-/// Puts down what comes of a reply, as fast as the client reads.
-async fn tell(reply: &mut Reply, mut first: Option<Part>, resumable: &Resumable) {
+/// Returns the permit to keep so much that was sent; nothing where too much is kept.
+fn room(edge: &Edge, n_bytes: usize) -> Option<OwnedSemaphorePermit> {
+    let n_units = 1 + n_bytes / defaults::SENT_BYTES_UNIT;
+    Arc::clone(&edge.sent).try_acquire_many_owned(u32::try_from(n_units).ok()?).ok()
+}
+
+/// Puts down what comes of a reply, as fast as the client reads; `false` when there is no answer.
+async fn tell(reply: &mut Reply, mut first: Option<Part>, resumable: &Resumable) -> bool {
     loop {
         let part = match first.take() {
             Some(part) => part,
@@ -81,8 +98,11 @@ async fn tell(reply: &mut Reply, mut first: Option<Part>, resumable: &Resumable)
         match part {
             Part::Aside(message) => resumable.push(message.join()),
             Part::Deferred => resumable.hang_up(),
-            Part::Answer(message) => return resumable.push(message.join()),
-            Part::Nothing => return,
+            Part::Answer(message) => {
+                resumable.push(message.join());
+                return true;
+            }
+            Part::Nothing => return false,
         }
     }
 }

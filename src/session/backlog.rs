@@ -24,6 +24,8 @@ pub(super) struct Backlog {
     reader: u64,
     is_read: bool,
     is_finished: bool,
+    /// A client came back after the last event, and so has it.
+    is_confirmed: bool,
 }
 
 /// What a reader finds.
@@ -47,6 +49,7 @@ impl Backlog {
             reader: 0,
             is_read: false,
             is_finished: false,
+            is_confirmed: false,
         }
     }
 
@@ -81,9 +84,20 @@ impl Backlog {
         self.is_read
     }
 
-    /// Tells whether everything has come and was read.
+    /// Tells whether everything has come and was read. The client may not have got it: what was
+    /// written to a socket that is broken already is lost.
     pub(super) fn is_read_out(&self) -> bool {
         self.is_finished && self.read == self.last
+    }
+
+    /// Tells whether the client has shown that it got everything.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
+    }
+
+    /// Returns how much is kept, in bytes.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
     }
 
     /// Tells whether an event is one of these.
@@ -97,6 +111,7 @@ impl Backlog {
         self.reader += 1;
         self.is_read = true;
         self.read = number.clamp(self.before_first(), self.last);
+        self.is_confirmed |= self.is_finished && number == self.last;
         self.reader
     }
 
@@ -205,6 +220,24 @@ mod tests {
             ("a".into(), "end".into())
         );
         assert!(backlog.is_read_out());
+    }
+
+    #[test]
+    fn only_who_comes_back_after_the_last_event_has_got_it() {
+        let mut backlog = Backlog::new();
+        let reader = backlog.open(0);
+        backlog.open(0);
+        backlog.push("a".into());
+        backlog.open(1);
+        backlog.finish();
+        backlog.next(reader);
+        assert!(!backlog.is_confirmed());
+        let again = backlog.open(0);
+        assert_eq!(text(backlog.next(again)), "a");
+        assert!(backlog.is_read_out() && !backlog.is_confirmed());
+        let last = backlog.open(1);
+        assert_eq!(text(backlog.next(last)), "end");
+        assert!(backlog.is_confirmed());
     }
 
     #[test]

@@ -120,6 +120,20 @@ impl Resumable {
         self.shared.wait(Backlog::is_read_out).await;
     }
 
+    /// Waits until the client has shown that it got all of it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn confirmed(&self) {
+        self.shared.wait(Backlog::is_confirmed).await;
+    }
+
+    /// Returns how much of it is kept, in bytes.
+    pub fn n_bytes(&self) -> usize {
+        self.shared.backlog().n_bytes()
+    }
+
     /// Waits until nobody has read for as long as `patience`.
     ///
     /// # Cancel safety

@@ -216,7 +216,9 @@ async fn more_than_a_stream_takes_on_is_refused() {
     assert_eq!(refused.status, 503);
     assert_eq!(refused.answer()["error"]["data"]["code"], "CLIENT_TOO_SLOW");
     drop(old);
-    other.call("seen", json!({ "cancelled": 256 })).await;
+    let seen = other.call("seen", json!({ "cancelled": 256 })).await;
+    let cancelled = seen["cancelled"].as_array().expect("it has heard of them");
+    assert_eq!(cancelled.len(), 256, "of each");
 }
 
 #[tokio::test]

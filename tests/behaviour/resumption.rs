@@ -51,6 +51,28 @@ async fn a_request_goes_on_while_its_client_is_away() {
 }
 
 #[tokio::test]
+async fn an_answer_that_was_sent_is_kept_until_its_client_has_shown_that_it_came() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
+    let client = newer(&daemon, "/servers/fake").await;
+    let mut stream = client.tool_stream("echo", json!({ "value": 1 })).await;
+    let id = beginning(&mut stream).await;
+    // Whether this comes, or is lost with the socket, the service cannot know.
+    stream.rest().await;
+
+    let mut stream = client.resume(&id).await;
+    assert_eq!(beginning(&mut stream).await, id);
+    let answer = stream.next().await.expect("the answer");
+    assert!(answer.data.expect("a message").contains("result"));
+    let last = answer.id.expect("an id");
+    assert_eq!(stream.rest().await, (Vec::new(), End::Whole));
+
+    let mut stream = client.resume(&last).await;
+    assert_eq!(beginning(&mut stream).await, last);
+    assert_eq!(stream.rest().await, (Vec::new(), End::Whole), "nothing is left");
+}
+
+#[tokio::test]
 async fn what_was_read_can_be_read_again_while_the_request_runs() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();

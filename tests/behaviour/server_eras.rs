@@ -1,8 +1,12 @@
 //! Servers of both eras: which one a server is of is found out, and it is spoken to in its own.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::harness::{
+    DEADLINE,
     client::{Client, running},
     daemon::Daemon,
     fake::{Fakes, Upstream},
@@ -264,6 +268,62 @@ async fn arguments_travel_in_headers_as_the_tool_wants_them() {
     assert!(names.contains(&json!("routed")));
     assert!(!names.contains(&json!("bad_header")), "{names:?}");
     daemon.wait_log("tool left out");
+}
+
+/// How many calls lack a header at the same time.
+const MISMATCHES: usize = 8;
+
+/// Serves one tool, of which an argument has to travel in a header since it was first listed. It is
+/// listed again only when so many calls have lacked that.
+fn marks_later(asked: &Asked, wire: &mut Wire, n_lacking: &AtomicUsize) -> bool {
+    match asked.method() {
+        "server/discover" => wire.json(&asked.result(&json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} }, "serverInfo": { "name": "strict", "version": "1" },
+        }))),
+        "tools/list" => {
+            let mut region = json!({ "type": "string" });
+            if n_lacking.load(Ordering::SeqCst) > 0 {
+                let deadline = Instant::now() + DEADLINE;
+                while n_lacking.load(Ordering::SeqCst) < MISMATCHES && Instant::now() < deadline {
+                    std::thread::yield_now();
+                }
+                region["x-mcp-header"] = json!("Region");
+            }
+            let schema = json!({ "type": "object", "properties": { "region": region } });
+            let tools = json!([{ "name": "routed", "inputSchema": schema }]);
+            wire.json(&asked.result(&json!({ "resultType": "complete", "tools": tools })));
+        }
+        "tools/call" if asked.header("mcp-param-region").is_empty() => {
+            n_lacking.fetch_add(1, Ordering::SeqCst);
+            let error = json!({ "code": -32020, "message": "Header mismatch" });
+            let answer = json!({ "jsonrpc": "2.0", "id": asked.message["id"], "error": error });
+            wire.page(400, "application/json", &answer.to_string());
+        }
+        "tools/call" => {
+            wire.json(&asked.result(&json!({ "resultType": "complete", "content": [] })));
+        }
+        _ => return false,
+    }
+    true
+}
+
+#[tokio::test]
+async fn calls_that_lack_a_header_have_the_tools_read_again_once_for_all() {
+    let n_lacking = AtomicUsize::new(0);
+    let upstream = Scripted::start(move |asked, wire| marks_later(asked, wire, &n_lacking));
+    let daemon = Daemon::with(upstream.server("")).ready();
+    let client = daemon.client("/servers/up");
+    client.request(json!(1), "tools/list", json!({})).await;
+    let n_lists = upstream.count("tools/list");
+
+    let calls = (0..MISMATCHES).map(|_| client.tool("routed", json!({ "region": "here" })));
+    for reply in crate::all(calls).await {
+        assert!(reply.answer()["result"]["content"].is_array(), "{reply:?}");
+    }
+
+    assert_eq!(upstream.count("tools/list"), n_lists + 1);
+    assert_eq!(upstream.count("tools/call"), 2 * MISMATCHES);
 }
 
 #[tokio::test]

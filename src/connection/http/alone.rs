@@ -56,8 +56,7 @@ impl Link {
             // Behavior".
             if may_learn
                 && RpcError::code_of(error) == Some(HEADER_MISMATCH)
-                && connection.learn_marks().await
-                && connection.mirrors.headers(request) != repeated
+                && connection.learn_marks(&self.tasks, request, &repeated).await
             {
                 may_learn = false;
                 continue;

@@ -3,11 +3,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use super::Connection;
 use crate::{
@@ -19,11 +21,21 @@ use crate::{
         jsonrpc::Part,
         mcp::{List, method},
     },
+    single_flight::SingleFlight,
 };
 
-/// The arguments that travel in headers too, by tool; tools that have none are left out.
-#[derive(Debug, Default)]
-pub(in super::super) struct Mirrors(Mutex<HashMap<String, Vec<Mirrored>>>);
+/// How often it is waited for the tools to be read again: a reading that was under way already may
+/// have begun before the tool got other marks.
+const READINGS: usize = 2;
+
+/// What is known of the arguments that travel in headers too.
+#[derive(Debug)]
+pub(in super::super) struct Mirrors {
+    /// By tool; tools that have none are left out.
+    known: Mutex<HashMap<String, Vec<Mirrored>>>,
+    /// Whether the tools could be read again.
+    readings: Arc<SingleFlight<bool>>,
+}
 
 /// The marks of one page of tools.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,6 +43,12 @@ struct Marks {
     by_tool: HashMap<String, Vec<Mirrored>>,
     /// Tools whose marks are of no use, and why.
     refused: Vec<(String, headers::MarkError)>,
+}
+
+impl Default for Mirrors {
+    fn default() -> Self {
+        Self { known: Mutex::default(), readings: SingleFlight::new() }
+    }
 }
 
 impl Mirrors {
@@ -65,7 +83,7 @@ impl Mirrors {
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Vec<Mirrored>>> {
         // Held for single statements on plain data.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,12 +105,40 @@ impl Connection {
         }
     }
 
-    /// Reads the tools again for the marks in their schemas; `false` when they cannot be had.
-    pub(super) async fn learn_marks(self: &std::sync::Arc<Self>) -> bool {
-        let ends = tokio::time::Instant::now() + defaults::WARM_UP_TIMEOUT;
+    /// Has the tools read again, once for all who want it, for the headers of a request that was
+    /// sent with those in `repeated`; `true` when they are others now.
+    pub(super) async fn learn_marks(
+        self: &Arc<Self>,
+        tasks: &TaskTracker,
+        request: &Message,
+        repeated: &[(String, String)],
+    ) -> bool {
+        let readings = &self.mirrors.readings;
+        let are_others = || self.mirrors.headers(request) != repeated;
+        for _ in 0..READINGS {
+            let may_be_late = readings.is_flying();
+            let reading = readings.join(
+                tasks,
+                || are_others().then_some(true),
+                || {
+                    let connection = Arc::clone(self);
+                    async move { connection.read_marks().await }
+                },
+            );
+            let is_read = reading.outcome().await == Some(true);
+            if !is_read || are_others() || !may_be_late {
+                break;
+            }
+        }
+        are_others()
+    }
+
+    /// Reads the tools for the marks in their schemas; `false` when they cannot be had.
+    async fn read_marks(self: &Arc<Self>) -> bool {
+        let ends = Instant::now() + defaults::WARM_UP_TIMEOUT;
         let mut cursor: Option<String> = None;
         for _ in 0..defaults::LIST_PAGES_MAX {
-            let total = ends.saturating_duration_since(tokio::time::Instant::now());
+            let total = ends.saturating_duration_since(Instant::now());
             let params =
                 cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
             let request = Message::request(List::Tools.method(), params.as_deref());

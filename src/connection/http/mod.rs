@@ -95,7 +95,7 @@ impl Link {
         stream: Option<legacy::Stream>,
         tasks: TaskTracker,
     ) -> (Self, Ends) {
-        let (aside, queue) = mpsc::channel(defaults::WRITE_QUEUE);
+        let (aside, queue) = mpsc::channel(defaults::ASIDE_QUEUE);
         (Self { upstream, answers, aside, tasks }, Ends { queue, stream })
     }
 
@@ -168,8 +168,8 @@ impl Link {
         self.upstream.notify(frame).await
     }
 
-    /// Sends a message that has no answer, in the background and in order, if the queue has room:
-    /// for what may be lost.
+    /// Sends a message that has no answer, in the background and in order. It is lost only where very
+    /// many wait already.
     pub(super) fn try_notify(&self, frame: Bytes) {
         let _full_or_gone = self.aside.try_send(frame);
     }

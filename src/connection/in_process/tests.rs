@@ -97,6 +97,29 @@ async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn however_many_are_called_off_at_once_the_server_hears_of_each() {
+    let n_calls = 2 * defaults::WRITE_QUEUE;
+    let servers = Servers::new();
+    let server = servers.of("test");
+    let connection = dial(&servers).await.expect("connects");
+    let mut waiting = Vec::new();
+    for _ in 0..n_calls {
+        waiting.push(connection.call(&call("wait"), LIMITS).await.expect("sent"));
+    }
+    while server.n_calls() < n_calls {
+        tokio::task::yield_now().await;
+    }
+
+    // The link gets no turn meanwhile.
+    drop(waiting);
+
+    time::sleep(LIMITS.silence / 2).await;
+    let told = server.told();
+    let n_told = told.iter().filter(|method| *method == "notifications/cancelled").count();
+    assert_eq!(n_told, n_calls);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_that_is_asked_has_longer_than_a_server_may_be_silent() {
     let servers = Servers::new();
     let connection = dial_for(&servers, Party::Exclusive).await.expect("connects");
