@@ -11,8 +11,9 @@ use super::{CallError, Connected, Exchange, Inquiry, Stage, Unanswered};
 use crate::{
     backoff::Backoff,
     config::defaults,
-    connection::{Connection, Failure},
+    connection::{Connection, Failure, Limits},
     era::{self, Answer, Client, InputRequired, TaskRequest, TaskSupport, Turn, Untranslatable},
+    name::ServerName,
     pool::{Lease, Slot},
     protocol::{
         Era, Message,
@@ -96,6 +97,12 @@ impl Crossing {
     }
 }
 
+/// Returns the error of a request that has taken all of its time, in however many steps.
+pub(super) fn too_late(server: &ServerName, limits: Limits) -> CallError {
+    let source = Failure::Timeout { after: limits.total };
+    CallError::Failed { server: server.clone(), source }
+}
+
 impl Exchange {
     /// Returns the answer as the client's era has it; nothing if the client is asked first.
     pub(super) fn translated(&mut self, answer: Message) -> Result<Option<Message>, CallError> {
@@ -115,6 +122,9 @@ impl Exchange {
             return match task.turn(&answer, info().as_deref()) {
                 Turn::Answer(answer) => Ok(Some(answer)),
                 Turn::Next { questions, pause } => {
+                    if !questions.questions.is_empty() {
+                        self.count_round()?;
+                    }
                     self.inquire(questions, pause, lease).map(|()| None)
                 }
             };
@@ -202,11 +212,7 @@ impl Exchange {
     ) -> Result<(), CallError> {
         let left = self.time_left();
         if left.is_zero() {
-            let server = self.slot.name().clone();
-            return Err(CallError::Failed {
-                server,
-                source: Failure::Timeout { after: self.limits.total },
-            });
+            return Err(too_late(self.slot.name(), self.limits));
         }
         let inquiry = Inquiry::new(input, &lease.connection, pause.min(left));
         self.stage = Stage::Asking(Box::new(inquiry), lease);

@@ -224,6 +224,10 @@ impl Exchange {
                 Some(call) => call.next().await,
                 none => {
                     let server = self.slot.name();
+                    let total = self.ends.saturating_duration_since(Instant::now());
+                    if total.is_zero() {
+                        return Err(crossing::too_late(server, self.limits));
+                    }
                     let request = self
                         .crossing
                         .outgoing(&self.request, &self.client, &self.slot, &lease.connection)
@@ -231,7 +235,6 @@ impl Exchange {
                             server: server.clone(),
                             source,
                         })?;
-                    let total = self.ends.saturating_duration_since(Instant::now());
                     let limits = Limits { total, ..self.limits };
                     let sent = match self.client {
                         Client::Ourselves => lease.connection.call_of_ours(&request, limits).await,

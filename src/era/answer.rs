@@ -82,7 +82,8 @@ fn narrow_content(result: &mut Members<'_>) {
     result.set("content", all);
 }
 
-fn legacy_error(answer: &Message, error: &str, method: &str) -> Message {
+/// Returns a modern server's error to a request of `method` for a legacy client.
+pub(super) fn legacy_error(answer: &Message, error: &str, method: &str) -> Message {
     let code = match RpcError::code_of(error) {
         Some(INVALID_PARAMS) if method == method::RESOURCES_READ => RESOURCE_NOT_FOUND,
         // What it requires stays in the error's data.

@@ -14,7 +14,12 @@ use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 
 use serde_json::json;
 
-use super::{InputRequired, answer::narrow, decorate, request::with_params};
+use super::{
+    InputRequired,
+    answer::{legacy_error, narrow},
+    decorate,
+    request::with_params,
+};
 use crate::protocol::{
     Era, Members, Message, RpcError,
     error::{INTERNAL_ERROR, INVALID_PARAMS},
@@ -46,6 +51,8 @@ pub enum TaskSupport {
 #[derive(Debug)]
 pub struct TaskRequest {
     asked: Asked,
+    /// The task, JSON text.
+    id: String,
     /// The method of the step that is under way.
     step: &'static str,
     /// The server was told to cancel the task.
@@ -93,7 +100,8 @@ impl TaskRequest {
             (Era::Modern, task::CANCEL) => (Asked::ModernCancel, task::CANCEL),
             _ => return None,
         };
-        Some(Self { asked, step, is_cancelled: false, kept: None, answered: BTreeSet::new() })
+        let id = json!(task::id_of(request)).to_string();
+        Some(Self { asked, id, step, is_cancelled: false, kept: None, answered: BTreeSet::new() })
     }
 
     /// Returns the next step of `request`, in the words of its client's era but with the method of
@@ -178,6 +186,9 @@ impl TaskRequest {
                 self.kept = Some(answer.clone());
                 self.again(task::GET, Duration::ZERO)
             }
+            (Asked::LegacyGet | Asked::LegacyResult | Asked::LegacyCancel, _) => {
+                Turn::Answer(legacy_failure(answer))
+            }
             _ => Turn::Answer(self.kept.take().unwrap_or_else(|| answer.clone())),
         }
     }
@@ -187,16 +198,26 @@ impl TaskRequest {
         let part = |name| doing.get(name).unwrap_or("{}").to_owned();
         match doing.string("status").as_deref() {
             Some("completed") => {
-                let (id, result) = (doing.get("taskId").unwrap_or("null"), part("result"));
+                let result = part("result");
                 let mut result = Members::read(&result).unwrap_or_default();
                 narrow(&mut result, method::TOOLS_CALL);
-                task::relate(&mut result, id);
+                task::relate(&mut result, &self.id);
                 Turn::Answer(answer.with(Part::Result, &result.to_string()))
             }
             Some("failed") => {
                 let id = answer.part(Part::Id).unwrap_or("null");
-                let error = Message::parse(Message::error(id, &part("error")));
-                Turn::Answer(error.unwrap_or_else(|_| answer.clone()))
+                let error = part("error");
+                if RpcError::code_of(&error).is_none() {
+                    let text = "the task has failed, and its server does not say why";
+                    return Turn::Answer(refusal(&RpcError::new(
+                        INTERNAL_ERROR,
+                        "TASK_FAILED",
+                        text,
+                    )));
+                }
+                let error = Message::parse(Message::error(id, &error));
+                let error = error.unwrap_or_else(|_| answer.clone());
+                Turn::Answer(legacy_failure(&error))
             }
             Some("cancelled") => {
                 let text = "the task was cancelled: it has no result";
@@ -205,9 +226,8 @@ impl TaskRequest {
             Some("input_required") => {
                 let mut questions = InputRequired::read(doing);
                 questions.questions.retain(|(key, _)| !self.answered.contains(key));
-                let id = doing.get("taskId").unwrap_or("null");
                 for (_, question) in &mut questions.questions {
-                    *question = with_params(question, |params| task::relate(params, id));
+                    *question = with_params(question, |params| task::relate(params, &self.id));
                 }
                 let pause =
                     if questions.questions.is_empty() { interval(doing) } else { Duration::ZERO };
@@ -243,6 +263,14 @@ impl TaskRequest {
 fn interval(task: &Members<'_>) -> Duration {
     let ms = task.get("pollIntervalMs").and_then(|ms| ms.parse().ok());
     ms.map_or(POLL, Duration::from_millis).max(POLL_MIN)
+}
+
+/// Returns a modern server's error in the words of the legacy era.
+fn legacy_failure(answer: &Message) -> Message {
+    match answer.part(Part::Error) {
+        Some(error) => legacy_error(answer, error, method::TOOLS_CALL),
+        None => answer.clone(),
+    }
 }
 
 fn refusal(error: &RpcError) -> Message {
@@ -297,7 +325,8 @@ pub fn is_created(answer: &Message) -> bool {
 
 /// Returns a call without a word of tasks, for a server whose client could not find them again.
 pub fn without_tasks(call: Message) -> Message {
-    let is_taking = call.part(Part::Meta).is_some_and(|meta| meta.contains(TASKS));
+    // Some write the slash as `\/`.
+    let is_taking = call.part(Part::Meta).is_some_and(|meta| meta.contains("/tasks"));
     if !is_taking && !task::is_asked_for(&call) {
         return call;
     }

@@ -23,7 +23,7 @@ use super::{
     wants::Wants,
 };
 use crate::{
-    config::{self, Server, Sharing, Start},
+    config::{self, Lifecycle, Server, Sharing, Start},
     connection::{Connection, Dialer, ListRevisions, Owner, Party, Traffic},
     name::ServerName,
     protocol::task::Offer,
@@ -147,9 +147,10 @@ impl Slot {
     /// Returns what of the server's tasks a client is told that is known from request to request.
     pub fn tasks(&self) -> Offer {
         match &self.connections {
-            Connections::Shared(_) => Offer::ById,
-            // The next request may go to another process.
+            // The next request goes, or may go, to another process.
+            _ if self.declared().lifecycle == Lifecycle::Ephemeral => Offer::Nothing,
             Connections::Exclusive(_) => Offer::Nothing,
+            Connections::Shared(_) => Offer::ById,
             Connections::Owned(_) => Offer::All,
         }
     }

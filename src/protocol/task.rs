@@ -50,7 +50,7 @@ pub fn id_of(request: &Message) -> Option<String> {
 
 /// Tells whether a call is to be a task, in the words of the legacy era.
 pub fn is_asked_for(call: &Message) -> bool {
-    params_of(call).is_some_and(|params| params.get("task").is_some())
+    params_of(call).is_some_and(|params| params.get("task").is_some_and(|task| task != "null"))
 }
 
 /// Returns for how long a call wants its task to be kept, in milliseconds.
@@ -157,6 +157,7 @@ mod tests {
         for (params, expected) in [
             (r#"{"name":"a"}"#, (false, None)),
             (r#"{"name":"task","arguments":{"task":{}}}"#, (false, None)),
+            (r#"{"name":"a","task":null}"#, (false, None)),
             (r#"{"name":"a","task":{}}"#, (true, None)),
             (r#"{"name":"a","task":{"ttl":60000}}"#, (true, Some(60_000))),
             (r#"{"name":"a","task":{"ttl":null}}"#, (true, None)),

@@ -57,7 +57,9 @@ impl Views {
         };
         let slot = self.slot_of(server)?;
         if let Some(profile) = self.known(&slot).await {
-            return Ok(discovery(&profile, slot.is_standing() && !slot.is_owned()));
+            let is_everybodys = slot.is_standing() && !slot.is_owned();
+            let tasks = if is_everybodys { slot.tasks() } else { Offer::Nothing };
+            return Ok(discovery(&profile, is_everybodys, tasks));
         }
         // They are told to look again when it is there.
         slot.missed();
@@ -231,9 +233,8 @@ fn has_subscriptions(profile: &Profile) -> bool {
 
 /// Returns what a server says of itself, as a client of the modern era is told it. Without a
 /// connection that is everybody's, nobody is told of changes.
-fn discovery(profile: &Profile, is_everybodys: bool) -> Value {
-    let offer = if is_everybodys { Offer::ById } else { Offer::Nothing };
-    let mut result = profile.for_modern_client(is_everybodys, offer);
+fn discovery(profile: &Profile, is_everybodys: bool, tasks: Offer) -> Value {
+    let mut result = profile.for_modern_client(is_everybodys, tasks);
     if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
         // Log messages belong to a request, and need no memory.
         let logging = profile.result.get("capabilities").and_then(|all| all.get("logging"));
@@ -271,7 +272,7 @@ mod tests {
     #[test]
     fn what_a_server_said_in_its_handshake_is_told_in_the_words_of_the_era() {
         assert_eq!(
-            discovery(&profile(), true),
+            discovery(&profile(), true, Offer::ById),
             json!({
                 "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
                 "supportedVersions": version::SERVED, "instructions": "i",
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn where_nobody_could_be_told_of_changes_none_are_promised() {
         assert_eq!(
-            discovery(&profile(), false)["capabilities"],
+            discovery(&profile(), false, Offer::Nothing)["capabilities"],
             json!({ "tools": {}, "logging": {}, "resources": {} })
         );
     }

@@ -1,7 +1,7 @@
 //! The view of one server as it is: everything passes, except what concerns the connection, and items of
 //! lists that clients would choke on.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
     connection::Limits,
+    era,
     name::ServerName,
     pool::{Guest, Slot},
     protocol::{
@@ -33,7 +34,11 @@ impl Views {
             return Err(self.unknown_server(server.as_str()));
         };
         let tasks = task::offered(&slot, session);
-        let mut outcome = self.at(slot, session, is_root, request).await?;
+        let mut request = Cow::Borrowed(request);
+        if tasks == Offer::Nothing && request.method() == Some(method::TOOLS_CALL) {
+            request = Cow::Owned(era::without_tasks(request.into_owned()));
+        }
+        let mut outcome = self.at(slot, session, is_root, &request).await?;
         if let Outcome::Exchange(exchange) = &mut outcome
             && tasks != Offer::Nothing
         {
@@ -63,8 +68,8 @@ impl Views {
                     Some(profile) => {
                         // Without a session, there is no stream for notices.
                         let is_standing = slot.is_standing() && session.id().is_some();
-                        let result =
-                            profile.for_client(asked.as_deref(), is_standing, slot.tasks());
+                        let tasks = task::offered(&slot, session);
+                        let result = profile.for_client(asked.as_deref(), is_standing, tasks);
                         answer(request, &result)
                     }
                     // A client that fails to connect may never try again, and a server that is

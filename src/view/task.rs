@@ -20,8 +20,8 @@ use crate::{
 /// Returns what of the tasks of the server of `slot` a client is told.
 pub(super) fn offered(slot: &Slot, session: &Session) -> Offer {
     match slot.tasks() {
-        // In the modern era nobody knows a client again, and its connection ends with its request.
-        Offer::All if session.is_modern() => Offer::Nothing,
+        // Nobody knows the client again, and its connection ends with its request.
+        Offer::All if session.is_modern() || session.id().is_none() => Offer::Nothing,
         offer => offer,
     }
 }
@@ -34,14 +34,13 @@ impl Views {
         session: &Session,
         request: &Message,
     ) -> Result<Outcome, CallError> {
+        if request.method() == Some(task::LIST) && offered(&slot, session) != Offer::All {
+            return Err(CallError::UnknownMethod {
+                method: task::LIST.to_owned(),
+                hint: "Nobody is shown the tasks of others: keep the ids of your own.",
+            });
+        }
         if !session.is_modern() {
-            let asked = request.method().unwrap_or_default();
-            if asked == task::LIST && offered(&slot, session) != Offer::All {
-                return Err(CallError::UnknownMethod {
-                    method: asked.to_owned(),
-                    hint: "Nobody is shown the tasks of others: keep the ids of your own.",
-                });
-            }
             let ours = task::id_of(request).and_then(|id| slot.finished().get(&id, Instant::now()));
             if let Some(answer) = ours.and_then(|ours| about_finished(request, &ours)) {
                 return Ok(answer);

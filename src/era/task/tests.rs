@@ -130,7 +130,7 @@ fn a_legacy_client_waits_for_a_result_that_is_polled_for() {
     assert_eq!(steps.method(), task::GET);
 
     let done = answer(
-        r#"{"taskId":"t","status":"completed","result":{"resultType":"complete","content":[],"structuredContent":[1],"_meta":{"x":1}}}"#,
+        r#"{"status":"completed","result":{"resultType":"complete","content":[],"structuredContent":[1],"_meta":{"x":1}}}"#,
     );
     assert_eq!(
         steps.ends(&done)["result"],
@@ -152,6 +152,17 @@ fn a_call_that_has_failed_or_was_cancelled_is_an_error_where_its_result_is_waite
         (&failed["error"]["code"], &failed["error"]["data"]),
         (&(-32050).into(), &json!([1]))
     );
+    for nothing in ["", r#","error":7"#, r#","error":{}"#] {
+        let failed = ended(&format!(r#""failed"{nothing}"#));
+        assert_eq!(failed["error"]["data"]["code"], "TASK_FAILED", "{nothing}");
+    }
+    let lacking = r#""failed","error":{"code":-32021,"message":"m","data":{"a":1}}"#;
+    let lacking = &ended(lacking)["error"];
+    assert_eq!((&lacking["code"], &lacking["data"]), (&(-32602).into(), &json!({ "a": 1 })));
+    for method in [task::GET, task::RESULT, task::CANCEL] {
+        let lacking = Steps::of(Era::Legacy, method).ends(&error(-32021));
+        assert_eq!(lacking["error"]["code"], -32602, "{method}");
+    }
     assert_eq!(ended(r#""cancelled""#)["error"]["data"]["code"], "TASK_CANCELLED");
     assert_eq!(Steps::of(Era::Legacy, task::RESULT).ends(&error(-32602))["error"]["code"], -32602);
 }
@@ -314,10 +325,14 @@ fn a_call_without_a_word_of_tasks_is_all_else_that_it_was() {
         ),
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":1e400}}"#
     );
-    assert_eq!(
-        without(
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#
-        ),
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}"#
-    );
+    let taking = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#;
+    for taking in [taking.to_owned(), taking.replace('/', r"\/")] {
+        let left = without(&taking).replace(r"\/", "/");
+        assert_eq!(
+            left,
+            taking
+                .replace(r"\/", "/")
+                .replace(r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#, "")
+        );
+    }
 }

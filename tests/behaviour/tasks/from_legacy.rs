@@ -151,6 +151,25 @@ async fn who_waits_for_the_result_is_asked_what_the_server_wants_to_know() {
 }
 
 #[tokio::test]
+async fn a_task_that_wants_to_know_more_and_more_is_not_waited_for() {
+    let rig = rig().await;
+    let (client, _) = rig.legacy("pipe").await;
+    let named = started(&client, &json!({ "steps": vec!["input_required"; 40] })).await;
+    let mut stream = client.stream(json!(7), "tasks/result", named).await;
+    let mut n_questions = 0;
+    let ended = loop {
+        let message = stream.message().await;
+        if message["method"] != "elicitation/create" {
+            break message;
+        }
+        n_questions += 1;
+        client.respond(&message["id"], json!({ "action": "decline" })).await;
+    };
+    assert_eq!(refused(&ended).1, "TOO_MANY_QUESTIONS", "{ended}");
+    assert_eq!(n_questions, 32);
+}
+
+#[tokio::test]
 async fn a_task_that_wants_to_know_something_says_so_in_its_own_words() {
     let rig = rig().await;
     for server in SERVERS {

@@ -103,19 +103,19 @@ async fn there_are_none_for_legacy_clients_where_each_request_may_have_another_c
         for server in SERVERS {
             let (client, capabilities) = rig.legacy(server).await;
             assert_eq!(capabilities.get("tasks"), None, "{era:?} {server}");
-            if era == Era::Legacy {
-                continue;
-            }
+            let listed = ask(&client, "tasks/list", &json!({})).await;
+            assert_eq!(refused(&listed).0, -32601, "{server}");
             let plain = ask(&client, "tools/call", &as_task("job_maybe", &json!({}))).await;
             let told = &plain["result"]["structuredContent"];
             assert_eq!(told.get("taskId"), Some(&Value::Null), "{server}: {plain}");
+            if era == Era::Legacy {
+                continue;
+            }
             for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
                 let answer = ask(&client, method, &json!({ "taskId": "a" })).await;
                 let expected = (-32601, "NOT_IN_SERVERS_VERSION");
                 assert_eq!(refused(&answer), expected, "{server} {method}");
             }
-            let listed = ask(&client, "tasks/list", &json!({})).await;
-            assert_eq!(refused(&listed).0, -32601, "{server}");
         }
         if era == Era::Modern {
             assert_eq!(rig.upstream.log("").await["jobs"][0]["extension"], false);
@@ -141,6 +141,43 @@ async fn there_are_none_for_modern_clients_where_a_connection_is_not_everybodys(
                 assert_eq!(refused(&answer), expected, "{server} {sharing} {method}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn there_are_none_where_the_server_of_a_task_ends_with_its_first_answer_or_is_not_found() {
+    const EPHEMERAL: &str = "lifecycle = \"ephemeral\"\n";
+    for (era, more) in [
+        (Era::Legacy, EPHEMERAL),
+        (Era::Modern, EPHEMERAL),
+        (Era::Modern, OWNED),
+        (Era::Modern, EXCLUSIVE),
+    ] {
+        let rig = Rig::start(era, more).await;
+        for server in SERVERS {
+            let client = rig.with_tasks(server);
+            let declared = client.discover().await.answer()["result"]["capabilities"].clone();
+            assert_eq!(declared.get("extensions"), None, "{era:?} {server} {more}: {declared}");
+            let plain = client.call("job_maybe", json!({})).await;
+            assert_eq!(plain.get("taskId"), Some(&Value::Null), "{era:?} {server} {more}: {plain}");
+            if more == EPHEMERAL {
+                let (client, capabilities) = rig.legacy(server).await;
+                assert_eq!(capabilities.get("tasks"), None, "{era:?} {server}");
+                let plain = ask(&client, "tools/call", &as_task("job_maybe", &json!({}))).await;
+                let told = &plain["result"]["structuredContent"];
+                assert_eq!(told.get("taskId"), Some(&Value::Null), "{era:?} {server}: {plain}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_modern_server_is_not_asked_for_a_list_of_the_tasks_of_all() {
+    let rig = Rig::start(Era::Modern, "").await;
+    for server in SERVERS {
+        let listed = ask_modern(&rig.with_tasks(server), "tasks/list", &json!({})).await;
+        assert_eq!(refused(&listed), (-32601, "METHOD_NOT_FOUND"), "{server}");
+        assert_eq!(rig.seen(server).await["requests"].get("tasks/list"), None, "{server}");
     }
 }
 
