@@ -92,6 +92,9 @@ impl Crossing {
                 let step = self.task.insert(Box::new(task)).step(request, &[]);
                 self.retry = Some(Box::new(step));
             }
+        } else {
+            // The server may have been of another era when the request was sent before.
+            (self.retry, self.task, self.support) = (None, None, TaskSupport::Forbidden);
         }
         era::request(self.retry.as_deref().unwrap_or(request), client, server, self.support)
     }

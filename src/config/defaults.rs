@@ -364,6 +364,9 @@ pub const FINISHED_TASKS_BYTES_MAX: usize = 64 << 20;
 /// For how long such a result is kept whose client does not say it. Ours.
 pub const FINISHED_TASK_TTL: Duration = Duration::from_secs(300);
 
+/// The shortest of such times, whatever the client says. Ours: it has to come back for it.
+pub const FINISHED_TASK_TTL_MIN: Duration = Duration::from_secs(10);
+
 /// The longest of such times, whatever the client says. Ours.
 pub const FINISHED_TASK_TTL_MAX: Duration = Duration::from_secs(3600);
 

@@ -50,7 +50,9 @@ impl Finished {
     /// Keeps the `result` of a call, JSON text, for `ttl`, and returns the task that it is the result
     /// of.
     pub fn keep(&self, result: String, ttl: Option<Duration>, now: Instant) -> FinishedTask {
-        let ttl = ttl.unwrap_or(defaults::FINISHED_TASK_TTL).min(defaults::FINISHED_TASK_TTL_MAX);
+        let ttl = ttl
+            .unwrap_or(defaults::FINISHED_TASK_TTL)
+            .clamp(defaults::FINISHED_TASK_TTL_MIN, defaults::FINISHED_TASK_TTL_MAX);
         let id = Uuid::new_v4().to_string();
         let at =
             DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -131,10 +133,11 @@ mod tests {
     #[test]
     fn a_result_is_kept_for_as_long_as_its_client_wants_within_bounds() {
         let (finished, now) = (Finished::default(), Instant::now());
-        let second = Duration::from_secs(1);
+        let minute = Duration::from_secs(60);
         for (ttl, lasts) in [
             (None, defaults::FINISHED_TASK_TTL),
-            (Some(second), second),
+            (Some(minute), minute),
+            (Some(Duration::ZERO), defaults::FINISHED_TASK_TTL_MIN),
             (Some(Duration::from_secs(1 << 40)), defaults::FINISHED_TASK_TTL_MAX),
         ] {
             let id = kept(&finished, r#"{"content":[]}"#, ttl, now);

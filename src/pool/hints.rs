@@ -54,6 +54,11 @@ impl Hints {
         self.known().as_ref().map(|known| known.repeatable.contains(tool))
     }
 
+    /// Tells whether a list of the tools was read.
+    pub fn are_known(&self) -> bool {
+        self.known().is_some()
+    }
+
     /// Tells whether `tool` is called as a task or not at all, as far as lists were read.
     pub fn demands_task(&self, tool: &str) -> bool {
         self.known().as_ref().is_some_and(|known| known.demanding.contains(tool))
@@ -103,6 +108,7 @@ mod tests {
     #[test]
     fn a_tool_that_demands_a_task_is_known() {
         let hints = Hints::default();
+        assert!(!hints.are_known());
         let tool = |name: &str, support: &str| {
             serde_json::json!({
                 "name": name, "inputSchema": { "type": "object" },
@@ -115,6 +121,7 @@ mod tests {
                 serde_json::json!({ "tools": [tool(one, "required"), tool(other, "optional")] });
             hints.learn(&page.to_string(), is_first);
         }
+        assert!(hints.are_known());
         let known = ["a", "b", "c", "d"].map(|tool| hints.demands_task(tool));
         assert_eq!(known, [true, false, true, false]);
     }

@@ -22,8 +22,8 @@ pub const UPDATE: &str = "tasks/update";
 pub const CANCEL: &str = "tasks/cancel";
 /// Lists tasks, in the legacy era.
 pub const LIST: &str = "tasks/list";
-/// Tells how a task is doing, in the legacy era, with its id.
-pub const STATUS: &str = "notifications/tasks/status";
+/// What tells how a task is doing, with its id, in the legacy era and in the modern one.
+pub const NEWS: [&str; 2] = ["notifications/tasks/status", "notifications/tasks"];
 /// What every method about tasks begins with.
 pub const PREFIX: &str = "tasks/";
 /// In `_meta` of the legacy era: the task that a message belongs to.

@@ -332,7 +332,7 @@ impl Session {
                 false
             }
             // Whoever knows the id of a task may fetch its result.
-            task::STATUS => is_own,
+            news if task::NEWS.contains(&news) => is_own,
             _ => is_own || self.scope != Scope::Every,
         };
         if is_for_us {

@@ -35,8 +35,17 @@ impl Views {
         };
         let tasks = task::offered(&slot, session);
         let mut request = Cow::Borrowed(request);
-        if tasks == Offer::Nothing && request.method() == Some(method::TOOLS_CALL) {
-            request = Cow::Owned(era::without_tasks(request.into_owned()));
+        if request.method() == Some(method::TOOLS_CALL) {
+            match tasks {
+                Offer::Nothing => {
+                    request = Cow::Owned(era::without_tasks(request.into_owned()));
+                }
+                // Boxed: most calls have no need of the room.
+                Offer::ById | Offer::All if session.is_modern() => {
+                    Box::pin(self.know_demanding_tools(&slot, session)).await;
+                }
+                Offer::ById | Offer::All => {}
+            }
         }
         let mut outcome = self.at(slot, session, is_root, &request).await?;
         if let Outcome::Exchange(exchange) = &mut outcome

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{Outcome, Views};
 use crate::{
     call::CallError,
+    config::defaults,
     pool::{FinishedTask, Slot},
     protocol::{
         Message,
         jsonrpc::Part,
+        mcp::List,
         task::{self, Offer},
     },
     session::Session,
@@ -27,6 +29,20 @@ pub(super) fn offered(slot: &Slot, session: &Session) -> Offer {
 }
 
 impl Views {
+    /// Has the tools of a server listed before the first call of a client that takes tasks: a server
+    /// up to 2025-11-25 says there which of them are called as tasks or not at all.
+    pub(super) async fn know_demanding_tools(&self, slot: &Arc<Slot>, session: &Session) {
+        let takes_tasks = session
+            .introduction()
+            .is_some_and(|introduction| task::is_taken(&introduction.capabilities));
+        if takes_tasks && !slot.hints().are_known() {
+            let listing =
+                self.catalog.listing(slot, List::Tools, self.lister(session), self.limits());
+            // Without a list, the server itself says what it wants.
+            let _is_known = timeout(defaults::LIST_PATIENCE, listing).await;
+        }
+    }
+
     /// Hands a request about a task to its server, unless the task is one of ours.
     pub(super) async fn about_task(
         &self,
