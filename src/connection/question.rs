@@ -114,6 +114,15 @@ impl Question {
         ));
     }
 
+    /// Tells the server that nobody can answer any more, because it is no longer declared.
+    pub fn withdraw(mut self) {
+        self.reject(&RpcError::new(
+            INTERNAL_ERROR,
+            "SERVER_REMOVED",
+            format!("`{}` is no longer declared: its clients cannot answer", self.server),
+        ));
+    }
+
     /// Lets go of a question that the server has taken back.
     pub fn forget(mut self) {
         self.asker = None;

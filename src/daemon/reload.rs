@@ -69,6 +69,7 @@ impl Daemon {
         self.pool.apply(&diff, &new, old.service.max_total_timeout);
         self.views.sessions().apply(&new.listen.session);
         self.views.sessions().tell_again();
+        self.views.sessions().let_go(&diff.removed);
         self.views.replaced(&diff);
         self.views.apply(Arc::new(new));
         Ok(())

@@ -94,6 +94,13 @@ impl Shelf {
         drop(all);
     }
 
+    /// Ends the calls to `servers`: nobody can come back for them.
+    pub(super) fn withdraw(&self, servers: &[ServerName]) {
+        let all = self.parked().take_of(servers);
+        // Without the lock: their servers are told.
+        all.into_iter().for_each(|held| held.question.withdraw());
+    }
+
     fn put(&self, held: Held) -> Result<String, CallError> {
         held.exchange.hold();
         let server = held.exchange.server().clone();

@@ -49,6 +49,7 @@ mod outbox;
 mod parked;
 mod passing;
 mod registry;
+mod removal;
 mod resumable;
 mod running;
 mod ticket;

@@ -103,6 +103,12 @@ impl<T> Parked<T> {
         self.held.extract_if(|_, entry| entry.is_over(now)).map(|(_, entry)| entry.held).collect()
     }
 
+    /// Takes out the calls to `servers`.
+    pub(super) fn take_of(&mut self, servers: &[ServerName]) -> Vec<T> {
+        let taken = self.held.extract_if(|_, entry| servers.contains(&entry.server));
+        taken.map(|(_, entry)| entry.held).collect()
+    }
+
     /// Takes out everything.
     pub(super) fn clear(&mut self) -> Vec<T> {
         self.held.drain().map(|(_, entry)| entry.held).collect()
@@ -130,6 +136,18 @@ mod tests {
 
     fn server(name: &str) -> ServerName {
         ServerName::new(name).expect("a name")
+    }
+
+    #[test]
+    fn of_a_server_that_is_no_more_all_calls_are_taken_out() {
+        let now = Instant::now();
+        let mut parked = Parked::default();
+        for (name, held) in [("a", 1), ("b", 2), ("a", 3)] {
+            parked.put(server(name), 9, DIGEST, held, now).expect("room");
+        }
+        let mut taken = parked.take_of(&[server("a"), server("c")]);
+        taken.sort_unstable();
+        assert_eq!((taken, parked.clear()), (vec![1, 3], vec![2]));
     }
 
     #[test]

@@ -152,6 +152,26 @@ async fn listeners_are_kept_alive_and_told_when_the_service_stops() {
 }
 
 #[tokio::test]
+async fn who_listens_to_a_server_that_a_reload_removes_is_told_the_end() {
+    let fakes = Fakes::new();
+    let stays = fakes.server("stays", &[]);
+    let mut daemon = Daemon::with(fakes.server("goes", &[]) + &stays).ready();
+    let mut all = modern(&daemon, "/").listen(json!(1), lists(&ALL)).await;
+    let mut one = modern(&daemon, "/servers/goes").listen(json!("o"), lists(&ALL)).await;
+    all.message().await;
+    one.message().await;
+
+    daemon.rewrite(&stays);
+    daemon.reload();
+
+    let last = one.message().await;
+    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!("o"), &json!("complete")));
+    assert_eq!(one.rest().await, (Vec::new(), End::Whole));
+    // In the merged view, it is a change.
+    assert_eq!(all.message().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
 async fn neither_log_messages_nor_progress_come_to_a_listener() {
     let upstream = Upstream::start(&["--logging"]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();

@@ -101,6 +101,21 @@ async fn a_question_reaches_the_client_that_caused_it_and_its_answer_the_server(
 }
 
 #[tokio::test]
+async fn a_question_that_a_reload_makes_unanswerable_is_withdrawn_at_once() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with(fakes.server("own", &[]) + OWNED).ready();
+    let client = daemon.client("/servers/own").initialized_with(everything()).await;
+    let (mut call, question) = asked(&client, "elicitation/create").await;
+
+    daemon.rewrite("");
+    daemon.reload();
+
+    let error = told(&mut call).await["error"].clone();
+    assert_eq!(error["data"]["code"], "SERVER_REMOVED", "{error}");
+    assert_eq!(client.respond(&question["id"], json!({})).await.status, 404);
+}
+
+#[tokio::test]
 async fn two_clients_are_asked_under_the_same_id_and_each_answers_for_itself() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("own", &[]) + OWNED).ready();

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    path::Path,
     process::{Child, Command, Stdio},
     thread,
 };
@@ -10,6 +11,9 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{Installed, POLL, harness::DEADLINE};
+
+/// Keeps a server from listening until it may.
+const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real/gate.cjs");
 
 /// A running server-everything; killed and reaped on drop.
 pub(crate) struct Everything {
@@ -21,14 +25,18 @@ pub(crate) struct Everything {
 impl Everything {
     /// Starts it in `mode`, `streamableHttp` or `sse`, on a port that the system chooses.
     pub(crate) fn start(servers: &Installed, mode: &'static str) -> Self {
-        Self::listening(servers, mode, 0)
+        Self::spawn(servers, mode, 0, None).listening()
     }
 
-    /// Kills it and starts it again where it was.
+    /// Kills it and has another one in its place, as soon as that may listen: on a busy machine, it
+    /// takes longer to start than clients are made to wait for it.
     pub(crate) fn restart(self, servers: &Installed) -> Self {
-        let (mode, port) = (self.mode, self.port);
+        let gate = tempfile::tempdir().expect("a temporary directory");
+        let mut next = Self::spawn(servers, self.mode, self.port, Some(gate.path()));
+        next.wait_until(|_| gate.path().join("ready").exists().then_some(()));
         drop(self);
-        Self::listening(servers, mode, port)
+        fs::write(gate.path().join("open"), "").expect("the gate opens");
+        next.listening()
     }
 
     /// Returns its address.
@@ -37,10 +45,14 @@ impl Everything {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    fn listening(servers: &Installed, mode: &'static str, port: u16) -> Self {
+    fn spawn(servers: &Installed, mode: &'static str, port: u16, gate: Option<&Path>) -> Self {
         let declared = &servers.servers()["everything"];
         let text = |value: &serde_json::Value| value.as_str().expect("a string").to_owned();
-        let process = Command::new(text(&declared["command"]))
+        let mut command = Command::new(text(&declared["command"]));
+        if let Some(gate) = gate {
+            command.env("NODE_OPTIONS", format!("--require {GATE:?}")).env("GATE", gate);
+        }
+        let process = command
             .args([&text(&declared["args"][0]), mode])
             .env("PORT", port.to_string())
             .stdin(Stdio::null())
@@ -48,18 +60,26 @@ impl Everything {
             .stderr(Stdio::null())
             .spawn()
             .expect("server-everything starts");
-        let mut started = Self { process, mode, port };
-        let deadline = Instant::now() + DEADLINE;
+        Self { process, mode, port }
+    }
+
+    /// Waits until it listens.
+    fn listening(mut self) -> Self {
         // It does not say which port it was given.
-        started.port = loop {
-            if let Some(port) = port_of(started.process.id()) {
-                break port;
+        self.port = self.wait_until(|process| port_of(process.id()));
+        self
+    }
+
+    fn wait_until<T>(&mut self, is_it: impl Fn(&Child) -> Option<T>) -> T {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            if let Some(found) = is_it(&self.process) {
+                return found;
             }
-            let exited = started.process.try_wait().expect("it can be waited for");
-            assert!(exited.is_none() && Instant::now() < deadline, "{mode}: {exited:?}");
+            let exited = self.process.try_wait().expect("it can be waited for");
+            assert!(exited.is_none() && Instant::now() < deadline, "{}: {exited:?}", self.mode);
             thread::sleep(POLL);
-        };
-        started
+        }
     }
 }
 

@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { sdk, textOf } from './sdk.mjs';
 
-const DEADLINE_MS = 20_000;
+const DEADLINE_MS = 60_000;
 const LONG = 'trigger-long-running-operation';
 const ALL_CAPABILITIES = { sampling: {}, elicitation: { form: {}, url: {} }, roots: { listChanged: true } };
 const [url, scenario, version] = process.argv.slice(2);

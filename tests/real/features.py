@@ -30,7 +30,7 @@ from mcp import Client, MCPDeprecationWarning, MCPError
 # Most clients of today use what the protocol of tomorrow does without.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
-DEADLINE = 20
+DEADLINE = 60
 LONG = "trigger-long-running-operation"
 errors = []
 

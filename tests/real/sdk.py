@@ -14,6 +14,10 @@ VERSION = importlib.metadata.version("mcp")
 NAME = f"python mcp {VERSION}"
 IS_FIRST = VERSION.startswith("1.")
 
+# How long an HTTP request over SSE may take, in seconds. The SDK has 5, which ten clients on a busy machine need to
+# connect.
+PATIENCE = 60
+
 if IS_FIRST:
     from mcp import ClientSession
     from mcp.client.streamable_http import streamable_http_client
@@ -32,12 +36,12 @@ def connect(url, era, elicit=None):
         return first(url, era, callback)
     # "modern" is what "auto" must come to: whoever pins the version never finds out what a server has.
     mode = "legacy" if era in ("legacy", "sse") else "auto"
-    return Client(sse_client(url) if era == "sse" else url, mode=mode, elicitation_callback=callback)
+    return Client(sse_client(url, timeout=PATIENCE) if era == "sse" else url, mode=mode, elicitation_callback=callback)
 
 
 @contextlib.asynccontextmanager
 async def first(url, era, callback):
-    transport = sse_client(url) if era == "sse" else streamable_http_client(url)
+    transport = sse_client(url, timeout=PATIENCE) if era == "sse" else streamable_http_client(url)
     async with transport as (read, write, *_), ClientSession(read, write, elicitation_callback=callback) as session:
         answer = await session.initialize()
         yield First(session, answer.protocolVersion)

@@ -1,0 +1,19 @@
+// Loaded before a server: that does all it does before it listens, then says so with the file
+// `$GATE/ready` and waits for the file `$GATE/open`.
+
+const { existsSync, writeFileSync } = require('node:fs');
+const { Server } = require('node:net');
+const { join } = require('node:path');
+
+const gate = process.env.GATE;
+const { listen } = Server.prototype;
+
+Server.prototype.listen = function (...args) {
+  const listenOnceOpen = () => {
+    if (existsSync(join(gate, 'open'))) listen.apply(this, args);
+    else setTimeout(listenOnceOpen, 1);
+  };
+  writeFileSync(join(gate, 'ready'), '');
+  listenOnceOpen();
+  return this;
+};
