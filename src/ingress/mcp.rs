@@ -313,12 +313,12 @@ pub(super) fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
         is_empty &= value.is_empty();
         for range in value.split(',') {
             let kind = range.split(';').next().unwrap_or_default().trim();
-            match kind.to_ascii_lowercase().as_str() {
-                "*/*" => accepts = Accepts::both(),
-                "application/*" | "application/json" => accepts.json = true,
-                "text/*" | "text/event-stream" => accepts.events = true,
-                _ => {}
+            let is = |known: &str| kind.eq_ignore_ascii_case(known);
+            if is("*/*") {
+                accepts = Accepts::both();
             }
+            accepts.json |= is("application/json") || is("application/*");
+            accepts.events |= is("text/event-stream") || is("text/*");
         }
     }
     if is_empty {

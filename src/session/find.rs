@@ -60,10 +60,11 @@ impl Sessions {
             (SessionMode::Lenient | SessionMode::Strict, Some(id)) => id,
         };
         let is_strict = mode == SessionMode::Strict;
-        if let Some(known) = self.known(id)
+        let now = Instant::now();
+        if let Some(known) = self.known(id, now)
             && (known.version.is_some() || !is_strict)
         {
-            known.touch(Instant::now(), self.since);
+            known.touch(now, self.since);
             return Ok(known);
         }
         match self.ticket(id) {
@@ -107,9 +108,9 @@ impl Sessions {
     }
 
     /// Returns a session that this process knows and whose time is not over.
-    fn known(&self, id: &str) -> Option<Arc<Session>> {
+    fn known(&self, id: &str, now: Instant) -> Option<Arc<Session>> {
         let known = self.read().get(id).cloned()?;
-        if self.is_over(&known, Instant::now()) {
+        if self.is_over(&known, now) {
             tracing::debug!("a session that was not used for its time is ended");
             self.end(id);
             return None;
