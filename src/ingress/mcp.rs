@@ -146,7 +146,8 @@ async fn post(
     check_content_type(&head.headers)?;
     let posted = match Posted::parse(read(body).await?)? {
         Posted::One(message) if modern::is_spoken(&head.headers, &message) => {
-            return Ok(modern::respond(edge, view, &head.headers, message).await);
+            // Boxed, as all that is not the usual call: that need not have the room.
+            return Ok(Box::pin(modern::respond(edge, view, &head.headers, message)).await);
         }
         Posted::Several(_) if modern::is_named(&head.headers) => {
             return Err(EdgeError::NoBatches(version::MODERN.to_owned()));
@@ -175,16 +176,16 @@ async fn post(
             Ok(answer(edge, view, message, &session, accepts).await)
         }
         Posted::One(message) => {
-            deliver(&edge, view, &message, &session).await;
+            Box::pin(deliver(&edge, view, &message, &session)).await;
             Ok(respond::empty(StatusCode::ACCEPTED))
         }
         Posted::Several(batch) => {
             let wants_answer = batch.wants_answer();
             let replies = several(edge, view, batch, &session, accepts);
             if wants_answer {
-                return Ok(replies.into_response().await);
+                return Ok(Box::pin(replies.into_response()).await);
             }
-            replies.finish().await;
+            Box::pin(replies.finish()).await;
             Ok(respond::empty(StatusCode::ACCEPTED))
         }
     }
@@ -218,7 +219,7 @@ pub(super) fn reply(
     let token = message.part(Part::ProgressToken).map(str::to_owned);
     let running = session.begin(&id);
     let (views, view, asking) = (Arc::clone(&edge.views), view.clone(), Arc::clone(session));
-    let outcome = Box::pin(async move { views.handle(&view, &asking, message).await });
+    let outcome = Box::pin(async move { views.handle(&view, &asking, &message).await });
     Reply::new(edge, outcome, (id, token.as_deref()), accepts, running)
 }
 

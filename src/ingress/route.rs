@@ -26,7 +26,8 @@ async fn dispatch(edge: Arc<Edge>, request: Request<Incoming>) -> Result<Respons
         "/status" => {
             return probe(&request, || respond::json(StatusCode::OK, &edge.board.status()));
         }
-        pair::MESSAGES => return pair::send(edge, request).await,
+        // Boxed: others need not have the room.
+        pair::MESSAGES => return Box::pin(pair::send(edge, request)).await,
         _ => {}
     }
     // A server may be called `sse`.

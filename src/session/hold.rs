@@ -49,7 +49,7 @@ impl fmt::Debug for Shelf {
 /// What becomes of a request that brings a state.
 pub enum Resumed {
     /// Whoever has given out the state is to see it.
-    Foreign(Message),
+    Foreign,
     /// The call goes on.
     Exchange(Box<Exchange>),
     /// The client has left out what the server wants to know: the result that asks for it again.
@@ -133,13 +133,13 @@ impl Sessions {
     /// # Cancel safety
     ///
     /// Dropped halfway, the call is lost.
-    pub async fn resume(&self, server: &ServerName, retry: Message) -> Result<Resumed, CallError> {
+    pub async fn resume(&self, server: &ServerName, retry: &Message) -> Result<Resumed, CallError> {
         let state = retry.string(Part::RequestState);
         let Some(state) = state.filter(|state| self.shelf.parked().is_ours(state)) else {
-            return Ok(Resumed::Foreign(retry));
+            return Ok(Resumed::Foreign);
         };
         let now = Instant::now();
-        let taken = self.shelf.parked().take(&state, server, &era::digest(&retry), now);
+        let taken = self.shelf.parked().take(&state, server, &era::digest(retry), now);
         let (Held { mut exchange, question }, since) = taken.map_err(|missed| {
             let source = match missed {
                 Missed::Unknown => Untranslatable::UnknownState,
@@ -147,8 +147,8 @@ impl Sessions {
             };
             CallError::Untranslatable { server: server.clone(), source }
         })?;
-        let response = era::response(&retry, KEY);
-        exchange.resume(retry, now.duration_since(since));
+        let response = era::response(retry, KEY);
+        exchange.resume(retry.clone(), now.duration_since(since));
         let Some(response) = response else {
             return self.hold(exchange, question).map(Resumed::Asked);
         };

@@ -154,8 +154,8 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe: nothing was sent to a server yet that could not be sent again.
-    pub async fn handle(&self, view: &View, session: &Session, request: Message) -> Outcome {
-        self.try_handle(view, session, &request).await.unwrap_or_else(|error| {
+    pub async fn handle(&self, view: &View, session: &Session, request: &Message) -> Outcome {
+        self.try_handle(view, session, request).await.unwrap_or_else(|error| {
             let error = error.to_rpc();
             let error = if session.is_modern() { error.for_modern() } else { error };
             Outcome::Answer(error.render(request.part(Part::Id)))
@@ -222,19 +222,17 @@ impl Views {
         session: &Session,
         request: Message,
     ) -> Result<Outcome, CallError> {
-        let request = match request.part(Part::RequestState) {
-            None => request,
-            Some(_) => {
-                let id = request.part(Part::Id).unwrap_or("null").to_owned();
-                match self.sessions.resume(slot.name(), request).await? {
-                    Resumed::Foreign(request) => request,
-                    Resumed::Exchange(exchange) => return Ok(Outcome::Exchange(exchange)),
-                    Resumed::Asked(result) => {
-                        return Ok(Outcome::Answer(Message::response(&id, &result)));
-                    }
+        if request.part(Part::RequestState).is_some() {
+            let id = request.part(Part::Id).unwrap_or("null");
+            // Boxed: a request that begins need not have the room.
+            match Box::pin(self.sessions.resume(slot.name(), &request)).await? {
+                Resumed::Foreign => {}
+                Resumed::Exchange(exchange) => return Ok(Outcome::Exchange(exchange)),
+                Resumed::Asked(result) => {
+                    return Ok(Outcome::Answer(Message::response(id, &result)));
                 }
             }
-        };
+        }
         let guest = self.guest(&slot, session).await;
         let owner = guest.as_ref().map(Guest::owner).or(session.owner());
         let exchange = Exchange::new(slot, owner, session.client(), request, self.limits());

@@ -87,7 +87,8 @@ impl Views {
         let introduction = session.introduction().filter(|_| slot.is_owned())?;
         let guest = self.sessions.guest(&introduction.capabilities);
         let wants = || Wants { level: introduction.level, ..Wants::default() };
-        slot.want(Some(guest.owner()), wants).await;
+        // Boxed: those who are no guests need not have the room.
+        Box::pin(slot.want(Some(guest.owner()), wants)).await;
         Some(guest)
     }
 

@@ -136,7 +136,8 @@ impl Lanes {
         loop {
             let (mut lane, was_idle) = match self.take() {
                 Some(lane) => (lane, true),
-                None => (self.connect(url).await?, false),
+                // Boxed: mostly there is one, and no room for this is needed.
+                None => (Box::pin(self.connect(url)).await?, false),
             };
             if !lane.is_ready().await && was_idle {
                 continue;

@@ -120,9 +120,9 @@ impl Link {
         Box::pin(async move {
             let Some(link) = connection.http() else { return };
             let id = post.id;
-            // Only a request of the modern era names its version.
+            // Only a request of the modern era names its version. Boxed: others need not have the room.
             let exchanged = match modern::version_of(&post.request) {
-                Some(_) => link.exchange_alone(&connection, &post, &inbox).await,
+                Some(_) => Box::pin(link.exchange_alone(&connection, &post, &inbox)).await,
                 None => link.exchange(&connection, id, post.frame.clone(), &inbox).await,
             };
             if let Err(failure) = exchanged {
@@ -193,7 +193,8 @@ impl Link {
             Answers::There => self.upstream.pin(&answer),
         }
         if upstream::is_event_stream(&answer) {
-            return self.follow(connection, id, answer.into_body(), inbox).await;
+            // Boxed: an answer that is no stream need not have the room.
+            return Box::pin(self.follow(connection, id, answer.into_body(), inbox)).await;
         }
         let body = upstream::whole(answer.into_body()).await?;
         match Message::parse(body.clone()) {
