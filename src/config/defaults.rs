@@ -365,7 +365,7 @@ pub const FINISHED_TASKS_BYTES_MAX: usize = 64 << 20;
 pub const FINISHED_TASK_TTL: Duration = Duration::from_secs(300);
 
 /// The shortest of such times, whatever the client says. Ours: it has to come back for it.
-pub const FINISHED_TASK_TTL_MIN: Duration = Duration::from_secs(10);
+pub const FINISHED_TASK_TTL_MIN: Duration = Duration::from_secs(1);
 
 /// The longest of such times, whatever the client says. Ours.
 pub const FINISHED_TASK_TTL_MAX: Duration = Duration::from_secs(3600);

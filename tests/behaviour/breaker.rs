@@ -168,11 +168,19 @@ async fn one_probe_passes_at_a_time_and_one_whose_client_hangs_up_gives_way() {
 #[tokio::test]
 async fn what_ran_on_a_process_that_crashed_counts_once() {
     let fakes = Fakes::new();
-    let daemon = Daemon::with(NEVER_OVER.to_owned() + &fakes.server("fake", &[])).ready();
+    let state = fakes.path("state");
+    let server = fakes.server("fake", &["--state", &state.display().to_string()]);
+    let daemon = Daemon::with(NEVER_OVER.to_owned() + &server).ready();
     let client = daemon.client("/servers/fake");
     for n_crashes in 1..THRESHOLD {
-        let held: Vec<_> = (0..8).map(|_| running(client.clone().hold("k"))).collect();
-        until(async || server_status(&daemon, "fake").await["in_flight"] == 8).await;
+        let held = (0..8).map(|_| {
+            let client = client.clone();
+            let arguments = json!({ "key": "k", "then": "hold" });
+            running(async move { client.tool("count", arguments).await })
+        });
+        let held: Vec<_> = held.collect();
+        // Not those that are on their way: what the server never saw is sent again.
+        until(async || executions(&state).get("k") == Some(&(8 * n_crashes as u64))).await;
         crash(&client).await;
         for reply in held {
             assert_eq!(code(&reply.end().await.answer()), "SERVER_EXITED");
