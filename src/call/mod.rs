@@ -18,6 +18,7 @@ mod connect;
 mod crossing;
 mod error;
 mod inquiry;
+mod loss;
 mod retry;
 
 pub use connect::{connect, connection};
@@ -25,7 +26,7 @@ use crossing::Crossing;
 pub use error::CallError;
 pub use inquiry::Unanswered;
 use inquiry::{Inquiry, Step};
-use retry::{Budget, Loss};
+use retry::Budget;
 
 /// One request and its answer, over as many connections as that takes.
 ///
@@ -298,48 +299,6 @@ impl Exchange {
         let incident = error.incident(self.slot.attempts(), self.generation());
         if let Some(permit) = self.permit.take() {
             permit.failed(error.fault(), incident, error);
-        }
-    }
-
-    /// Returns what became of the request.
-    fn loss(&self, error: &CallError) -> Loss {
-        // What the client has seen of an answer cannot be taken back.
-        if self.has_begun || self.time_left().is_zero() {
-            return Loss::Final;
-        }
-        match error.failure() {
-            None if error.may_be_dialled_again() => Loss::Dial,
-            None => Loss::Final,
-            Some(failure) if failure.is_replayable() => Loss::Unexecuted,
-            Some(failure) if failure.is_interruption() && self.is_repeatable() => Loss::Repeatable,
-            Some(failure) if failure.fault().counts() => Loss::Unknown,
-            Some(_) => Loss::Final,
-        }
-    }
-
-    /// Returns the slot that has taken the place of ours, if the request was not executed here.
-    fn successor(&self, error: &CallError, loss: Loss) -> Option<Arc<Slot>> {
-        let is_unexecuted =
-            matches!(error, CallError::NotConnected { .. }) || loss == Loss::Unexecuted;
-        self.slot.successor().filter(|_| is_unexecuted).cloned()
-    }
-
-    /// Tells whether a request that may have been executed can be sent again: it only reads, or its
-    /// tool says that calling it twice does no more than calling it once. Source: design ruling 9.
-    fn is_repeatable(&self) -> bool {
-        match self.request.method().unwrap_or_default() {
-            method::TOOLS_CALL => self.request.string(Part::Name).is_some_and(|tool| {
-                // What clients were told last, else what was read when the connection was made.
-                self.slot.hints().is_repeatable(&tool).unwrap_or_else(|| match &self.stage {
-                    Stage::Connected(Connected { lease, .. }) => {
-                        lease.connection.is_repeatable(&tool)
-                    }
-                    Stage::Tripped(_) | Stage::Connecting(_) | Stage::Asking(..) | Stage::Over => {
-                        false
-                    }
-                })
-            }),
-            asked => method::READING.contains(&asked),
         }
     }
 

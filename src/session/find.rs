@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Scope, Session, Sessions, Ticket};
+use super::{Kind, Scope, Session, Sessions, Ticket};
 use crate::{
     config::{SessionMode, defaults},
     connection::Owner,
@@ -62,7 +62,7 @@ impl Sessions {
         let is_strict = mode == SessionMode::Strict;
         let now = Instant::now();
         if let Some(known) = self.known(id, now)
-            && (known.version.is_some() || !is_strict)
+            && (known.version().is_some() || !is_strict)
         {
             known.touch(now, self.since);
             return Ok(known);
@@ -135,8 +135,7 @@ impl Sessions {
     ) -> Arc<Session> {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         let owner = Owner::new(key, capabilities);
-        let mut session = Session::new(Some(Arc::clone(&id)), Some(owner), scope);
-        session.version = version;
+        let session = Session::new(Kind::Known { id: Arc::clone(&id), version, owner }, scope);
         session.touch(Instant::now(), self.since);
         let session = Arc::new(session);
         let (session, evicted) = {

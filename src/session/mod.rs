@@ -35,7 +35,7 @@ use crate::{
         jsonrpc::Part,
         mcp::{List, method},
         modern::Introduction,
-        task, version,
+        task,
     },
 };
 
@@ -45,6 +45,7 @@ mod ended;
 mod find;
 mod hold;
 pub mod key;
+mod kind;
 mod outbox;
 mod parked;
 mod passing;
@@ -57,6 +58,7 @@ mod ticket;
 pub use debounce::Debounce;
 pub use find::NoSession;
 pub use hold::Resumed;
+use kind::Kind;
 use outbox::Outbox;
 pub use outbox::{EventId, Next, Reader};
 pub use passing::Passing;
@@ -77,17 +79,7 @@ pub enum Scope {
 /// One client's session.
 #[derive(Debug)]
 pub struct Session {
-    /// Absent for a client that cannot be told from others.
-    id: Option<Arc<str>>,
-    /// The protocol version that was negotiated; absent where the id is none of ours.
-    version: Option<&'static str>,
-    owner: Option<Owner>,
-    /// What a client of the modern era has said with its request.
-    introduction: Option<Introduction>,
-    /// What keeps a server telling what this request of the modern era wants to know.
-    told: OnceLock<Passing>,
-    /// It lasts as long as one request, and nobody knows its id.
-    is_passing: bool,
+    kind: Kind,
     scope: Scope,
     memory: Mutex<Memory>,
     outbox: Outbox,
@@ -133,14 +125,9 @@ impl Scope {
 }
 
 impl Session {
-    fn new(id: Option<Arc<str>>, owner: Option<Owner>, scope: Scope) -> Self {
+    fn new(kind: Kind, scope: Scope) -> Self {
         Self {
-            id,
-            version: None,
-            owner,
-            introduction: None,
-            told: OnceLock::new(),
-            is_passing: false,
+            kind,
             scope,
             memory: Mutex::default(),
             outbox: Outbox::default(),
@@ -150,58 +137,66 @@ impl Session {
 
     /// Returns the session of a client that cannot be told from others: nothing is remembered.
     pub fn anonymous(scope: Scope) -> Arc<Self> {
-        Arc::new(Self::new(None, None, scope))
+        Arc::new(Self::new(Kind::Anonymous, scope))
     }
 
     /// Returns the session of one request of the modern era, in which nothing is remembered.
     pub fn of_request(scope: Scope, introduction: Introduction) -> Arc<Self> {
-        let mut session = Self::new(None, None, scope);
-        session.version = Some(version::MODERN);
-        session.introduction = Some(introduction);
-        Arc::new(session)
+        Arc::new(Self::new(Kind::Request { introduction, told: OnceLock::new() }, scope))
+    }
+
+    /// Returns the session of a client that sends the id `a`.
+    #[cfg(test)]
+    fn of_test() -> Arc<Self> {
+        let owner = Owner::new(1, "{}");
+        Arc::new(Self::new(Kind::Known { id: "a".into(), version: None, owner }, Scope::Every))
     }
 
     /// Tells whether the client speaks the modern era.
     pub fn is_modern(&self) -> bool {
-        self.introduction.is_some()
+        self.introduction().is_some()
     }
 
     /// Returns what a client of the modern era has said with its request.
     pub fn introduction(&self) -> Option<&Introduction> {
-        self.introduction.as_ref()
+        self.kind.introduction()
     }
 
-    /// Has a server tell what this request wants to know for as long as it lasts.
+    /// Has a server tell what this request of the modern era wants to know for as long as it lasts.
     pub fn hold(&self, told: Passing) {
-        // A request goes to one server.
-        let _once = self.told.set(told);
+        if let Kind::Request { told: held, .. } = &self.kind {
+            // A request goes to one server.
+            let _once = held.set(told);
+        }
     }
 
     /// Returns the client as its servers are told about it.
     pub fn client(&self) -> Client {
-        match (&self.introduction, &self.owner) {
-            (Some(introduction), _) => Client::Modern(introduction.clone()),
-            (None, Some(owner)) => Client::Legacy {
+        match &self.kind {
+            Kind::Request { introduction, .. } => Client::Modern(introduction.clone()),
+            Kind::Known { owner, .. } => Client::Legacy {
                 capabilities: Arc::clone(&owner.capabilities),
                 level: self.memory().level,
             },
-            (None, None) => Client::Legacy { capabilities: "{}".into(), level: None },
+            Kind::Anonymous | Kind::Passing => {
+                Client::Legacy { capabilities: "{}".into(), level: None }
+            }
         }
     }
 
     /// Returns the id that the client sends.
     pub fn id(&self) -> Option<&str> {
-        self.id.as_deref()
+        self.kind.id()
     }
 
     /// Returns the protocol version that was negotiated with the client, if its id says so.
     pub fn version(&self) -> Option<&'static str> {
-        self.version
+        self.kind.version()
     }
 
     /// Returns the client as the owner of connections, if it can be told from others.
     pub fn owner(&self) -> Option<&Owner> {
-        self.owner.as_ref()
+        self.kind.owner()
     }
 
     /// Puts a server's question to the client: returns the message for the stream of its running
@@ -269,11 +264,7 @@ impl Session {
 
     /// Tells whether the client has said that it can be asked this.
     pub fn can_be_asked(&self, question: &Message) -> bool {
-        let declared = match (&self.introduction, &self.owner) {
-            (Some(introduction), _) => &introduction.capabilities,
-            (None, Some(owner)) => &owner.capabilities,
-            (None, None) => return false,
-        };
+        let Some(declared) = self.kind.capabilities() else { return false };
         capability::covers(declared, question)
     }
 
@@ -282,7 +273,7 @@ impl Session {
     /// client has made it send: `is_lowered`.
     /// In the modern era it sees nothing without a level.
     pub fn wants_log(&self, message: &Message, is_lowered: bool) -> bool {
-        if let Some(introduction) = &self.introduction {
+        if let Some(introduction) = self.introduction() {
             return introduction.level.is_some_and(|lowest| Level::of(message) >= lowest);
         }
         let own = self.memory().level;
@@ -380,7 +371,7 @@ impl Session {
     }
 
     fn is_in_use(&self) -> bool {
-        if self.is_passing || self.outbox.is_read() {
+        if self.kind.is_passing() || self.outbox.is_read() {
             return true;
         }
         let memory = self.memory();

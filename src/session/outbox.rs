@@ -232,10 +232,9 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::session::Scope;
 
     fn session() -> Arc<Session> {
-        Arc::new(Session::new(Some("a".into()), None, Scope::Every))
+        Session::of_test()
     }
 
     fn push(session: &Session, text: &'static str) {

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{Scope, Session, Sessions};
+use super::{Kind, Scope, Session, Sessions};
 use crate::{
     connection::Owner,
     pool::{Guest, Slot},
@@ -27,8 +27,7 @@ impl Sessions {
         let number = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         // No header can have this as its value.
         let key: Arc<str> = format!("\0{number}").into();
-        let mut session = Session::new(None, None, scope);
-        session.is_passing = true;
+        let session = Session::new(Kind::Passing, scope);
         if level.is_some() {
             session.memory().level = level;
             self.n_levels.fetch_add(1, Ordering::Relaxed);

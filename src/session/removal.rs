@@ -23,7 +23,7 @@ impl Sessions {
         let sessions: Vec<_> = self.read().values().filter(is_of_one).cloned().collect();
         for session in sessions {
             session.withdraw_questions();
-            if session.is_passing {
+            if session.kind.is_passing() {
                 session.outbox.close();
             }
         }

@@ -36,7 +36,7 @@ impl Session {
         let number = memory.n_numbers;
         // Nobody can tell whose request an id means when the client has no name: better none is
         // cancelled than that of somebody else. Such a client closes its stream.
-        if self.id.is_some() {
+        if self.id().is_some() {
             memory.running.push(Entry { number, id: id.into(), cancelled: cancelled.clone() });
         }
         let is_answered = AtomicBool::new(false);
@@ -104,10 +104,10 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Scope, Session};
+    use crate::session::Session;
 
     fn session() -> Arc<Session> {
-        Arc::new(Session::new(Some("a".into()), None, Scope::Every))
+        Session::of_test()
     }
 
     #[test]
