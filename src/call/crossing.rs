@@ -135,8 +135,8 @@ impl Exchange {
         let support = self.crossing.support;
         let translated = match (self.client.era(), connection.era()) {
             (Some(Era::Legacy), Era::Modern) => match era::for_legacy(&answer, method, support) {
-                Answer::Final(translated) => Answer::Final(self.as_task(&answer, translated)),
-                input @ Answer::Input(_) => input,
+                Answer::Final(answer) => Answer::Final(self.as_task(answer)),
+                other @ (Answer::Task(_) | Answer::Input(_)) => other,
             },
             (Some(Era::Modern), Era::Legacy) => {
                 era::for_modern(&answer, method, info().as_deref(), support)
@@ -144,7 +144,7 @@ impl Exchange {
             _ => Answer::Final(answer),
         };
         match (translated, self.client.era()) {
-            (Answer::Final(answer), _) => Ok(Some(answer)),
+            (Answer::Final(answer) | Answer::Task(answer), _) => Ok(Some(answer)),
             (Answer::Input(input), Some(Era::Modern)) => {
                 // Nobody is asked for what they have not declared.
                 if !self.client.can_be_asked(&input) {
@@ -169,21 +169,18 @@ impl Exchange {
         }
     }
 
-    /// Returns the translated answer of a modern server to a call; the result of one that was to be a
-    /// task, and is none, as a task that is finished.
-    fn as_task(&self, answer: &Message, translated: Message) -> Message {
+    /// Returns the last answer of a modern server to a call, translated; the result of one that was to
+    /// be a task as a task that is finished.
+    fn as_task(&self, answer: Message) -> Message {
         let is_to_be_task = self.crossing.support != TaskSupport::Forbidden
             && self.request.method() == Some(method::TOOLS_CALL)
             && task::is_asked_for(&self.request);
-        let Some(result) = translated.part(Part::Result).filter(|_| is_to_be_task) else {
-            return translated;
+        let Some(result) = answer.part(Part::Result).filter(|_| is_to_be_task) else {
+            return answer;
         };
-        if era::is_created(answer) {
-            return translated;
-        }
         let ttl = task::ttl_of(&self.request).map(Duration::from_millis);
         let task = self.slot.finished().keep(result.to_owned(), ttl, Instant::now()).task;
-        translated.with(Part::Result, &format!(r#"{{"task":{task}}}"#))
+        answer.with(Part::Result, &format!(r#"{{"task":{task}}}"#))
     }
 
     fn unanswered(&self, source: Unanswered) -> CallError {

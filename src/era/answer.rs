@@ -21,6 +21,8 @@ use crate::protocol::{
 pub enum Answer {
     /// The answer.
     Final(Message),
+    /// The server has made a task of the call: how it is doing.
+    Task(Message),
     /// No answer yet: the server wants to know something first.
     Input(InputRequired),
 }
@@ -40,7 +42,7 @@ pub fn for_legacy(answer: &Message, method: &str, support: TaskSupport) -> Answe
     if method == method::TOOLS_CALL
         && let Some(created) = legacy_created(&result)
     {
-        return Answer::Final(answer.with(Part::Result, &created));
+        return Answer::Task(answer.with(Part::Result, &created));
     }
     narrow(&mut result, method);
     if method == method::TOOLS_LIST {
@@ -144,7 +146,7 @@ mod tests {
     fn last(answer: Answer) -> String {
         match answer {
             Answer::Final(answer) => String::from_utf8_lossy(answer.bytes()).into_owned(),
-            Answer::Input(input) => panic!("asks {input:?}"),
+            other @ (Answer::Task(_) | Answer::Input(_)) => panic!("{other:?}"),
         }
     }
 
@@ -152,7 +154,7 @@ mod tests {
     fn input(answer: Answer) -> InputRequired {
         match answer {
             Answer::Input(input) => input,
-            Answer::Final(answer) => panic!("answers {answer:?}"),
+            other @ (Answer::Final(_) | Answer::Task(_)) => panic!("{other:?}"),
         }
     }
 

@@ -76,9 +76,8 @@ impl InputRequired {
 fn input_request(question: &Message) -> String {
     let asked = question.method().unwrap_or_default();
     let text = std::str::from_utf8(question.bytes()).unwrap_or_default();
-    let whole = Members::read(text).unwrap_or_default();
-    let params = whole.get("params").unwrap_or("{}").to_owned();
-    let mut params = Members::read(&params).unwrap_or_default();
+    let params = Members::one(text, "params").unwrap_or("{}");
+    let mut params = Members::read(params).unwrap_or_default();
     // Its answer is on a stream of its own, and tells of no progress; a visit has no name any more.
     for name in ["_meta", "task", "elicitationId"] {
         params.take(name);
@@ -93,19 +92,25 @@ fn input_request(question: &Message) -> String {
 /// and the server's own state.
 pub fn retry(request: &Message, responses: &[(String, String)], state: Option<&str>) -> Message {
     with_params(request, |params| {
-        params.take("inputResponses");
         params.take("requestState");
-        if !responses.is_empty() {
-            let mut all = Members::default();
-            for (key, result) in responses {
-                all.set(key, result.clone());
-            }
-            params.set("inputResponses", all.to_string());
-        }
+        set_responses(params, responses);
         if let Some(state) = state {
             params.set("requestState", state.to_owned());
         }
     })
+}
+
+/// Replaces the answers in the parameters of a request: results by the server's keys, JSON texts.
+pub(super) fn set_responses(params: &mut Members<'_>, responses: &[(String, String)]) {
+    params.take("inputResponses");
+    if responses.is_empty() {
+        return;
+    }
+    let mut all = Members::default();
+    for (key, result) in responses {
+        all.set(key, result.as_str());
+    }
+    params.set("inputResponses", all.to_string());
 }
 
 /// Returns the client's result to the question `key`, JSON text, if the retry has it.
@@ -117,11 +122,10 @@ pub fn response(retry: &Message, key: &str) -> Option<String> {
 /// from those that differ between the two by their nature.
 pub fn digest(request: &Message) -> [u8; 32] {
     let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
-    let whole = Members::read(text).unwrap_or_default();
-    let params = whole.get("params").unwrap_or("null").to_owned();
+    let params = Members::one(text, "params").unwrap_or("null");
     // Cut out of the text, so that nothing is lost of what only the server can read.
-    let params = Members::read(&params).map_or_else(
-        || params.clone(),
+    let params = Members::read(params).map_or_else(
+        || params.to_owned(),
         |mut params| {
             for name in ["_meta", "inputResponses", "requestState"] {
                 params.take(name);

@@ -34,5 +34,5 @@ pub use input::{InputRequired, digest, response, retry};
 pub use introduce::introduce;
 pub use request::{Untranslatable, request};
 pub use result::decorate;
-pub use task::{TaskRequest, TaskSupport, Turn, is_created, without_tasks};
+pub use task::{TaskRequest, TaskSupport, Turn, without_tasks};
 pub use tool::{legacy_list, modern_list};

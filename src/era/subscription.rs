@@ -49,8 +49,7 @@ impl Filter {
     /// [`FilterError`] when it is not of the form that it must have.
     pub fn read(listen: &Message) -> Result<Self, FilterError> {
         let text = std::str::from_utf8(listen.bytes()).unwrap_or_default();
-        let message = Members::read(text).unwrap_or_default();
-        let params = message.get("params").and_then(Members::read).unwrap_or_default();
+        let params = Members::one(text, "params").and_then(Members::read).unwrap_or_default();
         let filter = params.get("notifications").and_then(Members::read);
         let filter = filter.ok_or(FilterError::NoObject)?;
         let is_set = |name| match filter.get(name) {
@@ -128,10 +127,7 @@ pub fn tagged(notification: &Message, id: &str) -> Bytes {
     let Some(mut message) = Members::read(text) else { return notification.bytes().clone() };
     let params = message.get("params").unwrap_or_default().to_owned();
     let mut params = Members::read(&params).unwrap_or_default();
-    let meta = params.get("_meta").unwrap_or_default().to_owned();
-    let mut meta = Members::read(&meta).unwrap_or_default();
-    meta.set(SUBSCRIPTION_ID, id);
-    params.set("_meta", meta.to_string());
+    params.set_within("_meta", SUBSCRIPTION_ID, id);
     message.set("params", params.to_string());
     message.to_string().into()
 }

@@ -18,6 +18,7 @@ use super::{
     InputRequired,
     answer::{legacy_error, narrow},
     decorate,
+    input::set_responses,
     request::with_params,
 };
 use crate::protocol::{
@@ -115,17 +116,8 @@ impl TaskRequest {
         whole.set("method", json!(self.step).to_string());
         let step = whole.to_string();
         let step = Message::parse(step.into()).unwrap_or_else(|_| request.clone());
-        with_params(&step, |params| {
-            params.take("inputResponses");
-            if self.step == task::UPDATE {
-                let mut all = Members::default();
-                for (key, result) in responses {
-                    self.answered.insert(key.clone());
-                    all.set(key, result.as_str());
-                }
-                params.set("inputResponses", all.to_string());
-            }
-        })
+        self.answered.extend(responses.iter().map(|(key, _)| key.clone()));
+        with_params(&step, |params| set_responses(params, responses))
     }
 
     /// Takes the server's answer to the step that is under way. `server_info` is what the server has
@@ -280,9 +272,9 @@ fn refusal(error: &RpcError) -> Message {
 
 /// Returns how a modern server's task is doing in the words of the legacy era.
 fn legacy_task(mut task: Members<'_>) -> Members<'_> {
-    let has_failed = task.get("result").and_then(Members::read);
-    let has_failed = has_failed.is_some_and(|result| result.get("isError") == Some("true"));
-    if has_failed && task.string("status").as_deref() == Some("completed") {
+    if task.get("result").is_some_and(task::has_failed)
+        && task.string("status").as_deref() == Some("completed")
+    {
         task.set("status", "\"failed\"");
     }
     for name in ["resultType", "result", "error", "inputRequests"] {
@@ -315,12 +307,6 @@ fn rename(members: &mut Members<'_>, from: &str, to: &str) {
     if let Some(value) = members.take(from).map(Cow::into_owned) {
         members.set(to, value);
     }
-}
-
-/// Tells whether a modern server has made a task of the call that it answers.
-pub fn is_created(answer: &Message) -> bool {
-    let result = answer.part(Part::Result).and_then(Members::read);
-    result.is_some_and(|result| result.string("resultType").as_deref() == Some("task"))
 }
 
 /// Returns a call without a word of tasks, for a server whose client could not find them again.

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::{config::defaults, protocol::Members};
+use crate::{config::defaults, protocol::task};
 
 /// The finished tasks of one server.
 #[derive(Debug, Default)]
@@ -56,12 +56,10 @@ impl Finished {
         let id = Uuid::new_v4().to_string();
         let at =
             DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Millis, true);
-        let has_failed =
-            Members::read(&result).is_some_and(|result| result.get("isError") == Some("true"));
         let task = json!({
             "taskId": id,
             // Source: MCP 2025-11-25, "Tasks", "Task Status".
-            "status": if has_failed { "failed" } else { "completed" },
+            "status": if task::has_failed(&result) { "failed" } else { "completed" },
             "createdAt": at,
             "lastUpdatedAt": at,
             "ttl": u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),

@@ -33,7 +33,7 @@ pub fn of(question: &Message) -> Option<&'static str> {
 /// Returns the mode of an elicitation; the first that there was has no name.
 fn mode(question: &Message) -> Option<String> {
     let text = std::str::from_utf8(question.bytes()).ok()?;
-    Members::read(Members::read(text)?.get("params")?)?.string("mode")
+    Members::read(Members::one(text, "params")?)?.string("mode")
 }
 
 #[cfg(test)]

@@ -21,6 +21,15 @@ impl<'a> Members<'a> {
         serde_json::from_str(json).ok()
     }
 
+    /// Returns the member `name` of `json`, as JSON text, if that is an object.
+    pub fn one(json: &'a str, name: &str) -> Option<&'a str> {
+        match Self::read(json)?.take(name)? {
+            Cow::Borrowed(value) => Some(value),
+            // What was just read is a part of what it was read from.
+            Cow::Owned(_) => None,
+        }
+    }
+
     /// Returns the member `name` as JSON text.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)

@@ -64,12 +64,12 @@ fn params_of(request: &Message) -> Option<Members<'_>> {
     if !text.contains("task") {
         return None;
     }
-    let mut whole = Members::read(text)?;
-    let params = whole.take("params")?;
-    match params {
-        std::borrow::Cow::Borrowed(params) => Members::read(params),
-        std::borrow::Cow::Owned(_) => None,
-    }
+    Members::read(Members::one(text, "params")?)
+}
+
+/// Tells whether the result of a call, JSON text, says that the tool has failed.
+pub fn has_failed(result: &str) -> bool {
+    Members::one(result, "isError") == Some("true")
 }
 
 /// Tells whether a client with these capabilities, JSON text, takes tasks of the modern era.
