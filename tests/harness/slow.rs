@@ -13,6 +13,10 @@ use super::{
 /// How many bytes the kernel takes for it, about; so that whoever writes to it is held up soon.
 const RECEIVE_BYTES: u32 = 4096;
 
+/// How many it takes once it reads: through the small window what waits, megabytes, comes a few
+/// kilobytes at a time, and each of them may wait for the sender's timer.
+const READING_BYTES: usize = 1 << 20;
+
 /// A connection with one request on it. Nothing of the answer is read unless asked for.
 #[derive(Debug)]
 pub(crate) struct Slow(TcpStream);
@@ -71,6 +75,7 @@ impl Slow {
     /// Reads a chunked answer to its end, its head and the marks of the chunks included.
     pub(crate) async fn read_to_end_of_answer(mut self) -> Vec<u8> {
         const END: &[u8] = b"\r\n0\r\n\r\n";
+        self.take_more();
         let mut bytes = Vec::new();
         let reading = async {
             while !bytes.ends_with(END) && self.0.read_buf(&mut bytes).await.expect("bytes") > 0 {}
@@ -81,10 +86,16 @@ impl Slow {
 
     /// Waits until the server has closed the connection and returns what had come until then.
     pub(crate) async fn read_to_end(mut self) -> Vec<u8> {
+        self.take_more();
         let mut bytes = Vec::new();
         let read = tokio::time::timeout(DEADLINE, self.0.read_to_end(&mut bytes)).await;
         // A reset is an end too.
         read.expect("it is closed in time").ok();
         bytes
+    }
+
+    fn take_more(&self) {
+        rustix::net::sockopt::set_socket_recv_buffer_size(&self.0, READING_BYTES)
+            .expect("it takes a size");
     }
 }
