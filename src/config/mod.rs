@@ -37,7 +37,7 @@ pub use health::Health;
 pub use lifecycle::Lifecycle;
 pub use pool::Pool;
 pub use provision::{Namespace, Provision, Provisionable, Registry, Trust};
-pub use search::{Embedding, Search, Strategy};
+pub use search::{Embedding, Search};
 pub use secret::Secret;
 pub use server::{EraChoice, Retry, Server, Start, Transport};
 pub use session::{SessionMode, SessionRules};

@@ -1,10 +1,11 @@
 //! How tools are searched for: `[search]`.
 
 use hyper::Uri;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Secret, defaults, diagnostic::Problem, url, word::Word};
+use crate::search::Strategy;
 
 /// How tools are searched for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,19 +16,6 @@ pub struct Search {
     pub synonyms: Vec<Vec<String>>,
     /// Who makes vectors of texts; nobody when absent.
     pub embedding: Option<Embedding>,
-}
-
-/// How a tool's score is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Strategy {
-    /// Of the places at which the words of the query occur.
-    Keyword,
-    /// Of how rare these words are, too.
-    Bm25,
-    /// Of the meaning of the words as well.
-    #[default]
-    Hybrid,
 }
 
 /// An endpoint that makes vectors of texts, as the OpenAI API has it.
