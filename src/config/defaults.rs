@@ -541,3 +541,7 @@ pub const TRUSTED_MAX: usize = 256;
 
 /// How long an answer of the registry is good. Source: seed 000, 24 h.
 pub const REGISTRY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How many bytes of the names of servers the instructions of the view `meta` have. Ours: clients cut
+/// instructions at 2 KB.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 1 << 10;

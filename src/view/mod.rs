@@ -34,6 +34,7 @@ const ONLOOKER: u64 = 0;
 mod alias;
 mod direct;
 mod merge;
+mod meta;
 mod modern;
 mod passthrough;
 mod reference;
@@ -44,6 +45,8 @@ mod task;
 pub enum View {
     /// All servers; tools and prompts are called `server__item`.
     Direct,
+    /// The tools of all servers behind a few of our own: to be searched, described and called.
+    Meta,
     /// One server, as it is.
     Passthrough {
         /// The server.
@@ -78,6 +81,7 @@ impl View {
     pub fn scope(&self) -> Scope {
         match self {
             Self::Direct => Scope::Every,
+            Self::Meta => Scope::Tools,
             Self::Passthrough { server, .. } => Scope::One(server.clone()),
         }
     }
@@ -132,7 +136,8 @@ impl Views {
     pub fn root(&self) -> View {
         match &self.config.load().listen.root {
             // The view of the meta-tools is not there yet.
-            RootView::Direct | RootView::Meta => View::Direct,
+            RootView::Direct => View::Direct,
+            RootView::Meta => View::Meta,
             RootView::Passthrough(server) => {
                 View::Passthrough { server: server.clone(), is_root: true }
             }
@@ -178,6 +183,7 @@ impl Views {
         let outcome = match (view, request.method().unwrap_or_default()) {
             (_, method::PING) => answer(request, &json!({})),
             (View::Direct, _) => self.direct(session, request).await?,
+            (View::Meta, _) => self.meta(session, request).await?,
             (View::Passthrough { server, is_root }, _) => {
                 self.passthrough(session, server, *is_root, request).await?
             }
@@ -203,7 +209,7 @@ impl Views {
         }
         for slot in self.pool.slots().values() {
             let is_meant = match view {
-                View::Direct => is_personal,
+                View::Direct | View::Meta => is_personal,
                 View::Passthrough { server, .. } => slot.name() == server,
             };
             // The roots of one client mean nothing on a shared connection.
