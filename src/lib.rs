@@ -102,6 +102,7 @@
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
 //! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
+//! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
 //! | [`systemd`] | inherited sockets, notices, capabilities |
@@ -173,6 +174,7 @@ pub mod pool;
 pub mod protocol;
 pub mod redact;
 pub mod report;
+pub mod search;
 pub mod session;
 pub mod single_flight;
 pub mod status;

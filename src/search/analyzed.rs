@@ -1,0 +1,238 @@
+//! One server, analysed: the words of its tools, ready to be put into an index.
+//!
+//! Kept for as long as the server offers the same: a change of one server does not analyse the
+//! others again. Knows nothing of weights, meaning or other servers.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use super::{
+    definition::Definition,
+    stem::Stems,
+    words::{self, Manner},
+};
+
+/// How many words of one tool are kept. Ours: ten times those of a long definition.
+pub const WORDS_MAX: usize = 2000;
+
+/// Where in a definition a word stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Field {
+    /// In the tool's name.
+    Name,
+    /// In its title.
+    Title,
+    /// In its description.
+    Description,
+    /// In the names of its parameters, or among their values.
+    Parameters,
+    /// In the descriptions of its parameters.
+    Remarks,
+    /// In the name of its server.
+    Server,
+}
+
+impl Field {
+    /// Those that stand in a definition, in the order in which [`Tool`] has them.
+    pub(super) const OF_TOOL: [Self; 5] =
+        [Self::Name, Self::Title, Self::Description, Self::Parameters, Self::Remarks];
+
+    /// All of them.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Name,
+        Self::Title,
+        Self::Description,
+        Self::Parameters,
+        Self::Remarks,
+        Self::Server,
+    ];
+
+    fn manner(self) -> Manner {
+        match self {
+            Self::Name | Self::Parameters | Self::Server => Manner::Name,
+            Self::Title | Self::Description | Self::Remarks => Manner::Prose,
+        }
+    }
+}
+
+/// The words of one server and its tools.
+pub struct Analyzed {
+    /// The stems, in the order in which they came; words are kept as places in here.
+    pub(super) vocabulary: Vocabulary,
+    /// The words of the server's name.
+    pub(super) name: Box<[u32]>,
+    /// The words of its title and instructions.
+    pub(super) about: Box<[u32]>,
+    /// The tools, as the server orders them.
+    pub(super) tools: Box<[Tool]>,
+}
+
+/// The words and the text of one tool.
+pub(super) struct Tool {
+    /// Lower case: `server/tool`, the title and the description.
+    text: Box<str>,
+    /// Where in `text` the tool's name begins, where it ends, and where the title does.
+    borders: [u32; 3],
+    /// The words, field by field.
+    words: Box<[u32]>,
+    /// Where the fields end in `words`.
+    ends: [u32; Field::OF_TOOL.len()],
+}
+
+impl Analyzed {
+    /// Analyses a server by its name, what it says about itself, and the definitions of its tools.
+    ///
+    /// `about` is its title and its instructions, `tools` are JSON. A definition that is none keeps
+    /// its place and is found by nothing but its server.
+    pub fn of<'a>(server: &str, about: &str, tools: impl Iterator<Item = &'a str>) -> Self {
+        let mut reader = Reader::default();
+        let name = reader.words(server, Manner::Name, WORDS_MAX);
+        let about = reader.words(about, Manner::Prose, WORDS_MAX);
+        let tools = tools.map(|json| reader.tool(server, &Definition::read(json))).collect();
+        Self { vocabulary: reader.vocabulary.done(), name, about, tools }
+    }
+
+    /// Returns how many tools it has.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether it has no tool.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+}
+
+impl Tool {
+    /// Returns `server/tool`, in lower case.
+    pub(super) fn path(&self) -> &str {
+        &self.text[..self.borders[1] as usize]
+    }
+
+    /// Returns its name, in lower case.
+    pub(super) fn name(&self) -> &str {
+        &self.text[self.borders[0] as usize..self.borders[1] as usize]
+    }
+
+    /// Returns its title, in lower case.
+    pub(super) fn title(&self) -> &str {
+        &self.text[self.borders[1] as usize..self.borders[2] as usize]
+    }
+
+    /// Returns its description, in lower case.
+    pub(super) fn description(&self) -> &str {
+        &self.text[self.borders[2] as usize..]
+    }
+
+    /// Returns the words of each field.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (Field, &[u32])> {
+        let starts = [0].into_iter().chain(self.ends);
+        let spans = starts.zip(self.ends);
+        Field::OF_TOOL
+            .into_iter()
+            .zip(spans)
+            .map(|(field, (start, end))| (field, &self.words[start as usize..end as usize]))
+    }
+}
+
+/// Stems, each once, one behind the other in memory.
+#[derive(Default)]
+pub(super) struct Vocabulary {
+    text: Box<str>,
+    ends: Box<[u32]>,
+}
+
+impl Vocabulary {
+    /// Returns all stems in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.text[start as usize..end as usize])
+    }
+}
+
+/// Turns text into places in a vocabulary that grows.
+#[derive(Default)]
+struct Reader {
+    stems: Stems,
+    vocabulary: Growing,
+}
+
+#[derive(Default)]
+struct Growing {
+    places: HashMap<Box<str>, u32>,
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl Growing {
+    fn place(&mut self, stem: &str) -> u32 {
+        if let Some(&place) = self.places.get(stem) {
+            return place;
+        }
+        let place = count(self.ends.len());
+        self.text.push_str(stem);
+        self.ends.push(count(self.text.len()));
+        self.places.insert(stem.into(), place);
+        place
+    }
+
+    fn done(self) -> Vocabulary {
+        Vocabulary { text: self.text.into(), ends: self.ends.into() }
+    }
+}
+
+impl Reader {
+    fn words(&mut self, text: &str, manner: Manner, n_max: usize) -> Box<[u32]> {
+        let mut found = Vec::new();
+        words::each(text, manner, |word| {
+            if found.len() < n_max
+                && let Some(stem) = self.stems.of(word)
+            {
+                found.push(self.vocabulary.place(&stem));
+            }
+        });
+        found.into()
+    }
+
+    fn tool(&mut self, server: &str, definition: &Definition<'_>) -> Tool {
+        let mut all = Vec::new();
+        let ends = Field::OF_TOOL.map(|field| {
+            let text = match field {
+                Field::Name => &*definition.name,
+                Field::Title => &definition.title,
+                Field::Description => &definition.description,
+                Field::Parameters => &definition.parameters,
+                Field::Remarks => &definition.remarks,
+                Field::Server => "",
+            };
+            all.extend(self.words(text, field.manner(), WORDS_MAX - all.len()));
+            count(all.len())
+        });
+        let cut = |text| words::beginning(text, words::TEXT_BYTES_MAX).to_lowercase();
+        let mut text = cut(server);
+        text.push('/');
+        let borders = [&*definition.name, &definition.title].map(|part| {
+            let start = count(text.len());
+            text.push_str(&cut(part));
+            [start, count(text.len())]
+        });
+        let borders = [borders[0][0], borders[0][1], borders[1][1]];
+        text.push_str(&cut(&definition.description));
+        Tool { text: text.into(), borders, words: all.into(), ends }
+    }
+}
+
+/// Returns a length as it is kept. All lengths are bounded far below.
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+impl std::fmt::Debug for Analyzed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut names = String::new();
+        for tool in &self.tools {
+            write!(names, "{} ", tool.path())?;
+        }
+        f.debug_tuple("Analyzed").field(&names.trim_end()).finish()
+    }
+}

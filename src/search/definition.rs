@@ -1,0 +1,183 @@
+//! What a search reads of the definition of a tool: its texts, each bounded.
+//!
+//! A definition comes from a server, and anything may stand in it. What is not as it should be is
+//! left out; the rest still counts.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+/// How long the schema of a tool may be to be read, in bytes. Ours: the largest that real servers
+/// have is a tenth.
+pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+
+/// How deep parameters are read. Ours: what is nested deeper says little about the tool.
+pub const SCHEMA_DEPTH_MAX: usize = 4;
+
+/// How many parameters are read, nested ones included. Ours.
+pub const PARAMETERS_MAX: usize = 100;
+
+/// How many values of an enumeration are read, and how long they may be, in bytes. Ours: a long
+/// list is one of countries or currencies and tells no tool from another.
+pub const VALUES_MAX: (usize, usize) = (12, 24);
+
+/// The texts of a definition.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Definition<'a> {
+    /// The name, which is empty if there is none.
+    pub name: Cow<'a, str>,
+    /// The title for people, of the tool or of its annotations.
+    pub title: Cow<'a, str>,
+    /// The description.
+    pub description: Cow<'a, str>,
+    /// The names of its parameters and the short values of enumerations.
+    pub parameters: String,
+    /// The descriptions of its parameters.
+    pub remarks: String,
+}
+
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    title: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    description: Option<&'a RawValue>,
+    #[serde(borrow, rename = "inputSchema")]
+    schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Annotations<'a> {
+    #[serde(borrow)]
+    title: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Definition<'a> {
+    /// Reads the definition of a tool, which is JSON; of anything else comes an empty one.
+    pub fn read(json: &'a str) -> Self {
+        let Ok(members) = serde_json::from_str::<Members<'a>>(json) else {
+            return Self::default();
+        };
+        let annotated = || {
+            let annotations = members.annotations?.get();
+            serde_json::from_str::<Annotations<'a>>(annotations).ok()?.title
+        };
+        let mut definition = Self {
+            name: text(members.name),
+            title: text(members.title.or_else(annotated)),
+            description: text(members.description),
+            ..Self::default()
+        };
+        let schema = members.schema.map(RawValue::get).filter(|it| it.len() <= SCHEMA_BYTES_MAX);
+        if let Some(schema) = schema.and_then(|it| serde_json::from_str::<Value>(it).ok()) {
+            let mut n_left = PARAMETERS_MAX;
+            definition.parameters_of(&schema, 0, &mut n_left);
+        }
+        definition
+    }
+
+    /// Adds the parameters that an object schema has, and those of what is in them.
+    fn parameters_of(&mut self, schema: &Value, depth: usize, n_left: &mut usize) {
+        if depth >= SCHEMA_DEPTH_MAX {
+            return;
+        }
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            for (name, property) in properties {
+                let Some(fewer) = n_left.checked_sub(1) else { return };
+                *n_left = fewer;
+                add(&mut self.parameters, name);
+                for text in ["title", "description"].iter().filter_map(|it| property.get(it)) {
+                    add(&mut self.remarks, text.as_str().unwrap_or_default());
+                }
+                self.values_of(property);
+                self.parameters_of(property, depth + 1, n_left);
+            }
+        }
+        let inner = ["items", "additionalProperties"].iter().filter_map(|it| schema.get(it));
+        let choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|it| schema.get(it)?.as_array());
+        for schema in inner.chain(choices.flatten()) {
+            self.parameters_of(schema, depth + 1, n_left);
+        }
+    }
+
+    /// Adds the values of a short enumeration.
+    fn values_of(&mut self, property: &Value) {
+        let (n_max, bytes_max) = VALUES_MAX;
+        let values = property.get("enum").and_then(Value::as_array);
+        if let Some(values) = values.filter(|values| values.len() <= n_max) {
+            for value in values.iter().filter_map(Value::as_str) {
+                if value.len() <= bytes_max {
+                    add(&mut self.parameters, value);
+                }
+            }
+        }
+    }
+}
+
+fn text(value: Option<&RawValue>) -> Cow<'_, str> {
+    value
+        .and_then(|value| serde_json::from_str::<Text<'_>>(value.get()).ok())
+        .map(|Text(text)| text)
+        .unwrap_or_default()
+}
+
+fn add(to: &mut String, text: &str) {
+    to.push_str(super::words::beginning(text, super::words::TEXT_BYTES_MAX));
+    to.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_parameters_and_short_values_are_read() {
+        let read = Definition::read(
+            r#"{"name":"a","annotations":{"title":"A"},"inputSchema":{"properties":{
+                "unit":{"enum":["metric","imperial"],"description":"Of what comes"},
+                "stops":{"type":"array","items":{"properties":{"place":{"description":"Where"}}}},
+                "when":{"anyOf":[{"properties":{"from":{}}},{"type":"null"}]}}}}"#,
+        );
+
+        assert_eq!((&*read.name, &*read.title, &*read.description), ("a", "A", ""));
+        let mut parameters: Vec<&str> = read.parameters.lines().collect();
+        parameters.sort_unstable();
+        assert_eq!(parameters, ["from", "imperial", "metric", "place", "stops", "unit", "when"]);
+        let mut remarks: Vec<&str> = read.remarks.lines().collect();
+        remarks.sort_unstable();
+        assert_eq!(remarks, ["Of what comes", "Where"]);
+    }
+
+    #[test]
+    fn what_is_not_as_it_should_be_is_left_out() {
+        let deep = format!("{}1{}", r#"{"properties":{"a":"#.repeat(200), "}}".repeat(200));
+        for (json, name) in [
+            ("", ""),
+            ("[]", ""),
+            ("7", ""),
+            (r#"{"name":7}"#, ""),
+            (r#"{"name":"a","description":["b"],"inputSchema":[]}"#, "a"),
+            (r#"{"name":"a","inputSchema":{"properties":[1]}}"#, "a"),
+            (r#"{"name":"a","inputSchema":{"properties":{"b":null}}}"#, "a"),
+            (&format!(r#"{{"name":"a","inputSchema":{deep}}}"#), "a"),
+        ] {
+            assert_eq!(Definition::read(json).name, name, "{json}");
+        }
+    }
+
+    #[test]
+    fn there_is_a_bound_on_parameters() {
+        let many: Vec<String> = (0..1000).map(|n| format!(r#""p{n}":{{}}"#)).collect();
+        let json = format!(r#"{{"inputSchema":{{"properties":{{{}}}}}}}"#, many.join(","));
+
+        assert_eq!(Definition::read(&json).parameters.lines().count(), PARAMETERS_MAX);
+    }
+}

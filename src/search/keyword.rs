@@ -1,0 +1,63 @@
+//! The plain ranking: which words of the query stand in a name or in a description.
+
+use super::analyzed::Tool;
+
+/// What a word of the query is worth that is the name, stands in it, or in the description.
+/// Source: seed 000, its keyword search.
+const WORTH: [f64; 3] = [10.0, 5.0, 2.0];
+
+/// The confidence is the score by this and the number of words. Source: seed 000.
+const WORTH_MAX: f64 = 12.0;
+
+/// How many words of a query are looked for. Ours.
+const WORDS_MAX: usize = 64;
+
+/// The words of a query, as this ranking splits them.
+pub(super) struct Words(Vec<String>);
+
+impl Words {
+    /// Splits a query at white space.
+    pub(super) fn of(text: &str) -> Self {
+        let text = super::words::beginning(text, super::words::TEXT_BYTES_MAX).to_lowercase();
+        Self(text.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect())
+    }
+
+    /// Calls `found` with each word that `tool` has, where it has it, and what that is worth.
+    pub(super) fn each_in(&self, tool: &Tool, mut found: impl FnMut(&str, Where, f64)) {
+        let [is_name, in_name, in_description] = WORTH;
+        for word in &self.0 {
+            if tool.name() == word {
+                found(word, Where::IsName, is_name);
+            } else if tool.name().contains(word) {
+                found(word, Where::InName, in_name);
+            }
+            if tool.description().contains(word) {
+                found(word, Where::InDescription, in_description);
+            }
+        }
+    }
+
+    /// Returns what all words together are worth in `tool`.
+    pub(super) fn score(&self, tool: &Tool) -> f64 {
+        let mut score = 0.0;
+        self.each_in(tool, |_, _, worth| score += worth);
+        score
+    }
+
+    /// Returns how sure a score makes, between 0 and 1.
+    pub(super) fn confidence(&self, score: f64) -> f64 {
+        match self.0.len() {
+            0 => 0.0,
+            #[expect(clippy::cast_precision_loss, reason = "a few words")]
+            n_words => (score / (n_words as f64 * WORTH_MAX)).min(1.0),
+        }
+    }
+}
+
+/// Where a word was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Where {
+    IsName,
+    InName,
+    InDescription,
+}

@@ -1,0 +1,188 @@
+//! A pattern that tools are found by, letter for letter.
+
+use regex::{Regex, RegexBuilder};
+
+/// The longest pattern, in bytes. Ours: what is longer is no pattern of a person or a model.
+pub const PATTERN_BYTES_MAX: usize = 1024;
+
+/// How much memory the program of a pattern may take, in bytes. Ours: enough for any pattern that
+/// is written by hand, and an end to `(a{1000}){1000}`.
+pub const PROGRAM_BYTES_MAX: usize = 1024 * 1024;
+
+/// A regular expression that does not care about case and takes linear time.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+/// Why a text is no pattern.
+#[derive(Debug, thiserror::Error)]
+pub enum PatternError {
+    /// It is too long.
+    #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes, this one has {length}")]
+    Length {
+        /// How long it is, in bytes.
+        length: usize,
+    },
+    /// It breaks the grammar; the text shows where.
+    #[error("not a regular expression: {what}\n  {pattern}\n  {}{}", " ".repeat(*column), "^".repeat((*width).max(1)))]
+    Syntax {
+        /// The pattern as it was read, on one line.
+        pattern: String,
+        /// How many characters stand before what is wrong.
+        column: usize,
+        /// How many characters are wrong.
+        width: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// It would take too much memory.
+    #[error("the pattern would take more than {PROGRAM_BYTES_MAX} bytes of memory")]
+    Size,
+}
+
+impl PatternError {
+    /// Returns the stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Length { .. } => "PATTERN_TOO_LONG",
+            Self::Syntax { .. } => "PATTERN_SYNTAX",
+            Self::Size => "PATTERN_TOO_LARGE",
+        }
+    }
+
+    /// Returns what can be done about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Length { .. } => "Search for a part of it.",
+            Self::Syntax { .. } => {
+                "Write `a|b` for either, `\\(` for a parenthesis as such is `[(]`; there are no look-arounds and no back-references."
+            }
+            Self::Size => "Use smaller repetition counts.",
+        }
+    }
+}
+
+impl Pattern {
+    /// Reads a regular expression; `\|`, `\(`, `\)`, `\{` and `\}` of `grep` mean what they mean there.
+    ///
+    /// # Errors
+    ///
+    /// [`PatternError`] says where the text breaks the grammar, or which bound.
+    pub fn new(text: &str) -> Result<Self, PatternError> {
+        if text.len() > PATTERN_BYTES_MAX {
+            return Err(PatternError::Length { length: text.len() });
+        }
+        let pattern = extended(text);
+        // `call\(` alone is a parenthesis as such, whatever grep thinks of it.
+        let is_plain = regex_syntax::parse(&pattern).is_err() && regex_syntax::parse(text).is_ok();
+        let pattern = if is_plain { text.to_owned() } else { pattern };
+        let built = RegexBuilder::new(&pattern)
+            .case_insensitive(true)
+            .size_limit(PROGRAM_BYTES_MAX)
+            .dfa_size_limit(PROGRAM_BYTES_MAX)
+            .build();
+        match built {
+            Ok(regex) => Ok(Self(regex)),
+            Err(regex::Error::CompiledTooBig(_)) => Err(PatternError::Size),
+            Err(_) => Err(syntax_error(&pattern)),
+        }
+    }
+
+    /// Whether it matches somewhere in `text`.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+/// Returns a pattern of `grep` as one of the extended grammar.
+///
+/// There a backslash gives `| ( ) { }` their meaning, here it takes it: models write both. Only
+/// the escaped form is changed, so an extended pattern means what it meant.
+fn extended(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(found) = characters.next() {
+        if found != '\\' {
+            pattern.push(found);
+            continue;
+        }
+        match characters.next() {
+            Some(escaped @ ('|' | '(' | ')' | '{' | '}')) => pattern.push(escaped),
+            Some(escaped) => pattern.extend(['\\', escaped]),
+            None => pattern.push('\\'),
+        }
+    }
+    pattern
+}
+
+/// Finds out where `pattern`, which was refused, is wrong.
+fn syntax_error(pattern: &str) -> PatternError {
+    let (what, at) = match regex_syntax::parse(pattern) {
+        Err(regex_syntax::Error::Parse(error)) => (error.kind().to_string(), *error.span()),
+        Err(regex_syntax::Error::Translate(error)) => (error.kind().to_string(), *error.span()),
+        // What the parser takes and the compiler does not is a matter of size.
+        Ok(_) | Err(_) => return PatternError::Size,
+    };
+    let characters = |text: &str| text.chars().count();
+    PatternError::Syntax {
+        column: characters(&pattern[..at.start.offset]),
+        width: characters(&pattern[at.start.offset..at.end.offset]),
+        pattern: pattern.replace(char::is_control, " "),
+        what,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn both_grammars_of_grep_are_understood() {
+        for (pattern, text, is_in) in [
+            ("create_(issue|pull)", "git/create_issue", true),
+            (r"create_\(issue\|pull\)", "git/create_pull", true),
+            (r"o\{2\}k", "book", true),
+            (r"o\{3\}k", "book", false),
+            ("LOG$", "git/git_log", true),
+            (r"call\(", "call(x)", true),
+            (r"a\.b", "a-b", false),
+            ("wetter|天气", "获取天气", true),
+            ("", "anything", true),
+        ] {
+            assert_eq!(Pattern::new(pattern).unwrap().is_in(text), is_in, "{pattern} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_pattern_is_shown_with_the_place() {
+        let error = Pattern::new("list_(issues|pulls").unwrap_err();
+
+        assert_eq!(error.code(), "PATTERN_SYNTAX");
+        assert_eq!(
+            error.to_string(),
+            "not a regular expression: unclosed group\n  list_(issues|pulls\n       ^"
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_would_take_the_memory_of_all_is_refused() {
+        for (bomb, code) in [
+            ("(a{500}){500}".to_owned(), "PATTERN_TOO_LARGE"),
+            ("((((a{99}){99}){99}){99}){99}".to_owned(), "PATTERN_TOO_LARGE"),
+            ("(".repeat(1000), "PATTERN_SYNTAX"),
+            ("a".repeat(PATTERN_BYTES_MAX + 1), "PATTERN_TOO_LONG"),
+        ] {
+            assert_eq!(Pattern::new(&bomb).unwrap_err().code(), code);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_pattern_or_an_error_that_shows_it(text in "\\PC{0,40}") {
+            if let Err(error) = Pattern::new(&text) {
+                prop_assert!(!error.to_string().is_empty() && !error.hint().is_empty());
+            }
+        }
+    }
+}
