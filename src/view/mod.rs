@@ -28,9 +28,6 @@ use crate::{
     session::{Refused, Resumed, Scope, Session, Sessions},
 };
 
-/// The key of the owner that is no client: those of clients begin with 1.
-const ONLOOKER: u64 = 0;
-
 mod alias;
 mod direct;
 mod merge;
@@ -95,7 +92,7 @@ impl Views {
         catalog: Arc<Catalog>,
         config: Arc<Config>,
     ) -> Self {
-        let (config, onlooker) = (ArcSwap::new(config), Owner::new(ONLOOKER, "{}"));
+        let (config, onlooker) = (ArcSwap::new(config), Owner::onlooker());
         Self { pool, sessions, catalog, config, onlooker }
     }
 
@@ -115,6 +112,26 @@ impl Views {
         stop: CancellationToken,
     ) {
         self.catalog.heed(announced, || self.limits(), stop).await;
+    }
+
+    /// Takes what the disk knows of the declared servers, as [`Catalog::restore`] does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what is being read is taken when it is there.
+    pub async fn restore_catalog(&self) {
+        self.catalog.restore().await;
+    }
+
+    /// Keeps what is known of the servers in line with what they say, and the disk with that, as
+    /// [`Catalog::follow`] and [`Catalog::keep`] do, until `stop`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, what has changed last is not on the disk.
+    pub async fn keep_catalog(self: Arc<Self>, stop: CancellationToken) {
+        let following = self.catalog.follow(|| self.limits(), stop.clone());
+        tokio::join!(following, self.catalog.keep(stop));
     }
 
     /// Tells clients that servers have come, gone or changed with the configuration.
