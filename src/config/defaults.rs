@@ -579,3 +579,27 @@ pub const REGISTRY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many bytes of the names of servers the instructions of the view `meta` have. Ours: clients cut
 /// instructions at 2 KB.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 1 << 10;
+
+/// How many paths a caller may ask for of one result. Ours: more than one writes by hand.
+pub const FIELDS_MAX: usize = 64;
+
+/// How many names a path has at most. Ours: deeper than any result that people read.
+pub const FIELD_DEPTH_MAX: usize = 32;
+
+/// How many entries a search or a list of tools has, if nobody asks for another number, and how many
+/// at most. Source: seeds 000 and 002.
+pub const DISCOVER_LIMIT: usize = 20;
+/// See [`DISCOVER_LIMIT`].
+pub const DISCOVER_LIMIT_MAX: usize = 100;
+
+/// How many examples of a tool are shown. Source: seed 002.
+pub const EXAMPLES_MAX: usize = 5;
+
+/// How long a caller may have a tool take. Source: seed 000 (1.0), `timeoutMs`.
+pub const META_CALL_TIMEOUT_MAX: Duration = Duration::from_millis(600_000);
+
+/// How long a caller may have a program take. Source: seed 002, `timeout_ms`.
+pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
+
+/// How many tools a caller may have a program call. Source: seed 002, `max_tool_calls`.
+pub const EXECUTE_CALLS_MAX: usize = 1000;

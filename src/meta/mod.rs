@@ -3,6 +3,13 @@
 //! Everything here is pure: text in, text out. It starts no server, asks nobody and knows no time
 //! but the one that it is told; what drives it is the view.
 
+pub mod arguments;
 pub mod definitions;
+pub mod fields;
+pub mod similar;
+pub mod tool_id;
 
+pub use arguments::{ArgumentError, Arguments};
 pub use definitions::{Set, Tool};
+pub use fields::Fields;
+pub use tool_id::{ToolId, Wanted};
