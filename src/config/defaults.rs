@@ -603,3 +603,6 @@ pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
 
 /// How many tools a caller may have a program call. Source: seed 002, `max_tool_calls`.
 pub const EXECUTE_CALLS_MAX: usize = 1000;
+
+/// How much of a tool's description a search shows, in bytes. Source: seed 002, `summary`.
+pub const SUMMARY_BYTES_MAX: usize = 200;
