@@ -513,3 +513,7 @@ pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
 
 /// How many tools a caller may have a program call. Source: seed 002, `max_tool_calls`.
 pub const EXECUTE_CALLS_MAX: usize = 1000;
+
+/// How much of an error of a server is passed on as an object, in bytes. Ours: an error that is
+/// longer says nothing more to a model.
+pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
