@@ -606,3 +606,7 @@ pub const EXECUTE_CALLS_MAX: usize = 1000;
 
 /// How much of a tool's description a search shows, in bytes. Source: seed 002, `summary`.
 pub const SUMMARY_BYTES_MAX: usize = 200;
+
+/// How much of an error of a server is passed on as an object, in bytes. Ours: an error that is
+/// longer says nothing more to a model.
+pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;

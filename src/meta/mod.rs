@@ -5,11 +5,15 @@
 
 pub mod arguments;
 pub mod definitions;
+pub mod error;
 pub mod fields;
+pub mod outcome;
 pub mod similar;
 pub mod tool_id;
 
 pub use arguments::{ArgumentError, Arguments};
 pub use definitions::{Set, Tool};
+pub use error::{ErrorCode, ErrorObject};
 pub use fields::Fields;
+pub use outcome::Outcome;
 pub use tool_id::{ToolId, Wanted};
