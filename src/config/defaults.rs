@@ -610,3 +610,7 @@ pub const SUMMARY_BYTES_MAX: usize = 200;
 /// How much of an error of a server is passed on as an object, in bytes. Ours: an error that is
 /// longer says nothing more to a model.
 pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
+
+/// How much of a tool's description is shown of one that is looked at closely, in bytes. Source: seed
+/// 002, `notes`.
+pub const NOTES_BYTES_MAX: usize = 2000;

@@ -40,6 +40,16 @@ fn is_json(text: &str) -> bool {
     text.starts_with(['{', '[']) && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
+/// Returns the blocks of a result that are no text, as JSON texts: images, sounds, links.
+pub fn other_blocks(result: &str) -> Vec<String> {
+    let content = Members::one(result, "content").unwrap_or("[]");
+    let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();
+    let is_text = |block: &&RawValue| {
+        Members::read(block.get()).and_then(|block| block.string("type")).as_deref() == Some("text")
+    };
+    blocks.iter().filter(|block| !is_text(block)).map(|block| block.get().to_owned()).collect()
+}
+
 /// Returns the texts of the blocks of a result.
 fn texts(content: &str) -> Vec<String> {
     let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();

@@ -212,7 +212,11 @@ impl Found {
 /// Returns what a tool says of itself, on one line, cut.
 pub(super) fn description(item: &Item, bytes_max: usize) -> String {
     let text = Members::read(item.json()).and_then(|definition| definition.string("description"));
-    let text = text.unwrap_or_default();
+    one_line(&text.unwrap_or_default(), bytes_max)
+}
+
+/// Returns a text on one line, cut.
+pub(super) fn one_line(text: &str, bytes_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     redact::cut(&line, bytes_max).to_owned()
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{self, CallError, Exchange},
+    call::{self, CallError, Exchange, Sequel},
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
     connection::{Announcement, Limits, Owner},
@@ -67,6 +67,8 @@ pub struct Views {
     /// Who looks at what servers offer that have a connection for each client, where the client
     /// itself cannot be told from others.
     onlooker: Owner,
+    /// What the tools of the view `meta` remember.
+    desk: Arc<meta::Desk>,
 }
 
 /// What becomes of a request.
@@ -97,7 +99,7 @@ impl Views {
         config: Arc<Config>,
     ) -> Self {
         let (config, onlooker) = (ArcSwap::new(config), Owner::onlooker());
-        Self { pool, sessions, catalog, config, onlooker }
+        Self { pool, sessions, catalog, config, onlooker, desk: Arc::default() }
     }
 
     /// Returns the sessions of the clients.
@@ -251,6 +253,19 @@ impl Views {
         session: &Session,
         request: Message,
     ) -> Result<Outcome, CallError> {
+        self.exchange_with(slot, session, request, self.limits(), None).await
+    }
+
+    /// Returns what a client's request to a server becomes, within these limits; `sequel` decides what
+    /// becomes of its outcome.
+    async fn exchange_with(
+        &self,
+        slot: Arc<Slot>,
+        session: &Session,
+        request: Message,
+        limits: Limits,
+        sequel: Option<Box<dyn Sequel>>,
+    ) -> Result<Outcome, CallError> {
         if request.part(Part::RequestState).is_some() {
             let id = request.part(Part::Id).unwrap_or("null");
             // Boxed: a request that begins need not have the room.
@@ -264,7 +279,10 @@ impl Views {
         }
         let guest = self.guest(&slot, session).await;
         let owner = guest.as_ref().map(Guest::owner).or(session.owner());
-        let exchange = Exchange::new(slot, owner, session.client(), request, self.limits());
+        let mut exchange = Exchange::new(slot, owner, session.client(), request, limits);
+        if let Some(sequel) = sequel {
+            exchange = exchange.with_sequel(sequel);
+        }
         Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
 

@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::{
+    catalog::Store,
     config::{Config, Lifecycle, SessionRules, Sharing},
     connection::in_process::{Manner, Server, Servers, TTL, declared},
     pool::{Pool, Slot},

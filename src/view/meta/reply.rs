@@ -8,7 +8,7 @@ use crate::{
     era,
     meta::{ErrorObject, Tool},
     protocol::{
-        Message,
+        Message, RpcError,
         jsonrpc::Part,
         mcp::{self, method},
     },
@@ -44,6 +44,12 @@ impl Reply {
     /// Returns the answer that says why there is none.
     pub(super) fn failed(&self, error: ErrorObject) -> Outcome {
         self.result(&error.during(self.tool).to_result())
+    }
+
+    /// Returns the answer to a call that makes no sense.
+    pub(super) fn refused(&self, error: RpcError) -> Outcome {
+        let error = if self.is_modern { error.for_modern() } else { error };
+        Outcome::Answer(error.render(Some(&self.id)))
     }
 
     /// Returns the answer with the result of a tool, JSON text.
