@@ -614,3 +614,34 @@ pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
 /// How much of a tool's description is shown of one that is looked at closely, in bytes. Source: seed
 /// 002, `notes`.
 pub const NOTES_BYTES_MAX: usize = 2000;
+/// How large a result of a tool is that is shown whole, in bytes of JSON text. Ours: some 16,000
+/// tokens, below the 25,000 at which Claude Code refuses a result.
+pub const RESULT_BYTES_MAX: usize = 64 * 1024;
+
+/// How large the images and sounds of a result may be together that is shown whole, in bytes of JSON
+/// text. Ours: a picture of a whole screen.
+pub const PREVIEW_MEDIA_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many blocks of a large result are shown. Ours.
+pub const PREVIEW_BLOCKS_MAX: usize = 50;
+
+/// How many bytes of large results are kept to be read on in, how many results, and for how long.
+/// Ours: what a few clients read at a time.
+pub const RESULTS_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// See [`RESULTS_BYTES_MAX`].
+pub const RESULTS_KEPT_MAX: usize = 64;
+/// See [`RESULTS_BYTES_MAX`].
+pub const RESULTS_AGE_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// How large the schema of a tool is that arguments are held against, in bytes. Ours: the largest
+/// that were seen are a tenth of it.
+pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+
+/// How many schemas are kept as they were understood, and how many bytes of their texts. Ours: the
+/// tools that a few clients use at a time.
+pub const VALIDATORS_MAX: usize = 256;
+/// See [`VALIDATORS_MAX`].
+pub const VALIDATORS_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
+pub const PROBLEMS_MAX: usize = 8;
