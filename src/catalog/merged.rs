@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt as _, future::join_all};
 use tokio::time::timeout;
 
-use super::{Catalog, Listing, changes, digest::Digest, entry::Entry};
+use super::{Catalog, Listing, digest::Digest, entry::Entry};
 use crate::{
     call::CallError,
     config::defaults,
-    connection::{Announcement, Limits, Owner},
+    connection::{Limits, Owner},
     name::ServerName,
     pool::Slot,
     protocol::mcp::{List, Profile},
@@ -147,8 +147,7 @@ impl Catalog {
         let known = self.shelf.listing(slot.name(), list)?;
         let (listing, is_news) = entry.show_known(slot, owner, known);
         if is_news {
-            let owner = owner.filter(|_| slot.is_owned()).cloned();
-            changes::tell(&self.told, Announcement::of_change(slot.name().clone(), owner, list));
+            self.tell_changed(slot, list, owner);
         }
         Some(listing)
     }
