@@ -339,10 +339,13 @@ impl Entry {
         Ok(Pages { items, rejected, ttl })
     }
 
-    /// Tells whether the connection is there that the list was read from, or one is being made.
+    /// Tells whether the connection is there that the list was read from, or one is being made, or the
+    /// client whose it is was shown something, and is to hear if that was wrong.
     pub(super) fn is_of_use(&self) -> bool {
         let is_there = |kept: &Kept| Arc::strong_count(&kept.lists) > 1;
-        self.reads.is_flying() || self.state().kept.as_ref().is_some_and(is_there)
+        let is_shown =
+            || self.owner.as_ref().is_some_and(|owner| !owner.has_gone()) && !self.is_unseen();
+        self.reads.is_flying() || self.state().kept.as_ref().is_some_and(is_there) || is_shown()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

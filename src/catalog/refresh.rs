@@ -142,3 +142,6 @@ fn age(read: SystemTime) -> Duration {
     // A clock that was set back makes nothing old.
     read.elapsed().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;
