@@ -20,8 +20,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let status = service::ask(args.socket.as_deref(), "daemon/status", None)?
-        .map_err(service::failed)?;
+    let status =
+        service::ask(args.socket.as_deref(), "daemon/status", None)?.map_err(service::failed)?;
     if args.json {
         output::print(&format!("{status:#}\n"));
     } else {

@@ -611,13 +611,6 @@ pub const SUMMARY_BYTES_MAX: usize = 200;
 /// longer says nothing more to a model.
 pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
 
-/// How much of a tool's description is shown of one that is looked at closely, in bytes. Source: seed
-/// 002, `notes`.
-pub const NOTES_BYTES_MAX: usize = 2000;
-/// How large a result of a tool is that is shown whole, in bytes of JSON text. Ours: some 16,000
-/// tokens, below the 25,000 at which Claude Code refuses a result.
-pub const RESULT_BYTES_MAX: usize = 64 * 1024;
-
 /// How large the images and sounds of a result may be together that is shown whole, in bytes of JSON
 /// text. Ours: a picture of a whole screen.
 pub const PREVIEW_MEDIA_BYTES_MAX: usize = 1024 * 1024;
@@ -645,3 +638,7 @@ pub const VALIDATORS_BYTES_MAX: usize = 1024 * 1024;
 
 /// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
 pub const PROBLEMS_MAX: usize = 8;
+
+/// How much of a tool's description is shown of one that is looked at closely, in bytes. Source: seed
+/// 002, `notes`.
+pub const NOTES_BYTES_MAX: usize = 2000;

@@ -53,11 +53,7 @@ pub enum ClientError {
 /// # Cancel safety
 ///
 /// Safe: the question may have been asked or not.
-pub async fn ask(
-    path: &Path,
-    method: &str,
-    params: Option<&str>,
-) -> Result<Value, ClientError> {
+pub async fn ask(path: &Path, method: &str, params: Option<&str>) -> Result<Value, ClientError> {
     let unreachable = |source| ClientError::Unreachable { path: path.to_owned(), source };
     let exchange = async {
         let mut stream = UnixStream::connect(path).await?;

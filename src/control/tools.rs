@@ -41,7 +41,8 @@ pub(super) async fn search(views: &Views, params: &str) -> Result<Value, RpcErro
         limit: bounded(limit),
         is_explained: explain,
     };
-    let found = views.find(views.known_tools().await, &wish).await.map_err(|error| error.to_rpc())?;
+    let found =
+        views.find(views.known_tools().await, &wish).await.map_err(|error| error.to_rpc())?;
     Ok(found.to_value())
 }
 

@@ -172,15 +172,12 @@ impl KnownTools {
 
     /// Returns the servers whose tools are not known, and why, as the model or operator is shown it.
     pub fn unavailable(&self) -> Vec<Value> {
-        let shown = |(server, reason): &(ServerName, String)| {
-            json!({ "server": server, "reason": redact::cut(reason, defaults::QUOTE_BYTES_MAX) })
-        };
+        let shown = |(server, reason): &(ServerName, String)| json!({ "server": server, "reason": redact::cut(reason, defaults::QUOTE_BYTES_MAX) });
         self.unavailable.iter().map(shown).collect()
     }
 }
 
 impl Found {
-
     /// Returns the tools with their servers and definitions.
     pub fn each(&self) -> impl Iterator<Item = (&FoundTool, &KnownServer, &Item)> {
         self.tools.iter().filter_map(|found| {

@@ -91,7 +91,8 @@ impl Views {
         if query.is_none() && server.is_none() {
             return self.discover_servers(reply, &asked.page).await;
         }
-        let subject = ["discover", query.unwrap_or("*"), server.unwrap_or("*"), asked.detail.name()];
+        let subject =
+            ["discover", query.unwrap_or("*"), server.unwrap_or("*"), asked.detail.name()];
         let page = self.page(query, server, &asked.page, &subject).await?;
         let entries: Vec<Entry<'_>> = page
             .found
@@ -142,9 +143,10 @@ impl Views {
         if let Some(next) = next {
             answer["nextCursor"] = next.into();
         }
-        answer["message"] = "Say with `query` what you want to do, or with `server` whose tools you \
+        answer["message"] =
+            "Say with `query` what you want to do, or with `server` whose tools you \
                              want to see."
-            .into();
+                .into();
         Ok(reply.value(&answer))
     }
 
@@ -210,8 +212,7 @@ impl Views {
             Some(cursor) => question.offset(of, cursor)?,
             None => 0,
         };
-        let wish =
-            Wish { text: query, server, offset, limit: paging.limit, ..Wish::default() };
+        let wish = Wish { text: query, server, offset, limit: paging.limit, ..Wish::default() };
         let found = self
             .find(known, &wish)
             .await

@@ -41,10 +41,8 @@ impl Views {
     ) -> Result<Resolved, ErrorObject> {
         let readings = wanted.readings().map_err(|error| ErrorObject::bad_id(&error))?;
         let snapshot = self.catalog.snapshot().await;
-        let declared: Vec<(Arc<Slot>, &ToolId)> = readings
-            .iter()
-            .filter_map(|id| Some((self.pool.slot(&id.server)?, id)))
-            .collect();
+        let declared: Vec<(Arc<Slot>, &ToolId)> =
+            readings.iter().filter_map(|id| Some((self.pool.slot(&id.server)?, id))).collect();
         let Some((first, _)) = declared.first() else {
             let server = readings.first().map_or("", |id| id.server.as_str());
             return Err(self.no_server(server));
