@@ -4,8 +4,10 @@
 //! but the one that it is told; what drives it is the view.
 
 pub mod arguments;
+pub mod chain;
 pub mod cursor;
 pub mod definitions;
+pub mod describe;
 pub mod document;
 pub mod error;
 pub mod fields;
@@ -18,8 +20,10 @@ pub mod validation;
 pub mod warnings;
 
 pub use arguments::{ArgumentError, Arguments};
+pub use chain::{Chain, Progress};
 pub use cursor::{CursorError, Question};
 pub use definitions::{Set, Tool};
+pub use describe::Described;
 pub use document::Document;
 pub use error::{ErrorCode, ErrorObject};
 pub use fields::Fields;

@@ -140,6 +140,7 @@ fn what_is_beside_the_content_stays_unless_it_is_large() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn a_preview_is_not_too_large_and_all_of_the_rest_can_be_read(
         texts in prop::collection::vec(("[a-c\n\"\\\\\u{1}ä]{0,30}", 1..100usize), 0..70),
