@@ -117,6 +117,7 @@
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |
 //! | [`session`] | what is remembered of a client between its requests |
 //! | [`catalog`] | what all servers offer |
+//! | [`meta`] | the meta tools: their definitions, arguments, checks and errors |
 //! | [`view`] | what a client sees: all servers merged, or one as it is |
 //! | [`status`] | what the service tells about itself |
 //! | [`ingress`] | the HTTP edge |
@@ -169,6 +170,7 @@ pub mod demo;
 pub mod era;
 pub mod fault;
 pub mod ingress;
+pub mod meta;
 pub mod name;
 pub mod pool;
 pub mod protocol;

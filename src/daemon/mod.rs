@@ -85,6 +85,7 @@ impl Daemon {
         let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = Sessions::new(Arc::clone(&pool), seal, &config.listen.session);
+        sessions.tell_as(&config.tools);
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let catalog = Catalog::new(
             Arc::clone(&pool),
@@ -163,8 +164,9 @@ impl Daemon {
         }
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
-            let (board, stop) = (Arc::clone(&self.board), stop.clone());
-            clients.spawn(control::serve(listener, board, pulse, stop, clients.clone()));
+            let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
+            let (desk, stop) = (control::Desk { board, views }, stop.clone());
+            clients.spawn(control::serve(listener, desk, pulse, stop, clients.clone()));
         }
         clients
     }

@@ -7,14 +7,25 @@
 //! ([`Thesaurus`]), and from no model.
 
 mod analyzed;
+mod best;
 mod definition;
+mod document;
+mod evidence;
 mod explanation;
 mod index;
 mod keyword;
+mod lexicon;
+mod parts;
 mod pattern;
+mod postings;
 mod query;
+mod request;
+mod sparse;
+mod spelling;
 mod stem;
 mod thesaurus;
+mod vectors;
+pub(crate) mod weights;
 mod words;
 
 pub use analyzed::{Analyzed, Field};

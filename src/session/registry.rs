@@ -17,9 +17,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Debounce, Notice, Seal, Session, Ticket, ended::Ended, hold::Shelf};
+use super::{Debounce, Notice, Scope, Seal, Session, Ticket, ended::Ended, hold::Shelf};
 use crate::{
-    config::{SessionMode, SessionRules, defaults},
+    config::{self, SessionMode, SessionRules, defaults},
     connection::{Announcement, Aside, Owner},
     name::ServerName,
     pool::{Pool, Slot, Wants},
@@ -35,6 +35,8 @@ pub struct Sessions {
     pub(super) pool: Arc<Pool>,
     pub(super) seal: Seal,
     rules: ArcSwap<SessionRules>,
+    /// How clients hear of changes.
+    news: ArcSwap<config::Tools>,
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
     endings: Mutex<Ended>,
@@ -53,6 +55,7 @@ impl Sessions {
             pool,
             seal,
             rules: ArcSwap::from_pointee(rules.clone()),
+            news: ArcSwap::default(),
             since: Instant::now(),
             endings: Mutex::default(),
             shelf: Shelf::default(),
@@ -66,6 +69,12 @@ impl Sessions {
     /// Applies other rules, to sessions that are known as well. The key stays as it is.
     pub fn apply(&self, rules: &SessionRules) {
         self.rules.store(Arc::new(rules.clone()));
+    }
+
+    /// Tells clients from now on of changes as `news` says: after how long, and those that find
+    /// tools by search whether at all.
+    pub fn tell_as(&self, news: &config::Tools) {
+        self.news.store(Arc::new(news.clone()));
     }
 
     /// Returns which session ids are asked for, and which are taken.
@@ -268,7 +277,7 @@ impl Sessions {
 
     /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses and calls
     /// that nobody comes back for, until `stop`. Of changed lists and updated resources each client hears once in
-    /// [`defaults::NOTICE_WINDOW`].
+    /// the window of [`Sessions::debounce`].
     ///
     /// # Cancel safety
     ///
@@ -282,7 +291,7 @@ impl Sessions {
         let (least, most) = defaults::SESSION_SWEEP;
         let mut sweep = time::interval((self.rules.load().timeout / 4).clamp(least, most));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut held = Held::new(defaults::NOTICE_WINDOW);
+        let mut held = Held::new(self.news.load().list_changed_debounce);
         loop {
             tokio::select! {
                 () = stop.cancelled() => {
@@ -305,10 +314,13 @@ impl Sessions {
     }
 
     fn announce(&self, announcement: Announcement, held: &mut Held) {
+        let news = self.news.load();
+        held.set_window(news.list_changed_debounce);
         let Announcement { server, generation, owner, aside } = announcement;
         let mut tell = |session: &Arc<Session>, message: &Message, is_own| {
             let notice = session.hear(&server, generation, message, is_own);
-            if let Some(notice) = notice {
+            let is_told = news.list_changed || session.scope != Scope::Tools;
+            if let Some(notice) = notice.filter(|_| is_told) {
                 // What is held keeps the session, so that its place is no other's.
                 let place = Arc::as_ptr(session).addr();
                 let said = (Arc::clone(session), message.bytes().clone());
