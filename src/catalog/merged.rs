@@ -7,6 +7,7 @@ use tokio::time::timeout;
 
 use super::{Catalog, Listing, digest::Digest, entry::Entry};
 use crate::{
+    breaker,
     call::CallError,
     config::defaults,
     connection::{Limits, Owner},
@@ -144,6 +145,10 @@ impl Catalog {
         owner: Option<&Owner>,
         entry: &Entry,
     ) -> Option<Listing> {
+        // One that is left alone is left out, for nothing that is on its list can be had.
+        if slot.gate().snapshot().state != breaker::Shown::Normal {
+            return None;
+        }
         let known = self.shelf.listing(slot.name(), list)?;
         let (listing, is_news) = entry.show_known(slot, owner, known);
         if is_news {
