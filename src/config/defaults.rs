@@ -604,9 +604,6 @@ pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
 /// How many tools a caller may have a program call. Source: seed 002, `max_tool_calls`.
 pub const EXECUTE_CALLS_MAX: usize = 1000;
 
-/// How much of a tool's description a search shows, in bytes. Source: seed 002, `summary`.
-pub const SUMMARY_BYTES_MAX: usize = 200;
-
 /// How much of an error of a server is passed on as an object, in bytes. Ours: an error that is
 /// longer says nothing more to a model.
 pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
@@ -639,25 +636,21 @@ pub const VALIDATORS_BYTES_MAX: usize = 1024 * 1024;
 /// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
 pub const PROBLEMS_MAX: usize = 8;
 
-/// How much of a tool's description is shown of one that is looked at closely, in bytes. Source: seed
-/// 002, `notes`.
-pub const NOTES_BYTES_MAX: usize = 2000;
-/// How many steps a chain may have, if nothing else is set, and how many can be set. Source: seed 002,
-/// `max_chain_steps`; the bound is ours.
-pub const CHAIN_STEPS: usize = 8;
-/// See [`CHAIN_STEPS`].
-pub const CHAIN_STEPS_MAX: usize = 64;
-
 /// How long the summary of a tool is, in characters. Source: seed 002, as are the next five.
 pub const SUMMARY_CHARS_MAX: usize = 200;
+
 /// How long the notes about a tool are, in characters.
 pub const NOTES_CHARS_MAX: usize = 2000;
+
 /// How long a text in an example is, in characters.
 pub const EXAMPLE_CHARS_MAX: usize = 300;
+
 /// How long the hint at a result is, in characters.
 pub const HINT_CHARS_MAX: usize = 200;
+
 /// How deep the arguments of an example are.
 pub const EXAMPLE_DEPTH_MAX: usize = 5;
+
 /// How many fields an object of an example has.
 pub const EXAMPLE_KEYS_MAX: usize = 50;
 

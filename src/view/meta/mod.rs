@@ -13,6 +13,7 @@ use crate::{
     meta::{
         ErrorObject, Set, Tool, ToolId,
         arguments::{Arguments, BackendKind},
+        chain::Includes,
         definitions,
     },
     name::ServerName,
@@ -28,6 +29,7 @@ use crate::{
 };
 
 mod call;
+mod chain;
 mod desk;
 mod discover;
 mod refusal;
@@ -149,7 +151,7 @@ impl Views {
                 }
                 // All that there is runs on servers.
                 Some(BackendKind::Local | BackendKind::Provider) => {
-                    Ok(reply.value(&json!({ "tools": [] })))
+                    Ok(reply.value(r#"{"tools":[]}"#))
                 }
             },
             Arguments::Call(asked) => self.call_tool(session, reply, request, asked).await,
@@ -157,10 +159,17 @@ impl Views {
             Arguments::Execute { .. } | Arguments::ExecuteCode { .. } => {
                 Err(ErrorObject::execution_disabled().into())
             }
-            Arguments::Provision(_)
-            | Arguments::DescribeTool { .. }
-            | Arguments::ListToolExamples { .. }
-            | Arguments::RunChain { .. } => todo!(),
+            Arguments::DescribeTool { tool, detail, examples_max } => {
+                self.describe_tool(session, reply, &tool, detail, examples_max).await
+            }
+            Arguments::ListToolExamples { tool, max } => {
+                self.list_examples(session, reply, &tool, max).await
+            }
+            Arguments::RunChain { steps, include_backends, include_tools } => {
+                let includes = Includes { backends: include_backends, tools: include_tools };
+                self.run_chain(session, reply, request, steps, includes).await
+            }
+            Arguments::Provision(_) => todo!(),
         }
     }
 
