@@ -12,7 +12,7 @@ use super::{
 };
 
 /// How many words of one tool are kept. Ours: ten times those of a long definition.
-pub const WORDS_MAX: usize = 2000;
+pub(super) const WORDS_MAX: usize = 2000;
 
 /// Where in a definition a word stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -166,6 +166,8 @@ impl Vocabulary {
 struct Reader {
     stems: Stems,
     vocabulary: Growing,
+    /// Words that were seen, with the places of their stems: most words of a server come often.
+    seen: HashMap<Box<str>, Option<u32>>,
 }
 
 #[derive(Default)]
@@ -196,11 +198,15 @@ impl Reader {
     fn words(&mut self, text: &str, manner: Manner, n_max: usize) -> Box<[u32]> {
         let mut found = Vec::new();
         words::each(text, manner, |word| {
-            if found.len() < n_max
-                && let Some(stem) = self.stems.of(word)
-            {
-                found.push(self.vocabulary.place(&stem));
+            if found.len() == n_max {
+                return;
             }
+            let place = self.seen.get(word).copied().unwrap_or_else(|| {
+                let place = self.stems.of(word).map(|stem| self.vocabulary.place(&stem));
+                self.seen.insert(word.into(), place);
+                place
+            });
+            found.extend(place);
         });
         found.into()
     }

@@ -125,7 +125,7 @@ impl Index {
     }
 
     fn by_bm25(&self, query: &Query<'_>) -> Vec<Hit> {
-        let request = Request::by_words(query.text, &self.lexicon).once();
+        let request = Request::by_words(query.text, &self.lexicon, &self.weights).once();
         let found = self.of_tools.find(&request, &self.weights);
         let mut best = Best::new(query.limit);
         for &number in found.worth.places().iter().filter(|&&number| self.is_of(query, number)) {

@@ -1,5 +1,7 @@
 //! The plain ranking: which words of the query stand in a name or in a description.
 
+use memchr::memmem::Finder;
+
 use super::{Part, analyzed::Tool};
 
 /// What a word of the query is worth that is the name, stands in it, or in the description.
@@ -13,25 +15,27 @@ const WORTH_MAX: f64 = 12.0;
 const WORDS_MAX: usize = 64;
 
 /// The words of a query, as this ranking splits them.
-pub(super) struct Words(Vec<String>);
+pub(super) struct Words(Vec<(String, Finder<'static>)>);
 
 impl Words {
     /// Splits a query at white space.
     pub(super) fn of(text: &str) -> Self {
         let text = super::words::beginning(text, super::words::TEXT_BYTES_MAX).to_lowercase();
-        Self(text.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect())
+        let words = text.split_whitespace().take(WORDS_MAX);
+        Self(words.map(|word| (word.to_owned(), Finder::new(word).into_owned())).collect())
     }
 
     /// Calls `found` with each word that `tool` has, where it has it, and what that is worth.
     pub(super) fn each_in(&self, tool: &Tool, mut found: impl FnMut(&str, Where, f64)) {
         let [is_name, in_name, in_description] = WORTH;
-        for word in &self.0 {
+        for (word, finder) in &self.0 {
+            let has = |text: &str| finder.find(text.as_bytes()).is_some();
             if tool.name() == word {
                 found(word, Where::IsName, is_name);
-            } else if tool.name().contains(word) {
+            } else if has(tool.name()) {
                 found(word, Where::InName, in_name);
             }
-            if tool.description().contains(word) {
+            if has(tool.description()) {
                 found(word, Where::InDescription, in_description);
             }
         }

@@ -25,7 +25,7 @@ mod spelling;
 mod stem;
 mod thesaurus;
 mod vectors;
-pub(crate) mod weights;
+mod weights;
 mod words;
 
 pub use analyzed::{Analyzed, Field};
@@ -34,3 +34,6 @@ pub use index::Index;
 pub use pattern::{Pattern, PatternError};
 pub use query::{Hit, Place, Query, Strategy};
 pub use thesaurus::Thesaurus;
+
+#[cfg(test)]
+mod tests;
