@@ -7,6 +7,7 @@ use std::{collections::HashMap, fmt};
 
 use super::{
     definition::Definition,
+    pairs::Pairs,
     stem::Stems,
     words::{self, Manner},
 };
@@ -82,6 +83,8 @@ pub struct Analyzed {
 pub(super) struct Tool {
     /// Lower case: `server/tool`, the title and the description.
     text: Box<str>,
+    /// The pairs of its name and its description.
+    pub(super) pairs: Pairs,
     /// Where in `text` the tool's name begins, where it ends, and where the title does.
     borders: [u32; 3],
     /// The words, field by field.
@@ -235,7 +238,8 @@ impl Reader {
         });
         let borders = [borders[0][0], borders[0][1], borders[1][1]];
         text.push_str(&cut(&definition.description));
-        Tool { text: text.into(), borders, words: all.into(), ends }
+        let pairs = Pairs::of(&text[borders[0] as usize..]);
+        Tool { text: text.into(), pairs, borders, words: all.into(), ends }
     }
 }
 

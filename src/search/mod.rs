@@ -15,6 +15,7 @@ mod explanation;
 mod index;
 mod keyword;
 mod lexicon;
+mod pairs;
 mod parts;
 mod pattern;
 mod postings;

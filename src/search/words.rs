@@ -50,6 +50,10 @@ fn run(text: &str, manner: Manner, found: &mut impl FnMut(&str)) {
     if text.len() > WORD_BYTES_MAX {
         return;
     }
+    // Nearly all words; there is nothing to split and nothing to lower.
+    if text.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return found(text);
+    }
     let humps = humps(text);
     let lower = text.to_lowercase();
     let is_brand = text.starts_with(char::is_uppercase) && manner == Manner::Prose;

@@ -245,5 +245,5 @@ impl fmt::Display for Size {
 
 fn say(line: fmt::Arguments<'_>) {
     // Nobody listens any more when it fails.
-    let _ = writeln!(std::io::stdout(), "{line}");
+    writeln!(std::io::stdout(), "{line}").ok();
 }
