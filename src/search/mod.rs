@@ -15,6 +15,7 @@ mod explanation;
 mod index;
 mod keyword;
 mod lexicon;
+mod pairs;
 mod parts;
 mod pattern;
 mod postings;
@@ -25,7 +26,7 @@ mod spelling;
 mod stem;
 mod thesaurus;
 mod vectors;
-pub(crate) mod weights;
+mod weights;
 mod words;
 
 pub use analyzed::{Analyzed, Field};
@@ -34,3 +35,6 @@ pub use index::Index;
 pub use pattern::{Pattern, PatternError};
 pub use query::{Hit, Place, Query, Strategy};
 pub use thesaurus::Thesaurus;
+
+#[cfg(test)]
+mod tests;
