@@ -16,6 +16,7 @@ use crate::{
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
     connection::{Announcement, Limits, Owner},
+    meta::nearest,
     name::ServerName,
     pool::{Guest, Pool, Slot},
     protocol::{
@@ -346,21 +347,4 @@ fn nothing_is_kept(method: &str) -> CallError {
 /// Returns a client's own word as far as an error repeats it.
 fn shown(word: &str) -> String {
     redact::cut(word, defaults::SUGGESTION_BYTES_MAX).to_owned()
-}
-
-/// Returns up to three of `known` that are close to `name`, nearest first.
-///
-/// The bound on the distance is that of seed 001: three, or two fifths of the name.
-fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    if name.len() > defaults::SUGGESTION_BYTES_MAX {
-        return Vec::new();
-    }
-    let wanted = name.to_lowercase();
-    let cutoff = 3.max(name.len() * 2 / 5);
-    let mut near: Vec<(usize, String)> = known
-        .map(|known| (strsim::levenshtein(&wanted, &known.to_lowercase()), known))
-        .filter(|(distance, _)| *distance <= cutoff)
-        .collect();
-    near.sort();
-    near.into_iter().take(3).map(|(_, known)| known).collect()
 }
