@@ -16,7 +16,7 @@ use crate::{
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
     connection::{Announcement, Limits, Owner},
-    meta::similar::nearest,
+    meta::nearest,
     name::ServerName,
     pool::{Guest, Pool, Slot},
     protocol::{
