@@ -15,7 +15,8 @@ let
     description = "duration: a whole number and its unit, ms, s, m or h";
   };
 
-  server = types.submodule {
+  server = types.submodule serverModule;
+  serverModule = {
     freeformType = format.type;
     options = {
       command = mkOption {
@@ -219,6 +220,49 @@ let
     };
   };
 
+  # Whose server it is, and whose are trusted.
+  namespacePart = "@?[A-Za-z0-9_.-]+";
+  namespace = types.strMatching "${namespacePart}(/${namespacePart})*" // {
+    description = "namespace, as in internal/github";
+  };
+  trust = types.strMatching "${namespacePart}(/${namespacePart})*(/\\*)?" // {
+    description = "namespace, or all below one as in @modelcontextprotocol/*";
+  };
+
+  provisionable = types.submodule [
+    serverModule
+    {
+      options = {
+        namespace = mkOption {
+          type = types.nullOr namespace;
+          default = null;
+          example = "internal/github";
+          description = ''
+            Whose server it is, for
+            {option}`services.metamcp.settings.provision.trusted`. One of
+            `null` is suggested and never started.
+          '';
+        };
+
+        description = mkOption {
+          type = types.str;
+          example = "Issues, pull requests and reviews on GitHub.";
+          description = "What the server is for; it is found by these words.";
+        };
+
+        keywords = mkOption {
+          type = types.listOf types.str;
+          default = [ ];
+          example = [
+            "repository"
+            "merge"
+          ];
+          description = "Words by which it is found besides.";
+        };
+      };
+    }
+  ];
+
   # TOML has no null.  Lists and tables that say nothing stay out as well, so
   # that a `url` server has no `args`.
   withoutEmpty = lib.filterAttrs (
@@ -231,8 +275,21 @@ let
   );
   document = settings // {
     listen = withoutEmpty settings.listen;
+    search = withoutEmpty settings.search // optionalTable settings.search "embedding";
+    catalog = withoutEmpty settings.catalog;
+    provision =
+      withoutEmpty settings.provision
+      // optionalTable settings.provision "registry"
+      // {
+        servers = lib.mapAttrs (_: withoutEmpty) settings.provision.servers;
+      };
     servers = lib.mapAttrs (_: withoutEmpty) settings.servers;
   };
+  optionalTable =
+    settings: name:
+    lib.optionalAttrs (settings.${name} != null) {
+      ${name} = withoutEmpty settings.${name};
+    };
 
   # The program itself checks the file while the system is built: a mistake
   # fails the build and not the service.  A foreign program cannot be run, and
@@ -249,11 +306,23 @@ let
 
   isLoopback = builtins.match "(127\\.[0-9.]+|\\[::1]):[0-9]+" settings.listen.http != null;
 
-  serverNames = lib.attrNames settings.servers;
-  startsAtBoot = lib.any (name: settings.servers.${name}.start != "lazy") serverNames;
+  # Every server, with the option that declares it.
+  servers =
+    let
+      under =
+        option:
+        lib.mapAttrsToList (
+          name: server: {
+            inherit name server;
+            option = "services.metamcp.settings.${option}.${name}";
+          }
+        );
+    in
+    under "servers" settings.servers ++ under "provision.servers" settings.provision.servers;
+  startsAtBoot = lib.any (found: found.server.start != "lazy") servers;
 
   # Every value that may be a reference, with the option it stands in.
-  values = tlsValues ++ sessionValues ++ serverValues;
+  values = tlsValues ++ sessionValues ++ embeddingValues ++ serverValues;
   tlsValues = lib.optionals (settings.listen.tls != null) (
     lib.mapAttrsToList (key: value: {
       inherit key value;
@@ -265,21 +334,30 @@ let
     value = settings.listen.session_key;
     option = "services.metamcp.settings.listen.session_key";
   };
+  embeddingValues =
+    let
+      inherit (settings.search) embedding;
+    in
+    lib.optional (embedding != null && embedding.api_key != null) {
+      key = "api_key";
+      value = embedding.api_key;
+      option = "services.metamcp.settings.search.embedding.api_key";
+    };
   serverValues = lib.concatMap (
-    name:
+    { option, server, ... }:
     lib.concatMap
       (
         table:
         lib.mapAttrsToList (key: value: {
           inherit key value;
-          option = "services.metamcp.settings.servers.${name}.${table}.${key}";
-        }) settings.servers.${name}.${table}
+          option = "${option}.${table}.${key}";
+        }) server.${table}
       )
       [
         "env"
         "headers"
       ]
-  ) serverNames;
+  ) servers;
   isCredential = lib.hasPrefix "credential:";
   looksSecret =
     { key, value, ... }:
@@ -396,13 +474,14 @@ in
               '';
             };
             root = mkOption {
-              type = types.strMatching "direct|passthrough:.+";
+              type = types.strMatching "direct|meta|passthrough:.+";
               default = "direct";
               example = "passthrough:cluster";
               description = ''
                 What clients see: `direct` for the tools of all servers under
-                names with the server as prefix, `passthrough:NAME` for one
-                server as it is.
+                names with the server as prefix, `meta` for a handful of tools
+                that find and call them, `passthrough:NAME` for one server as
+                it is.
               '';
             };
             allowed_hosts = mkOption {
@@ -554,6 +633,177 @@ in
             '';
           };
 
+          tools = {
+            sets = mkOption {
+              type = types.nonEmptyListOf (
+                types.enum [
+                  "core"
+                  "metatools"
+                ]
+              );
+              default = [ "core" ];
+              description = ''
+                Which meta-tools clients of the view `meta` see: `core` for
+                `mcp_discover` and the other `mcp_` tools, `metatools` for
+                `search_tools`, `run_tool`, `run_chain` and their companions.
+              '';
+            };
+            list_changed = mkOption {
+              type = types.bool;
+              default = true;
+              description = "Whether clients of the view `meta` hear that the tools behind it have changed.";
+            };
+            list_changed_debounce = mkOption {
+              type = duration;
+              default = "150ms";
+              description = ''
+                How long a notice of a changed list or an updated resource
+                waits for more of the same, in every view.
+              '';
+            };
+            result_bytes_max = mkOption {
+              type = types.ints.between 1024 16777216;
+              default = 65536;
+              description = "How large a result may be, in bytes, that a meta-tool returns whole; of a larger one it returns a preview.";
+            };
+            max_steps = mkOption {
+              type = types.ints.between 1 64;
+              default = 8;
+              description = "How many steps a chain of calls may have.";
+            };
+          };
+
+          search = {
+            strategy = mkOption {
+              type = types.enum [
+                "keyword"
+                "bm25"
+                "hybrid"
+              ];
+              default = "hybrid";
+              description = ''
+                How tools are found: by the words of the query (`keyword`), also
+                by how rare they are (`bm25`), also by what they mean
+                (`hybrid`).
+              '';
+            };
+            synonyms = mkOption {
+              type = types.listOf (types.listOf types.str);
+              default = [ ];
+              example = [
+                [
+                  "deploy"
+                  "roll out"
+                ]
+              ];
+              description = "Groups of words or phrases that mean the same here.";
+            };
+            embedding = mkOption {
+              type = types.nullOr (
+                types.submodule {
+                  options = {
+                    url = mkOption {
+                      type = types.strMatching "https?://.+";
+                      example = "http://127.0.0.1:8080/v1/embeddings";
+                      description = "Endpoint that makes vectors of texts, as the OpenAI API has it.";
+                    };
+                    model = mkOption {
+                      type = types.str;
+                      example = "all-minilm-l6-v2";
+                      description = "Model to ask it for.";
+                    };
+                    api_key = mkOption {
+                      type = types.nullOr (types.strMatching "credential:.+|env:.+");
+                      default = null;
+                      example = "credential:embedding-key";
+                      description = "Entry of {option}`services.metamcp.credentials` with its key.";
+                    };
+                  };
+                }
+              );
+              default = null;
+              description = "Who helps to find tools by what they mean; nobody if `null`.";
+            };
+          };
+
+          catalog.cache = mkOption {
+            type = types.nullOr (types.strMatching "/.+|off");
+            default = null;
+            description = ''
+              Directory in which definitions of tools are kept for the next
+              start, or `"off"`; {file}`/var/cache/metamcp` if `null`.
+            '';
+          };
+
+          provision = {
+            enabled = mkOption {
+              type = types.bool;
+              default = false;
+              description = ''
+                Whether clients may have servers added that are declared in
+                {option}`services.metamcp.settings.provision.servers`.
+              '';
+            };
+            min_confidence = mkOption {
+              type = types.numbers.between 0 1;
+              default = 0.6;
+              description = ''
+                How sure it must be, from 0 to 1, that a server is the one that
+                was meant, for it to be started.
+              '';
+            };
+            trusted = mkOption {
+              type = types.listOf trust;
+              default = [ ];
+              example = [
+                "@modelcontextprotocol/*"
+                "internal/github"
+              ];
+              description = "Namespaces of servers that may be started, or all below one.";
+            };
+            servers = mkOption {
+              type = types.attrsOf provisionable;
+              default = { };
+              example = lib.literalExpression ''
+                {
+                  github = {
+                    namespace = "internal/github";
+                    description = "Issues, pull requests and reviews on GitHub.";
+                    command = lib.getExe pkgs.github-mcp-server;
+                    args = [ "stdio" ];
+                  };
+                }
+              '';
+              description = ''
+                MCP servers that are added when a client asks for what they do,
+                by name. No other program is ever run at a client's request.
+              '';
+            };
+            registry = mkOption {
+              type = types.nullOr (
+                types.submodule {
+                  options = {
+                    url = mkOption {
+                      type = types.strMatching "https?://.+";
+                      example = "https://registry.example.org";
+                      description = "What stands before `/v0/servers`.";
+                    };
+                    ttl = mkOption {
+                      type = duration;
+                      default = "24h";
+                      description = "For how long an answer is good.";
+                    };
+                  };
+                }
+              );
+              default = null;
+              description = ''
+                Registry of MCP servers to look for others in, which are
+                suggested and never started; none is asked if `null`.
+              '';
+            };
+          };
+
           servers = mkOption {
             type = types.attrsOf server;
             default = { };
@@ -609,30 +859,42 @@ in
       }
       {
         assertion =
-          settings.listen.root == "direct"
+          lib.elem settings.listen.root [
+            "direct"
+            "meta"
+          ]
           || settings.servers ? ${lib.removePrefix "passthrough:" settings.listen.root};
         message = "services.metamcp.settings.listen.root is ${settings.listen.root}, but there is no such server: declare it in services.metamcp.settings.servers, or use \"direct\".";
       }
     ]
+    ++ map (
+      { name, option, ... }:
+      {
+        assertion =
+          builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
+          && !lib.hasInfix "__" name;
+        message = "${option} is not a valid name: use 1 to 40 letters, digits, - and _, a letter or digit first and last, and no __.";
+      }
+    ) servers
+    ++ map (
+      { option, server, ... }:
+      {
+        assertion =
+          let
+            ways = [
+              server.command
+              server.url
+              server.socket
+            ];
+          in
+          builtins.length (builtins.filter (way: way != null) ways) == 1;
+        message = "${option} needs one of command, url and socket: set `command` for a program to run, `url` for an endpoint or `socket` for a unit to connect to.";
+      }
+    ) servers
     ++ map (name: {
-      assertion =
-        builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
-        && !lib.hasInfix "__" name;
-      message = "services.metamcp.settings.servers.${name} is not a valid name: use 1 to 40 letters, digits, - and _, a letter or digit first and last, and no __.";
-    }) serverNames
-    ++ map (name: {
-      assertion =
-        let
-          inherit (settings.servers.${name}) command url socket;
-          ways = [
-            command
-            url
-            socket
-          ];
-        in
-        builtins.length (builtins.filter (way: way != null) ways) == 1;
-      message = "services.metamcp.settings.servers.${name} needs one of command, url and socket: set `command` for a program to run, `url` for an endpoint or `socket` for a unit to connect to.";
-    }) serverNames
+      assertion = !(settings.servers ? ${name});
+      message = "services.metamcp.settings.provision.servers.${name} is declared in services.metamcp.settings.servers too, and so is there anyway: remove or rename one.";
+    }) (lib.attrNames settings.provision.servers)
     ++ map (
       { option, value, ... }:
       let

@@ -380,8 +380,8 @@ pub const WATCHED_MAX: usize = 1024;
 /// How many messages that belong to no request may wait to be handed on; more are dropped. Ours.
 pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
-/// How long a notice of a changed list or an updated resource waits for more of the same, so that a
-/// burst of them is one. Ours: seed 002 has 150 ms, before and not instead of a look at the list.
+/// How long a notice of a server that its list has changed waits for more of the same, until the list
+/// is read, so that a burst of them costs one look. Ours.
 pub const NOTICE_WINDOW: Duration = Duration::from_millis(100);
 
 /// How many client connections are served at a time; more wait in the backlog. Ours: as many as
@@ -489,3 +489,55 @@ pub const PULSE: Duration = Duration::from_secs(1);
 
 /// How old a loop's mark may be before the loop counts as stuck. Ours: ten pulses.
 pub const PULSE_AGE_MAX: Duration = Duration::from_secs(10);
+
+/// How long what a client is to hear of a changed list or an updated resource waits for more of the
+/// same, so that a burst is one notice. Source: seed 002, `list_changed_debounce`.
+pub const LIST_CHANGED_DEBOUNCE: Duration = Duration::from_millis(150);
+
+/// The longest such time. Ours: a client that waits longer works with tools that are gone.
+pub const LIST_CHANGED_DEBOUNCE_MAX: Duration = Duration::from_secs(60);
+
+/// The largest result of a call through a meta-tool that is returned whole, in bytes. Ours: about
+/// 16,000 tokens, more than a model reads with profit.
+pub const RESULT_BYTES_MAX: usize = 64 << 10;
+
+/// The least and the largest such size that can be declared, in bytes. Ours: a preview is to be
+/// smaller than what it is a preview of, and no message is larger.
+pub const RESULT_BYTES_RANGE: (usize, usize) = (1 << 10, MESSAGE_BYTES_MAX);
+
+/// How many steps a chain may have. Source: seed 002, `max_chain_steps`.
+pub const CHAIN_STEPS_MAX: usize = 8;
+
+/// The largest such number that can be declared. Source: seed 000, a method's 64 steps.
+pub const CHAIN_STEPS_LIMIT: usize = 64;
+
+/// How many groups of synonyms can be declared. Ours: more than one can review.
+pub const SYNONYM_GROUPS_MAX: usize = 256;
+
+/// How many words or phrases such a group may have. Ours: each finds all others.
+pub const SYNONYMS_IN_GROUP_MAX: usize = 16;
+
+/// The longest of them, in bytes. Ours: a phrase, and no sentence.
+pub const SYNONYM_BYTES_MAX: usize = 64;
+
+/// How likely it must be that a server is the one that was meant, from 0 to 1, for it to be started
+/// unseen. Ours: seed 000 has 0.9 on a scale on which a sentence never gets there.
+pub const PROVISION_CONFIDENCE_MIN: f64 = 0.6;
+
+/// How many servers can be declared that may be provisioned. Ours: each is searched.
+pub const PROVISIONABLE_MAX: usize = 1024;
+
+/// How many keywords such a server may have. Ours: more would match anything.
+pub const KEYWORDS_MAX: usize = 32;
+
+/// The longest namespace or keyword, in bytes. Ours: a package's name, or a phrase.
+pub const NAMESPACE_BYTES_MAX: usize = 128;
+
+/// The longest description of a server that may be provisioned, in bytes. Ours: a paragraph.
+pub const DESCRIPTION_BYTES_MAX: usize = 1 << 10;
+
+/// How many namespaces can be trusted. Ours.
+pub const TRUSTED_MAX: usize = 256;
+
+/// How long an answer of the registry is good. Source: seed 000, 24 h.
+pub const REGISTRY_TTL: Duration = Duration::from_secs(24 * 60 * 60);

@@ -13,12 +13,12 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::{
-    Breaker, Config, Diagnostic, Listen, LogLevel, RootView, Server, Service, SessionMode,
-    Transport, defaults,
+    Breaker, Config, Diagnostic, Listen, LogLevel, Provision, RootView, Server, Service,
+    SessionMode, Transport, catalog, defaults,
     diagnostic::Problem,
     duration,
     health::HealthTable,
-    pool, server, session, socket, tls,
+    pool, provision, search, server, session, socket, tls, tools,
     word::Word,
     wording::{did_you_mean, from_toml},
 };
@@ -72,6 +72,10 @@ struct File {
     pool: pool::Table,
     breaker: BreakerTable,
     health: HealthTable,
+    tools: tools::Table,
+    search: search::Table,
+    catalog: catalog::Table,
+    provision: Option<provision::Table>,
     servers: BTreeMap<Spanned<String>, server::Table>,
 }
 
@@ -132,25 +136,22 @@ fn parse(text: &str) -> Result<Config, Problem> {
     let breaker = breaker(file.breaker)?;
     let http = loopback(file.listen.http.as_ref())?;
     let health = file.health.checked()?;
+    let declare = |name: &Spanned<String>, table| declared(name, table, &health, http);
     let mut servers = BTreeMap::new();
     for (name, table) in file.servers {
-        let span = name.span();
-        let name = ServerName::new(name.get_ref()).map_err(|error| {
-            Problem::at(span.clone(), error.to_string()).help(format!(
-                "use 1 to {} letters, digits, `-` and single `_`",
-                ServerName::LENGTH_MAX
-            ))
-        })?;
-        let server = table.into_server(span.clone(), &health)?;
-        if let Transport::Http { url, .. } = &server.transport
-            && is_ourselves(url, http)
-        {
-            return Err(Problem::at(span, format!("server `{name}` is this service itself"))
-                .help("its `url` has the address that `listen.http` has: a call would never end"));
-        }
+        let (name, server) = declare(&name, table)?;
         servers.insert(name, server);
     }
-    let pool = file.pool.into_pool(&servers)?;
+    let provision = match file.provision {
+        Some(table) => table.checked(declare, &servers)?,
+        None => Provision::default(),
+    };
+    // Those that may come must fit in as well as those that are there.
+    let mut all = servers.clone();
+    all.extend(
+        provision.servers.iter().map(|(name, found)| (name.clone(), Arc::clone(&found.server))),
+    );
+    let pool = file.pool.into_pool(&all)?;
     let root = root(file.listen.root, &servers)?;
     let tls = tls::Table::checked(file.listen.tls)?;
     let control_path = |path| socket::path(path, "control", "/run/metamcp/control.sock");
@@ -165,7 +166,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         file.listen.session,
         file.listen.session_key,
         file.listen.session_timeout.map(|found| found.0),
-        &servers,
+        &all,
     )?;
     let ListenTable { json_response, legacy_sse, .. } = file.listen;
     let listen = Listen {
@@ -182,7 +183,33 @@ fn parse(text: &str) -> Result<Config, Problem> {
         json_response,
         legacy_sse,
     };
-    Ok(Config { service, listen, pool, breaker, servers })
+    let (tools, search) = (file.tools.checked()?, file.search.checked()?);
+    let catalog = file.catalog.checked()?;
+    Ok(Config { service, listen, pool, breaker, tools, search, catalog, provision, servers })
+}
+
+/// Checks one table of a server, and its name.
+fn declared(
+    name: &Spanned<String>,
+    table: server::Table,
+    health: &HealthTable,
+    ours: SocketAddr,
+) -> Result<(ServerName, Arc<Server>), Problem> {
+    let span = name.span();
+    let name = ServerName::new(name.get_ref()).map_err(|error| {
+        Problem::at(span.clone(), error.to_string()).help(format!(
+            "use 1 to {} letters, digits, `-` and single `_`",
+            ServerName::LENGTH_MAX
+        ))
+    })?;
+    let server = table.into_server(span.clone(), health)?;
+    if let Transport::Http { url, .. } = &server.transport
+        && is_ourselves(url, ours)
+    {
+        return Err(Problem::at(span, format!("server `{name}` is this service itself"))
+            .help("its `url` has the address that `listen.http` has: a call would never end"));
+    }
+    Ok((name, server))
 }
 
 /// Tells whether a URL leads to our own port, under whatever name of this host.

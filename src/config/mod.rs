@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time
 
 use serde::Deserialize;
 
+pub mod catalog;
 pub mod defaults;
 pub mod diagnostic;
 pub mod diff;
@@ -16,25 +17,33 @@ pub mod health;
 pub mod lifecycle;
 pub mod load;
 pub mod pool;
+pub mod provision;
+pub mod search;
 pub mod secret;
 pub mod server;
 pub mod session;
 pub mod sharing;
 mod socket;
 pub mod tls;
+pub mod tools;
+mod url;
 mod variables;
 mod word;
 mod wording;
 
+pub use catalog::{CacheChoice, Catalog};
 pub use diagnostic::Diagnostic;
 pub use health::Health;
 pub use lifecycle::Lifecycle;
 pub use pool::Pool;
+pub use provision::{Namespace, Provision, Provisionable, Registry, Trust};
+pub use search::{Embedding, Search};
 pub use secret::Secret;
 pub use server::{EraChoice, Retry, Server, Start, Transport};
 pub use session::{SessionMode, SessionRules};
 pub use sharing::Sharing;
 pub use tls::Tls;
+pub use tools::{ToolSet, Tools};
 
 use crate::name::ServerName;
 
@@ -49,6 +58,14 @@ pub struct Config {
     pub pool: Pool,
     /// When a server that fails is left alone: `[breaker]`.
     pub breaker: Breaker,
+    /// What the view `meta` shows of itself: `[tools]`.
+    pub tools: Tools,
+    /// How tools are searched for: `[search]`.
+    pub search: Search,
+    /// What is remembered of servers that are not connected: `[catalog]`.
+    pub catalog: Catalog,
+    /// Which servers may be added while the service runs: `[provision]`.
+    pub provision: Provision,
     /// The declared servers: `[servers.NAME]`.
     pub servers: BTreeMap<ServerName, Arc<Server>>,
 }
@@ -128,6 +145,8 @@ pub struct Breaker {
 pub enum RootView {
     /// All servers, their tools as `server__tool`.
     Direct,
+    /// All servers behind a handful of tools that find and call theirs.
+    Meta,
     /// One server, unprefixed: `passthrough:NAME`.
     Passthrough(ServerName),
 }
@@ -138,10 +157,13 @@ impl TryFrom<String> for RootView {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         match text.split_once(':') {
             None if text == "direct" => Ok(Self::Direct),
+            None if text == "meta" => Ok(Self::Meta),
             Some(("passthrough", server)) => {
                 ServerName::new(server).map(Self::Passthrough).map_err(|error| error.to_string())
             }
-            _ => Err(format!("`{text}` is not a view, expected `direct` or `passthrough:SERVER`")),
+            _ => Err(format!(
+                "`{text}` is not a view, expected `direct`, `meta` or `passthrough:SERVER`"
+            )),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use hyper::Uri;
+use hyper::{Uri, http::uri::Scheme};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{
     Health, Lifecycle, Secret, Sharing, defaults, diagnostic::Problem, duration,
-    health::HealthTable, lifecycle, sharing, socket, variables, word::Word,
+    health::HealthTable, lifecycle, provision, sharing, socket, url, variables, word::Word,
 };
 
 /// A declared server: one `[servers.NAME]` table.
@@ -166,15 +166,27 @@ pub(super) struct Table {
     start_timeout: Option<Duration>,
     retry: Option<Word<Retry>>,
     era: Option<Word<EraChoice>>,
+    // Only of a server under `[provision.servers]`. They stand here, because a table that refuses
+    // what it does not know cannot be made of two.
+    pub(super) namespace: Option<Spanned<String>>,
+    pub(super) description: Option<Spanned<String>>,
+    pub(super) keywords: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
 impl Table {
+    /// Tells where `start` stands, if it says that the server is not to wait for a request.
+    pub(super) fn starts_unasked(&self) -> Option<std::ops::Range<usize>> {
+        let start = self.start.as_ref()?;
+        (start.get_ref().0 != Start::Lazy).then(|| start.span())
+    }
+
     /// Checks the table; `place` is where its name stands, `health` what `[health]` says.
     pub(super) fn into_server(
         mut self,
         place: std::ops::Range<usize>,
         health: &HealthTable,
     ) -> Result<Arc<Server>, Problem> {
+        provision::only_there(&self)?;
         let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
         let start = self.start.as_ref().map(|start| start.get_ref().0).unwrap_or_default();
         if let Some(declared) = &self.start
@@ -274,23 +286,16 @@ fn refuse(found: Option<std::ops::Range<usize>>, key: &str, with: &str) -> Resul
     }
 }
 
+/// How the URL of a server is written.
+const EXAMPLE: &str = "write it as `http://HOST:PORT/PATH`";
+
 fn http_url(text: &Spanned<String>) -> Result<Uri, Problem> {
-    let example = "write it as `http://HOST:PORT/PATH`";
-    let problem =
-        |why: &str| Problem::at(text.span(), format!("`{}` {why}", text.get_ref())).help(example);
-    let url: Uri = text.get_ref().parse().map_err(|_| problem("is not a URL"))?;
-    let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
-    // A port that does not fit is parsed all the same, and then is none.
-    if authority.rsplit(['@', ']']).next().is_some_and(|end| end.contains(':'))
-        && url.port_u16().is_none()
-    {
-        return Err(problem("has no port between 0 and 65535"));
+    let url = url::web(text, EXAMPLE)?;
+    if url.scheme() == Some(&Scheme::HTTPS) {
+        let message = format!("`{}` needs TLS, which this version does not speak", text.get_ref());
+        return Err(
+            Problem::at(text.span(), message).help("reach it through a local TLS proxy for now")
+        );
     }
-    match (url.scheme_str(), url.host()) {
-        (Some("http"), Some(host)) if !host.is_empty() => Ok(url),
-        (Some("https"), _) => Err(problem("needs TLS, which this version does not speak")
-            .help("reach it through a local TLS proxy for now")),
-        (Some(_), Some(_)) => Err(problem("is not an http URL")),
-        _ => Err(problem("has no scheme and host")),
-    }
+    Ok(url)
 }

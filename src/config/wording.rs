@@ -88,6 +88,7 @@ fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
         "usize" | "u64" | "u32" | "u16" | "i64" => {
             ("a whole number from 0", Some("write one without quotes, as in 3"))
         }
+        "f64" => ("a number", Some("write one without quotes, as in 0.6")),
         "a string" => (expected, Some("put it in quotes, as in \"text\"")),
         "path string" => ("a path", Some("put it in quotes, as in \"/path\"")),
         "a sequence" => ("a list", Some("write a list, as in [\"one\", \"two\"]")),
@@ -118,7 +119,7 @@ fn remedy(message: &str) -> Option<&'static str> {
         _ if message.contains("is not a duration") => DURATION,
         _ if message.contains("is out of range") => "leave the key out for its default",
         _ if message.contains("is not a view") => {
-            "write \"direct\" or, for one server as it is, \"passthrough:SERVER\""
+            "write \"direct\", \"meta\" or, for one server as it is, \"passthrough:SERVER\""
         }
         _ if message.contains("duplicate key") => {
             "a name can be declared only once: rename or remove one"

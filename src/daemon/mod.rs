@@ -85,6 +85,7 @@ impl Daemon {
         let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = Sessions::new(Arc::clone(&pool), seal, &config.listen.session);
+        sessions.debounce(config.tools.list_changed_debounce);
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let catalog = Catalog::new(Arc::clone(&pool), Arc::clone(&sessions), tasks, telling);
         let catalog = Arc::new(catalog);

@@ -68,6 +68,7 @@ impl Daemon {
         }
         self.pool.apply(&diff, &new, old.service.max_total_timeout);
         self.views.sessions().apply(&new.listen.session);
+        self.views.sessions().debounce(new.tools.list_changed_debounce);
         self.views.sessions().tell_again();
         self.views.sessions().let_go(&diff.removed);
         self.views.replaced(&diff);

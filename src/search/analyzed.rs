@@ -38,14 +38,8 @@ impl Field {
         [Self::Name, Self::Title, Self::Description, Self::Parameters, Self::Remarks];
 
     /// All of them.
-    pub(super) const ALL: [Self; 6] = [
-        Self::Name,
-        Self::Title,
-        Self::Description,
-        Self::Parameters,
-        Self::Remarks,
-        Self::Server,
-    ];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Name, Self::Title, Self::Description, Self::Parameters, Self::Remarks, Self::Server];
 
     fn manner(self) -> Manner {
         match self {

@@ -102,7 +102,8 @@ impl<'a> Definition<'a> {
             }
         }
         let inner = ["items", "additionalProperties"].iter().filter_map(|it| schema.get(it));
-        let choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|it| schema.get(it)?.as_array());
+        let choices =
+            ["anyOf", "oneOf", "allOf"].iter().filter_map(|it| schema.get(it)?.as_array());
         for schema in inner.chain(choices.flatten()) {
             self.parameters_of(schema, depth + 1, n_left);
         }

@@ -64,7 +64,8 @@ fn run(text: &str, manner: Manner, found: &mut impl FnMut(&str)) {
     if is_brand {
         return;
     }
-    let is_word = |hump: &&&str| hump.chars().any(|c| !c.is_ascii_digit()) && hump.chars().count() > 1;
+    let is_word =
+        |hump: &&&str| hump.chars().any(|c| !c.is_ascii_digit()) && hump.chars().count() > 1;
     for hump in humps.iter().filter(is_word) {
         found(&hump.to_lowercase());
     }

@@ -23,6 +23,11 @@ impl<K: Clone + Eq + Hash, V> Debounce<K, V> {
         Self { window, held: HashMap::new(), ends: VecDeque::new() }
     }
 
+    /// Holds what comes from now on for `window`. What is shorter ends after what began before it.
+    pub fn set_window(&mut self, window: Duration) {
+        self.window = window;
+    }
+
     /// Holds `value` back until the window of `key` ends. It begins with the first value, so that
     /// one who never stops is heard all the same; the last value counts.
     pub fn hold(&mut self, key: K, value: V, now: Duration) {
@@ -73,6 +78,18 @@ mod tests {
         assert_eq!(debounce.next_end(), None);
         debounce.hold('a', 50, ms(100));
         assert_eq!(debounce.next_end(), Some(ms(200)), "the next window");
+    }
+
+    #[test]
+    fn another_window_is_for_what_comes_after_it() {
+        let mut debounce = Debounce::new(WINDOW);
+        debounce.hold('a', 0, ms(0));
+        debounce.set_window(ms(10));
+        debounce.hold('b', 1, ms(1));
+        assert_eq!(all(&mut debounce, ms(99)), [], "in their order");
+        assert_eq!(all(&mut debounce, ms(100)), [('a', 0), ('b', 1)]);
+        debounce.hold('a', 2, ms(100));
+        assert_eq!(all(&mut debounce, ms(110)), [('a', 2)]);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct Sessions {
     pub(super) pool: Arc<Pool>,
     pub(super) seal: Seal,
     rules: ArcSwap<SessionRules>,
+    /// For how long a notice is held, in milliseconds.
+    window_ms: AtomicU64,
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
     endings: Mutex<Ended>,
@@ -53,6 +55,7 @@ impl Sessions {
             pool,
             seal,
             rules: ArcSwap::from_pointee(rules.clone()),
+            window_ms: AtomicU64::new(millis(defaults::LIST_CHANGED_DEBOUNCE)),
             since: Instant::now(),
             endings: Mutex::default(),
             shelf: Shelf::default(),
@@ -66,6 +69,15 @@ impl Sessions {
     /// Applies other rules, to sessions that are known as well. The key stays as it is.
     pub fn apply(&self, rules: &SessionRules) {
         self.rules.store(Arc::new(rules.clone()));
+    }
+
+    /// Holds notices of changed lists and updated resources for `window` from now on.
+    pub fn debounce(&self, window: Duration) {
+        self.window_ms.store(millis(window), Ordering::Relaxed);
+    }
+
+    fn window(&self) -> Duration {
+        Duration::from_millis(self.window_ms.load(Ordering::Relaxed))
     }
 
     /// Returns which session ids are asked for, and which are taken.
@@ -268,7 +280,7 @@ impl Sessions {
 
     /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses and calls
     /// that nobody comes back for, until `stop`. Of changed lists and updated resources each client hears once in
-    /// [`defaults::NOTICE_WINDOW`].
+    /// the window of [`Sessions::debounce`].
     ///
     /// # Cancel safety
     ///
@@ -282,7 +294,7 @@ impl Sessions {
         let (least, most) = defaults::SESSION_SWEEP;
         let mut sweep = time::interval((self.rules.load().timeout / 4).clamp(least, most));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut held = Held::new(defaults::NOTICE_WINDOW);
+        let mut held = Held::new(self.window());
         loop {
             tokio::select! {
                 () = stop.cancelled() => {
@@ -305,6 +317,7 @@ impl Sessions {
     }
 
     fn announce(&self, announcement: Announcement, held: &mut Held) {
+        held.set_window(self.window());
         let Announcement { server, generation, owner, aside } = announcement;
         let mut tell = |session: &Arc<Session>, message: &Message, is_own| {
             let notice = session.hear(&server, generation, message, is_own);
@@ -362,6 +375,10 @@ impl Sessions {
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn millis(window: Duration) -> u64 {
+    u64::try_from(window.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Why a resource is not watched.

@@ -131,7 +131,8 @@ impl Views {
     /// Returns the view at `/` and `/mcp`.
     pub fn root(&self) -> View {
         match &self.config.load().listen.root {
-            RootView::Direct => View::Direct,
+            // The view of the meta-tools is not there yet.
+            RootView::Direct | RootView::Meta => View::Direct,
             RootView::Passthrough(server) => {
                 View::Passthrough { server: server.clone(), is_root: true }
             }

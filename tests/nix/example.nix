@@ -26,6 +26,53 @@
       pool.size = 30;
       pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;
+      tools = {
+        sets = [
+          "core"
+          "metatools"
+        ];
+        list_changed_debounce = "1s";
+        result_bytes_max = 4096;
+        max_steps = 4;
+      };
+      search = {
+        strategy = "bm25";
+        synonyms = [
+          [
+            "deploy"
+            "roll out"
+          ]
+        ];
+        embedding = {
+          url = "http://127.0.0.1:8080/v1/embeddings";
+          model = "all-minilm-l6-v2";
+          api_key = "credential:token";
+        };
+      };
+      catalog.cache = "/var/cache/metamcp";
+      provision = {
+        enabled = true;
+        min_confidence = 0.75;
+        trusted = [
+          "@modelcontextprotocol/*"
+          "internal/echo"
+        ];
+        servers.echo = {
+          namespace = "internal/echo";
+          description = "Says what it is told.";
+          keywords = [ "repeat" ];
+          command = "metamcp";
+          args = [
+            "demo-server"
+            "scratch"
+          ];
+          env.ACCESS_TOKEN = "credential:token";
+        };
+        registry = {
+          url = "http://127.0.0.1:12010";
+          ttl = "1h";
+        };
+      };
       health = {
         interval = "1m";
         failures = 5;

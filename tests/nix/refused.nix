@@ -100,6 +100,58 @@
     module.services.metamcp.settings.servers.clock.start = "later";
     message = "start' is not of type `one of \"lazy\", \"eager\", \"prewarm\"'";
   };
+  "a server that is declared and may be provisioned" = {
+    module.services.metamcp.settings.servers.echo.command = "/bin/true";
+    message = "provision.servers.echo is declared in services.metamcp.settings.servers too";
+  };
+  "a server to be provisioned that cannot be reached" = {
+    module.services.metamcp.settings.provision.servers.nothing.description = "Nothing.";
+    message = "provision.servers.nothing needs one of command, url and socket: set `command`";
+  };
+  "a server to be provisioned without a description" = {
+    module.services.metamcp.settings.provision.servers.mute.command = "/bin/true";
+    message = "provision.servers.mute.description'";
+  };
+  "a credential of such a server that is not declared" = {
+    module.services.metamcp.settings.provision.servers.echo.env.KEY = "credential:forgotten";
+    message = "provision.servers.echo.env.KEY refers to the credential forgotten, which does not exist";
+  };
+  "a rule that trusts everybody" = {
+    module.services.metamcp.settings.provision.trusted = [ "*" ];
+    message = "is not of type `namespace, or all below one";
+  };
+  "a confidence above certainty" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.provision.min_confidence = lib.mkForce 1.5;
+      };
+    message = "min_confidence' is not of type";
+  };
+  "a key of the embedding endpoint in the configuration itself" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.search.embedding.api_key = lib.mkForce "sk-0123456789";
+      };
+    message = "api_key' is not of type";
+  };
+  "no set of meta-tools" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.tools.sets = lib.mkForce [ ];
+      };
+    message = "sets' is not of type";
+  };
+  "a relative cache directory" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.catalog.cache = lib.mkForce "cache";
+      };
+    message = "cache' is not of type";
+  };
   "an option that does not exist" = {
     module.services.metamcp.port = 12011;
     message = "`services.metamcp.port' does not exist";

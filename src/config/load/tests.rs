@@ -399,12 +399,12 @@ fn a_wrong_type_says_what_was_expected() {
       = help: write an address and a port, as in "127.0.0.1:12011"
     "#);
     insta::assert_snapshot!(bad("[listen]\nroot = \"everything\"\n"), @r#"
-    `everything` is not a view, expected `direct` or `passthrough:SERVER`
+    `everything` is not a view, expected `direct`, `meta` or `passthrough:SERVER`
      --> c.toml:2:8
       |
     2 | root = "everything"
       |        ^^^^^^^^^^^^
-      = help: write "direct" or, for one server as it is, "passthrough:SERVER"
+      = help: write "direct", "meta" or, for one server as it is, "passthrough:SERVER"
     "#);
 }
 

@@ -799,6 +799,11 @@ let
       u16 = between 0 65535;
       u32 = between 0 4294967295;
     };
+    numbers.between =
+      lo: hi:
+      simple "numberBetween" "integer or floating point number between ${toString lo} and ${toString hi} (both inclusive)" (
+        x: (isInt x || isFloat x) && x >= lo && x <= hi
+      );
     port = ints.u16 // {
       description = "16 bit unsigned integer; between 0 and 65535 (both inclusive)";
     };
@@ -849,6 +854,14 @@ let
               )
             ) defs
           );
+      };
+    nonEmptyListOf =
+      t:
+      listOf t
+      // {
+        description = "non-empty ${(listOf t).description}";
+        check = x: isList x && x != [ ];
+        emptyValue = { };
       };
     attrsOf = attrsOfType false;
     lazyAttrsOf = attrsOfType true;

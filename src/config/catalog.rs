@@ -1,0 +1,97 @@
+//! What is remembered of servers that are not connected: `[catalog]`.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::diagnostic::Problem;
+
+/// What is remembered of servers that are not connected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Catalog {
+    /// Where the definitions of their tools are kept.
+    pub cache: CacheChoice,
+}
+
+/// Where the definitions of tools are kept from one start of the service to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CacheChoice {
+    /// In the cache directory that systemd gives, or in that of the user.
+    #[default]
+    Found,
+    /// Nowhere.
+    Off,
+    /// In this directory.
+    Directory(PathBuf),
+}
+
+/// The word for [`CacheChoice::Off`].
+const OFF: &str = "off";
+
+/// [`Catalog`] as it stands in the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Table {
+    cache: Option<Spanned<String>>,
+}
+
+impl Table {
+    pub(super) fn checked(self) -> Result<Catalog, Problem> {
+        let Some(found) = self.cache else { return Ok(Catalog::default()) };
+        let span = found.span();
+        let text = found.into_inner();
+        let path = PathBuf::from(&text);
+        if text == OFF {
+            return Ok(Catalog { cache: CacheChoice::Off });
+        }
+        if !path.is_absolute() || path.file_name().is_none() || text.contains('\0') {
+            let message =
+                format!("`{}` is not an absolute path of a directory", text.escape_debug());
+            return Err(Problem::at(span, message).help(
+                "write one, as in \"/var/cache/metamcp\", or \"off\", or leave the key out for the directory of the service",
+            ));
+        }
+        Ok(Catalog { cache: CacheChoice::Directory(path) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::tests::{bad, good};
+
+    #[test]
+    fn the_cache_is_found_declared_or_off() {
+        let cache = |text: &str| good(&format!("[catalog]\n{text}\n")).catalog.cache;
+        assert_eq!(good("").catalog.cache, CacheChoice::Found);
+        assert_eq!(cache(""), CacheChoice::Found);
+        assert_eq!(cache("cache = \"off\""), CacheChoice::Off);
+        let directory = CacheChoice::Directory("/var/cache/metamcp".into());
+        assert_eq!(cache("cache = \"/var/cache/metamcp\""), directory);
+    }
+
+    #[test]
+    fn what_is_no_directory_is_refused_with_the_remedy() {
+        insta::assert_snapshot!(bad("[catalog]\ncache = \"cache\"\n"), @r#"
+        `cache` is not an absolute path of a directory
+         --> c.toml:2:9
+          |
+        2 | cache = "cache"
+          |         ^^^^^^^
+          = help: write one, as in "/var/cache/metamcp", or "off", or leave the key out for the directory of the service
+        "#);
+        insta::assert_snapshot!(bad("[catalog]\ncache = false\n"), @r#"
+        invalid type: boolean `false`, expected a string
+         --> c.toml:2:9
+          |
+        2 | cache = false
+          |         ^^^^^
+          = help: put it in quotes, as in "text"
+        "#);
+        for path in ["", "/", "Off", "/a/..", "/a\\u0000"] {
+            let shown = bad(&format!("[catalog]\ncache = \"{path}\"\n"));
+            assert!(shown.contains("is not an absolute path of a directory"), "{path}: {shown}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Which servers may be added while the service runs: `[provision]`.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use hyper::Uri;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Server, defaults, diagnostic::Problem, duration, server, url};
+use crate::name::ServerName;
+
+/// Which servers may be added while the service runs. Only these: nothing that a client says makes
+/// the service run a program that is not declared here or under `[servers]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provision {
+    /// Whether any is.
+    pub is_enabled: bool,
+    /// How likely it must be that a server is the one that was meant, for it to be started unseen.
+    pub min_confidence: f64,
+    /// Whose servers may be started unseen.
+    pub trusted: Vec<Trust>,
+    /// The servers: `[provision.servers.NAME]`.
+    pub servers: BTreeMap<ServerName, Arc<Provisionable>>,
+    /// Where others are looked for, which are suggested and never started; nowhere when absent.
+    pub registry: Option<Registry>,
+}
+
+impl Default for Provision {
+    /// What an absent table means: nothing can be provisioned.
+    fn default() -> Self {
+        Self {
+            is_enabled: false,
+            min_confidence: defaults::PROVISION_CONFIDENCE_MIN,
+            trusted: Vec::new(),
+            servers: BTreeMap::new(),
+            registry: None,
+        }
+    }
+}
+
+/// A server that may be added while the service runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provisionable {
+    /// How to reach it, as of any server.
+    pub server: Arc<Server>,
+    /// Whose it is; one that says nothing is nobody's, and trusted by no rule.
+    pub namespace: Option<Namespace>,
+    /// What it is for.
+    pub description: String,
+    /// By which words it is found besides those.
+    pub keywords: Vec<String>,
+}
+
+/// Whose server it is, as in `@modelcontextprotocol/server-git` or `internal/github`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace(String);
+
+impl Namespace {
+    /// Returns it as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A rule that trusts servers by their namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// All below a scope: `@scope/*`. Without the star.
+    Below(String),
+    /// One namespace.
+    Exactly(String),
+}
+
+impl Trust {
+    /// Tells whether the rule trusts `namespace`. Upper and lower case are told apart.
+    pub fn covers(&self, namespace: &Namespace) -> bool {
+        match self {
+            Self::Below(scope) => {
+                namespace.0.strip_prefix(scope.as_str()).is_some_and(|rest| !rest.is_empty())
+            }
+            Self::Exactly(one) => *one == namespace.0,
+        }
+    }
+}
+
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Below(scope) => write!(f, "{scope}*"),
+            Self::Exactly(one) => f.write_str(one),
+        }
+    }
+}
+
+/// A registry of MCP servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registry {
+    /// What stands before `/v0/servers`.
+    pub url: Uri,
+    /// For how long an answer of it is good.
+    pub ttl: Duration,
+}
+
+/// [`Provision`] as it stands in the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Table {
+    enabled: Option<bool>,
+    min_confidence: Option<Spanned<f64>>,
+    trusted: Option<Spanned<Vec<Spanned<String>>>>,
+    servers: BTreeMap<Spanned<String>, server::Table>,
+    registry: Option<Spanned<RegistryTable>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RegistryTable {
+    url: Option<Spanned<String>>,
+    #[serde(default, deserialize_with = "duration::deserialize_some")]
+    ttl: Option<Duration>,
+}
+
+/// A server's name and what is declared of it, or what is wrong with them.
+type Declared = Result<(ServerName, Arc<Server>), Problem>;
+
+/// How a namespace and a rule for several are written.
+const NAMESPACES: &str = "write a namespace, as in \"internal/github\", or all below one, as in \"@modelcontextprotocol/*\"";
+
+/// How the URL of a registry is written.
+const EXAMPLE: &str = "write what stands before `/v0/servers`, as in `https://HOST`";
+
+impl Table {
+    /// Checks the table; `declare` checks a server's name and table as those under `[servers]` are,
+    /// which are `declared`.
+    pub(super) fn checked(
+        self,
+        declare: impl Fn(&Spanned<String>, server::Table) -> Declared,
+        declared: &BTreeMap<ServerName, Arc<Server>>,
+    ) -> Result<Provision, Problem> {
+        let defaults = Provision::default();
+        if self.servers.len() > defaults::PROVISIONABLE_MAX
+            && let Some((name, _)) = self.servers.iter().next_back()
+        {
+            let message = format!("{} servers that may be provisioned", self.servers.len());
+            return Err(Problem::at(name.span(), message)
+                .help(format!("use {} or less", defaults::PROVISIONABLE_MAX)));
+        }
+        let mut servers = BTreeMap::new();
+        for (found, table) in self.servers {
+            let (name, server) = provisionable(&found, table, &declare)?;
+            if declared.contains_key(&name) {
+                let message = format!("`{name}` is a server under `[servers]` too");
+                return Err(Problem::at(found.span(), message)
+                    .help("one that is declared there is there anyway: remove or rename one"));
+            }
+            servers.insert(name, Arc::new(server));
+        }
+        Ok(Provision {
+            is_enabled: self.enabled.unwrap_or(true),
+            min_confidence: self
+                .min_confidence
+                .map(confidence)
+                .transpose()?
+                .unwrap_or(defaults.min_confidence),
+            trusted: self.trusted.map(trusted).transpose()?.unwrap_or_default(),
+            servers,
+            registry: self.registry.map(registry).transpose()?,
+        })
+    }
+}
+
+/// Refuses in `[servers]` what only a server that may be provisioned can have.
+pub(super) fn only_there(table: &server::Table) -> Result<(), Problem> {
+    let keys = [
+        ("namespace", table.namespace.as_ref().map(Spanned::span)),
+        ("description", table.description.as_ref().map(Spanned::span)),
+        ("keywords", table.keywords.as_ref().map(Spanned::span)),
+    ];
+    match keys.into_iter().find_map(|(key, place)| Some((key, place?))) {
+        None => Ok(()),
+        Some((key, place)) => {
+            Err(Problem::at(place, format!("`{key}` of a server under `[servers]`"))
+                .help("only one under `[provision.servers]` is looked for by it: remove it"))
+        }
+    }
+}
+
+fn provisionable(
+    name: &Spanned<String>,
+    mut table: server::Table,
+    declare: impl Fn(&Spanned<String>, server::Table) -> Declared,
+) -> Result<(ServerName, Provisionable), Problem> {
+    if let Some(start) = table.starts_unasked() {
+        return Err(Problem::at(start, "`start` of a server that waits to be provisioned")
+            .help("it is connected when it is provisioned: remove `start`"));
+    }
+    let namespace = table.namespace.take().map(namespace).transpose()?;
+    let Some(found) = table.description.take() else {
+        return Err(Problem::at(name.span(), "a server to be provisioned without `description`")
+            .help("nothing would find it: add `description = \"…\"` with what it is for"));
+    };
+    let description = text("description", found, defaults::DESCRIPTION_BYTES_MAX)?;
+    let keywords = table.keywords.take().map(keywords).transpose()?.unwrap_or_default();
+    let (name, server) = declare(name, table)?;
+    Ok((name, Provisionable { server, namespace, description, keywords }))
+}
+
+fn keywords(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, Problem> {
+    if found.get_ref().len() > defaults::KEYWORDS_MAX {
+        let message = format!("{} keywords", found.get_ref().len());
+        return Err(Problem::at(found.span(), message)
+            .help(format!("use {} or less: more match anything", defaults::KEYWORDS_MAX)));
+    }
+    let word = |word| text("keywords", word, defaults::NAMESPACE_BYTES_MAX);
+    found.into_inner().into_iter().map(word).collect()
+}
+
+/// Returns a text with something in it.
+fn text(key: &str, found: Spanned<String>, most: usize) -> Result<String, Problem> {
+    let text = found.get_ref();
+    if !text.chars().any(char::is_alphanumeric) {
+        return Err(Problem::at(found.span(), format!("`{key}` says nothing"))
+            .help("write words by which the server is to be found"));
+    }
+    if text.len() > most {
+        let message = format!("`{key}` has a text of {} bytes", text.len());
+        return Err(Problem::at(found.span(), message).help(format!("use {most} or less")));
+    }
+    Ok(found.into_inner())
+}
+
+fn namespace(found: Spanned<String>) -> Result<Namespace, Problem> {
+    if is_namespace(found.get_ref()) {
+        return Ok(Namespace(found.into_inner()));
+    }
+    let message = format!("`{}` is not a namespace", found.get_ref().escape_debug());
+    Err(Problem::at(found.span(), message)
+        .help("write one, as in \"internal/github\" or \"@modelcontextprotocol/server-git\""))
+}
+
+/// Parts between slashes, none of them empty: a rule for all below one must mean what it says.
+fn is_namespace(text: &str) -> bool {
+    let is_part = |part: &str| {
+        let part = part.strip_prefix('@').unwrap_or(part);
+        !part.is_empty()
+            && part != "."
+            && part != ".."
+            && part.chars().all(|found| found.is_ascii_alphanumeric() || "-_.".contains(found))
+    };
+    text.len() <= defaults::NAMESPACE_BYTES_MAX && text.split('/').all(is_part)
+}
+
+fn trusted(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<Trust>, Problem> {
+    if found.get_ref().len() > defaults::TRUSTED_MAX {
+        let message = format!("{} namespaces are trusted", found.get_ref().len());
+        return Err(Problem::at(found.span(), message)
+            .help(format!("use {} or less", defaults::TRUSTED_MAX)));
+    }
+    let rule = |found: Spanned<String>| {
+        let text = found.get_ref();
+        match text.strip_suffix("/*") {
+            Some(scope) if is_namespace(scope) => Ok(Trust::Below(format!("{scope}/"))),
+            None if is_namespace(text) => Ok(Trust::Exactly(text.clone())),
+            Some(_) | None => {
+                let message = format!("`{}` trusts no namespace", text.escape_debug());
+                Err(Problem::at(found.span(), message).help(NAMESPACES))
+            }
+        }
+    };
+    found.into_inner().into_iter().map(rule).collect()
+}
+
+fn confidence(found: Spanned<f64>) -> Result<f64, Problem> {
+    // What is not a number is in no range.
+    if (0.0..=1.0).contains(found.get_ref()) {
+        return Ok(found.into_inner());
+    }
+    Err(Problem::at(found.span(), format!("`min_confidence` is {}", found.get_ref())).help(
+        "use 0 to 1: 1 is certain, and 0.6 is a server whose words cover most of the request",
+    ))
+}
+
+fn registry(table: Spanned<RegistryTable>) -> Result<Registry, Problem> {
+    let place = table.span();
+    let RegistryTable { url, ttl } = table.into_inner();
+    let Some(text) = url else {
+        return Err(Problem::at(place, "`provision.registry` without `url`")
+            .help(format!("no registry is asked unless it is named: add `url`, and {EXAMPLE}")));
+    };
+    let url = url::web(&text, EXAMPLE)?;
+    let path = url.path().trim_end_matches('/');
+    if url.query().is_some() || path.ends_with("/v0/servers") || path.ends_with("/v0") {
+        let message = format!("`{}` is more than the base of a registry", text.get_ref());
+        return Err(Problem::at(text.span(), message).help(EXAMPLE));
+    }
+    Ok(Registry { url, ttl: ttl.unwrap_or(defaults::REGISTRY_TTL) })
+}
+
+#[cfg(test)]
+mod tests;

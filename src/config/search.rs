@@ -1,0 +1,246 @@
+//! How tools are searched for: `[search]`.
+
+use hyper::Uri;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Secret, defaults, diagnostic::Problem, url, word::Word};
+use crate::search::Strategy;
+
+/// How tools are searched for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Search {
+    /// How a tool's score is made.
+    pub strategy: Strategy,
+    /// Words and phrases that mean the same here, in groups, beyond those that are known anyway.
+    pub synonyms: Vec<Vec<String>>,
+    /// Who makes vectors of texts; nobody when absent.
+    pub embedding: Option<Embedding>,
+}
+
+/// An endpoint that makes vectors of texts, as the OpenAI API has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedding {
+    /// Where it is.
+    pub url: Uri,
+    /// The model that is asked for.
+    pub model: String,
+    /// What it is to be sent as a bearer token: always a reference.
+    pub api_key: Option<Secret>,
+}
+
+/// [`Search`] as it stands in the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Table {
+    strategy: Option<Word<Strategy>>,
+    synonyms: Option<Spanned<Vec<Group>>>,
+    embedding: Option<Spanned<EmbeddingTable>>,
+}
+
+/// One group of synonyms, with the place of each.
+type Group = Spanned<Vec<Spanned<String>>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EmbeddingTable {
+    url: Option<Spanned<String>>,
+    model: Option<Spanned<String>>,
+    api_key: Option<Spanned<String>>,
+}
+
+/// How the URL of an embedding endpoint is written.
+const EXAMPLE: &str = "write it as `http://HOST:PORT/v1/embeddings`";
+
+impl Table {
+    pub(super) fn checked(self) -> Result<Search, Problem> {
+        Ok(Search {
+            strategy: self.strategy.map(|found| found.0).unwrap_or_default(),
+            synonyms: self.synonyms.map(synonyms).transpose()?.unwrap_or_default(),
+            embedding: self.embedding.map(embedding).transpose()?,
+        })
+    }
+}
+
+fn synonyms(found: Spanned<Vec<Group>>) -> Result<Vec<Vec<String>>, Problem> {
+    let groups_max = defaults::SYNONYM_GROUPS_MAX;
+    if found.get_ref().len() > groups_max {
+        let message = format!("{} groups of synonyms", found.get_ref().len());
+        return Err(Problem::at(found.span(), message)
+            .help(format!("use {groups_max} or less, for words of your own")));
+    }
+    found.into_inner().into_iter().map(group).collect()
+}
+
+fn group(found: Group) -> Result<Vec<String>, Problem> {
+    let words_max = defaults::SYNONYMS_IN_GROUP_MAX;
+    if !(2..=words_max).contains(&found.get_ref().len()) {
+        let is_small = found.get_ref().len() < 2;
+        let message = format!("a group of too {} synonyms", if is_small { "few" } else { "many" });
+        return Err(Problem::at(found.span(), message)
+            .help(format!("a group has 2 to {words_max} that mean the same")));
+    }
+    let word = |word: Spanned<String>| {
+        let text = word.get_ref();
+        let is_word = text.chars().any(char::is_alphanumeric);
+        if is_word && text.len() <= defaults::SYNONYM_BYTES_MAX {
+            return Ok(word.into_inner());
+        }
+        let message = if is_word {
+            format!("a synonym of {} bytes", text.len())
+        } else {
+            format!("`{}` has no letter and no digit", text.escape_debug())
+        };
+        Err(Problem::at(word.span(), message).help(format!(
+            "write a word or a phrase of at most {} bytes",
+            defaults::SYNONYM_BYTES_MAX
+        )))
+    };
+    found.into_inner().into_iter().map(word).collect()
+}
+
+fn embedding(table: Spanned<EmbeddingTable>) -> Result<Embedding, Problem> {
+    let place = table.span();
+    let EmbeddingTable { url, model, api_key } = table.into_inner();
+    let missing = |key: &str, help: &str| {
+        Problem::at(place.clone(), format!("`search.embedding` without `{key}`")).help(help)
+    };
+    let url = url.ok_or_else(|| missing("url", EXAMPLE))?;
+    let url = url::web(&url, EXAMPLE)?;
+    let help = "add `model = \"NAME\"`, as the endpoint calls it";
+    let model = model.ok_or_else(|| missing("model", help))?;
+    if model.get_ref().trim().is_empty() {
+        return Err(Problem::at(model.span(), "`model` is empty").help(help));
+    }
+    let api_key = api_key.map(api_key_of).transpose()?;
+    Ok(Embedding { url, model: model.into_inner(), api_key })
+}
+
+fn api_key_of(found: Spanned<String>) -> Result<Secret, Problem> {
+    let place = found.span();
+    let help = "write \"credential:NAME\", or \"env:NAME\" for a variable of the service";
+    match Secret::from(found.into_inner()) {
+        Secret::Credential(name) if !Secret::is_credential_name(&name) => {
+            Err(Problem::at(place, format!("`credential:{name}` is not a credential name"))
+                .help("write the plain name of a file, as in \"credential:embedding-key\""))
+        }
+        reference @ (Secret::Credential(_) | Secret::Env(_)) => Ok(reference),
+        // Not shown: it may be the key.
+        Secret::Literal(_) => Err(Problem::at(place, "`api_key` is not a reference")
+            .help(format!("others could read it here: {help}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::tests::{bad, good};
+
+    #[test]
+    fn every_key_of_the_search_is_read() {
+        assert_eq!(good("").search, Search::default());
+        assert_eq!(good("[search]\n").search.strategy, Strategy::Hybrid);
+        for (word, strategy) in
+            [("keyword", Strategy::Keyword), ("bm25", Strategy::Bm25), ("hybrid", Strategy::Hybrid)]
+        {
+            let text = format!("[search]\nstrategy = {word:?}\n");
+            assert_eq!(good(&text).search.strategy, strategy);
+        }
+        let text = r#"
+            [search]
+            synonyms = [["deploy", "roll out"], ["ticket", "issue", "case"]]
+            [search.embedding]
+            url = "http://127.0.0.1:8080/v1/embeddings"
+            model = "all-minilm-l6-v2"
+            api_key = "credential:embedding-key"
+        "#;
+        let search = good(text).search;
+        assert_eq!(search.synonyms[0], ["deploy", "roll out"]);
+        assert_eq!(search.synonyms[1].len(), 3);
+        let embedding = search.embedding.expect("declared");
+        assert_eq!(embedding.url, "http://127.0.0.1:8080/v1/embeddings");
+        assert_eq!(embedding.model, "all-minilm-l6-v2");
+        assert_eq!(embedding.api_key, Some(Secret::Credential("embedding-key".into())));
+        let text = "[search.embedding]\nurl = \"https://h/v1/embeddings\"\nmodel = \"m\"\n";
+        assert_eq!(good(text).search.embedding.expect("declared").api_key, None);
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_with_the_remedy() {
+        insta::assert_snapshot!(bad("[search]\nstrategy = \"bm52\"\n"), @r#"
+        unknown value `bm52`
+         --> c.toml:2:12
+          |
+        2 | strategy = "bm52"
+          |            ^^^^^^
+          = help: did you mean `bm25`?
+        "#);
+        insta::assert_snapshot!(bad("[search]\nsynonyms = [[\"deploy\"]]\n"), @r#"
+        a group of too few synonyms
+         --> c.toml:2:13
+          |
+        2 | synonyms = [["deploy"]]
+          |             ^^^^^^^^^^
+          = help: a group has 2 to 16 that mean the same
+        "#);
+        insta::assert_snapshot!(bad("[search]\nsynonyms = [[\"deploy\", \"-\"]]\n"), @r#"
+        `-` has no letter and no digit
+         --> c.toml:2:24
+          |
+        2 | synonyms = [["deploy", "-"]]
+          |                        ^^^
+          = help: write a word or a phrase of at most 64 bytes
+        "#);
+        insta::assert_snapshot!(bad("[search]\nsynonyms = [\"deploy\", \"ship\"]\n"), @r#"
+        invalid type: string "deploy", expected a list
+         --> c.toml:2:13
+          |
+        2 | synonyms = ["deploy", "ship"]
+          |             ^^^^^^^^
+          = help: write a list, as in ["one", "two"]
+        "#);
+        insta::assert_snapshot!(bad("[search.embedding]\nmodel = \"m\"\n"), @"
+        `search.embedding` without `url`
+         --> c.toml:1:1
+          |
+        1 | [search.embedding]
+          | ^^^^^^^^^^^^^^^^^^
+          = help: write it as `http://HOST:PORT/v1/embeddings`
+        ");
+        insta::assert_snapshot!(bad("[search.embedding]\nurl = \"http://h/\"\n"), @r#"
+        `search.embedding` without `model`
+         --> c.toml:1:1
+          |
+        1 | [search.embedding]
+          | ^^^^^^^^^^^^^^^^^^
+          = help: add `model = "NAME"`, as the endpoint calls it
+        "#);
+        insta::assert_snapshot!(bad("[search.embedding]\nurl = \"ftp://h/\"\nmodel = \"m\"\n"), @r#"
+        `ftp://h/` is not an http URL
+         --> c.toml:2:7
+          |
+        2 | url = "ftp://h/"
+          |       ^^^^^^^^^^
+          = help: write it as `http://HOST:PORT/v1/embeddings`
+        "#);
+        let long = "x".repeat(65);
+        assert!(bad(&format!("[search]\nsynonyms = [[\"a\", {long:?}]]\n")).contains("65 bytes"));
+        let many = "[\"a\", \"b\"],".repeat(257);
+        assert!(bad(&format!("[search]\nsynonyms = [{many}]\n")).contains("257 groups"));
+        let large = "\"a\",".repeat(17);
+        assert!(bad(&format!("[search]\nsynonyms = [[{large}]]\n")).contains("too many"));
+        let empty = "[search.embedding]\nurl = \"http://h/\"\nmodel = \" \"\n";
+        assert!(bad(empty).contains("`model` is empty"));
+    }
+
+    #[test]
+    fn a_key_in_the_file_is_refused_and_not_shown() {
+        let text =
+            "[search.embedding]\nurl = \"http://h/\"\nmodel = \"m\"\napi_key = \"sk-0123456789\"\n";
+        let shown = bad(text);
+        assert!(shown.contains("`api_key` is not a reference"), "{shown}");
+        assert!(!shown.contains("0123456789"), "{shown}");
+        let leaving = text.replace("sk-0123456789", "credential:../k");
+        assert!(bad(&leaving).contains("is not a credential name"));
+    }
+}

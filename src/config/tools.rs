@@ -1,0 +1,236 @@
+//! What the view `meta` shows of itself: `[tools]`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::{defaults, diagnostic::Problem, duration, word::Word};
+
+/// What the view `meta` shows of itself, and what its tools may return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tools {
+    /// Which meta-tools it has: at least one set, each once.
+    pub sets: Vec<ToolSet>,
+    /// Whether its clients hear that the tools behind it have changed.
+    pub list_changed: bool,
+    /// How long a notice to a client waits for more of the same, in every view.
+    pub list_changed_debounce: Duration,
+    /// The largest result that is returned whole, in bytes.
+    pub result_bytes_max: usize,
+    /// How many steps a chain may have.
+    pub max_steps: usize,
+}
+
+/// A set of meta-tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolSet {
+    /// `mcp_discover`, `mcp_provision`, `mcp_call`, `mcp_execute`.
+    Core,
+    /// `search_tools`, `describe_tool`, `run_tool`, `run_chain` and their companions.
+    Metatools,
+}
+
+impl ToolSet {
+    /// Returns the word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Metatools => "metatools",
+        }
+    }
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Self {
+            sets: vec![ToolSet::Core],
+            list_changed: true,
+            list_changed_debounce: defaults::LIST_CHANGED_DEBOUNCE,
+            result_bytes_max: defaults::RESULT_BYTES_MAX,
+            max_steps: defaults::CHAIN_STEPS_MAX,
+        }
+    }
+}
+
+/// [`Tools`] as it stands in the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Table {
+    sets: Option<Spanned<Vec<Spanned<Word<ToolSet>>>>>,
+    list_changed: Option<bool>,
+    list_changed_debounce: Option<Spanned<String>>,
+    result_bytes_max: Option<Spanned<usize>>,
+    max_steps: Option<Spanned<usize>>,
+}
+
+impl Table {
+    pub(super) fn checked(self) -> Result<Tools, Problem> {
+        let defaults = Tools::default();
+        let within = |key: &str, found: Option<Spanned<usize>>, default, (least, most)| match found
+        {
+            Some(found) if !(least..=most).contains(found.get_ref()) => {
+                let message = format!("`{key}` is {}", found.get_ref());
+                Err(Problem::at(found.span(), message).help(format!("use {least} to {most}")))
+            }
+            found => Ok(found.map_or(default, Spanned::into_inner)),
+        };
+        Ok(Tools {
+            sets: self.sets.map(sets).transpose()?.unwrap_or(defaults.sets),
+            list_changed: self.list_changed.unwrap_or(defaults.list_changed),
+            list_changed_debounce: self
+                .list_changed_debounce
+                .map(debounce)
+                .transpose()?
+                .unwrap_or(defaults.list_changed_debounce),
+            result_bytes_max: within(
+                "result_bytes_max",
+                self.result_bytes_max,
+                defaults.result_bytes_max,
+                defaults::RESULT_BYTES_RANGE,
+            )?,
+            max_steps: within(
+                "max_steps",
+                self.max_steps,
+                defaults.max_steps,
+                (1, defaults::CHAIN_STEPS_LIMIT),
+            )?,
+        })
+    }
+}
+
+fn sets(found: Spanned<Vec<Spanned<Word<ToolSet>>>>) -> Result<Vec<ToolSet>, Problem> {
+    let place = found.span();
+    let mut sets = Vec::new();
+    for set in found.into_inner() {
+        let (place, set) = (set.span(), set.into_inner().0);
+        if sets.contains(&set) {
+            return Err(Problem::at(place, format!("`{}` is there twice", set.name()))
+                .help("remove one of the two"));
+        }
+        sets.push(set);
+    }
+    if sets.is_empty() {
+        return Err(Problem::at(place, "`sets` is empty").help(
+            "a view without tools is of no use: write \"core\", \"metatools\" or both, or leave the key out",
+        ));
+    }
+    Ok(sets)
+}
+
+fn debounce(found: Spanned<String>) -> Result<Duration, Problem> {
+    let most = defaults::LIST_CHANGED_DEBOUNCE_MAX;
+    match duration::parse(found.get_ref()) {
+        Ok(window) if window <= most => Ok(window),
+        Ok(_) => {
+            let message = format!("`list_changed_debounce` is `{}`", found.get_ref());
+            Err(Problem::at(found.span(), message).help(format!(
+                "use {} s or less; clients are told nothing with `list_changed = false`",
+                most.as_secs()
+            )))
+        }
+        Err(message) => Err(Problem::at(found.span(), message).help(
+            "write a number and a unit, as in \"150ms\"; clients are told nothing with `list_changed = false`",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::tests::{bad, good};
+
+    #[test]
+    fn every_key_of_the_tools_is_read() {
+        assert_eq!(good("").tools, Tools::default());
+        assert_eq!(good("[tools]\n").tools, Tools::default());
+        let text = r#"
+            [tools]
+            sets = ["metatools", "core"]
+            list_changed = false
+            list_changed_debounce = "1s"
+            result_bytes_max = 4096
+            max_steps = 64
+        "#;
+        let expected = Tools {
+            sets: vec![ToolSet::Metatools, ToolSet::Core],
+            list_changed: false,
+            list_changed_debounce: Duration::from_secs(1),
+            result_bytes_max: 4096,
+            max_steps: 64,
+        };
+        assert_eq!(good(text).tools, expected);
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_with_the_remedy() {
+        insta::assert_snapshot!(bad("[tools]\nsets = []\n"), @r#"
+        `sets` is empty
+         --> c.toml:2:8
+          |
+        2 | sets = []
+          |        ^^
+          = help: a view without tools is of no use: write "core", "metatools" or both, or leave the key out
+        "#);
+        insta::assert_snapshot!(bad("[tools]\nsets = [\"core\", \"core\"]\n"), @r#"
+        `core` is there twice
+         --> c.toml:2:17
+          |
+        2 | sets = ["core", "core"]
+          |                 ^^^^^^
+          = help: remove one of the two
+        "#);
+        insta::assert_snapshot!(bad("[tools]\nsets = [\"metatool\"]\n"), @r#"
+        unknown value `metatool`
+         --> c.toml:2:9
+          |
+        2 | sets = ["metatool"]
+          |         ^^^^^^^^^^
+          = help: did you mean `metatools`?
+        "#);
+        insta::assert_snapshot!(bad("[tools]\nlist_changed_debounce = \"0s\"\n"), @r#"
+        `0s` is out of range, expected `1ms` to `24h`
+         --> c.toml:2:25
+          |
+        2 | list_changed_debounce = "0s"
+          |                         ^^^^
+          = help: write a number and a unit, as in "150ms"; clients are told nothing with `list_changed = false`
+        "#);
+        insta::assert_snapshot!(bad("[tools]\nlist_changed_debounce = \"2m\"\n"), @r#"
+        `list_changed_debounce` is `2m`
+         --> c.toml:2:25
+          |
+        2 | list_changed_debounce = "2m"
+          |                         ^^^^
+          = help: use 60 s or less; clients are told nothing with `list_changed = false`
+        "#);
+        insta::assert_snapshot!(bad("[tools]\nlist_changed = \"no\"\n"), @r#"
+        invalid type: string "no", expected a boolean
+         --> c.toml:2:16
+          |
+        2 | list_changed = "no"
+          |                ^^^^
+          = help: write true or false, without quotes
+        "#);
+        insta::assert_snapshot!(bad("[tools]\nresult_bytes_max = 0\n"), @"
+        `result_bytes_max` is 0
+         --> c.toml:2:20
+          |
+        2 | result_bytes_max = 0
+          |                    ^
+          = help: use 1024 to 16777216
+        ");
+        insta::assert_snapshot!(bad("[tools]\nmax_steps = 65\n"), @"
+        `max_steps` is 65
+         --> c.toml:2:13
+          |
+        2 | max_steps = 65
+          |             ^^
+          = help: use 1 to 64
+        ");
+        for text in ["max_steps = 0", "result_bytes_max = 1023", "result_bytes_max = 16777217"] {
+            assert!(bad(&format!("[tools]\n{text}\n")).contains("help: use "), "{text}");
+        }
+    }
+}
