@@ -541,3 +541,10 @@ pub const TRUSTED_MAX: usize = 256;
 
 /// How long an answer of the registry is good. Source: seed 000, 24 h.
 pub const REGISTRY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How many idle TCP connections to one web API are kept. Ours: one for what is learned in the
+/// background, and some for those who wait.
+pub const WEB_IDLE_MAX: usize = 4;
+
+/// How much of a web API's error page is looked at, in bytes; a larger one is not quoted. Ours.
+pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;
