@@ -98,6 +98,7 @@
 //! | [`name`] | server names and their grammar |
 //! | [`backoff`] | pauses between attempts |
 //! | [`report`] | an error and its causes on one line |
+//! | [`files`] | files that the service keeps for itself |
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
@@ -170,6 +171,7 @@ pub mod daemon;
 pub mod demo;
 pub mod era;
 pub mod fault;
+pub mod files;
 pub mod ingress;
 pub mod meta;
 pub mod name;
