@@ -117,7 +117,8 @@
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |
 //! | [`session`] | what is remembered of a client between its requests |
 //! | [`catalog`] | what all servers offer |
-//! | [`view`] | what a client sees: all servers merged, or one as it is |
+//! | [`provision`] | servers that are added when somebody asks for what they do |
+| [`view`] | what a client sees: all servers merged, or one as it is |
 //! | [`status`] | what the service tells about itself |
 //! | [`ingress`] | the HTTP edge |
 //! | [`control`] | the control socket |
@@ -172,6 +173,7 @@ pub mod ingress;
 pub mod name;
 pub mod pool;
 pub mod protocol;
+pub mod provision;
 pub mod redact;
 pub mod report;
 pub mod search;

@@ -541,3 +541,23 @@ pub const TRUSTED_MAX: usize = 256;
 
 /// How long an answer of the registry is good. Source: seed 000, 24 h.
 pub const REGISTRY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How many words of a request for a server are looked for. Ours: a sentence or two.
+pub const WANTED_WORDS_MAX: usize = 24;
+
+/// How much of a request must be covered for a match to be mentioned, from 0 to 1. Ours: one word
+/// of four.
+pub const MATCH_CONFIDENCE_MIN: f64 = 0.25;
+
+/// How much must be covered for a match to be worth no look elsewhere. Source: seed 000, 0.5.
+pub const MATCH_CONFIDENCE_GOOD: f64 = 0.5;
+
+/// How many tools, and how many servers, are suggested for a request. Ours: as many as one compares.
+pub const MATCHES_MAX: usize = 5;
+
+/// How many tools of a server that was started are told at once. Ours: the others are found by a
+/// search.
+pub const STARTED_TOOLS_MAX: usize = 20;
+
+/// How much of a description stands in a suggestion, in bytes. Ours: a sentence or two.
+pub const SUGGESTION_TEXT_BYTES_MAX: usize = 300;

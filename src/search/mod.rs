@@ -7,6 +7,7 @@
 //! ([`Thesaurus`]), and from no model.
 
 mod analyzed;
+mod bearing;
 mod definition;
 mod explanation;
 mod index;
@@ -18,6 +19,7 @@ mod thesaurus;
 mod words;
 
 pub use analyzed::{Analyzed, Field};
+pub use bearing::bearing;
 pub use explanation::{Explanation, Part};
 pub use index::Index;
 pub use pattern::{Pattern, PatternError};
