@@ -118,7 +118,7 @@
 //! | [`session`] | what is remembered of a client between its requests |
 //! | [`catalog`] | what all servers offer |
 //! | [`provision`] | servers that are added when somebody asks for what they do |
-| [`view`] | what a client sees: all servers merged, or one as it is |
+//! | [`view`] | what a client sees: all servers merged, or one as it is |
 //! | [`status`] | what the service tells about itself |
 //! | [`ingress`] | the HTTP edge |
 //! | [`control`] | the control socket |
