@@ -118,6 +118,7 @@
 //! | [`session`] | what is remembered of a client between its requests |
 //! | [`catalog`] | what all servers offer |
 //! | [`provision`] | servers that are added when somebody asks for what they do |
+//! | [`meta`] | the meta tools: their definitions, arguments, checks and errors |
 //! | [`view`] | what a client sees: all servers merged, or one as it is |
 //! | [`status`] | what the service tells about itself |
 //! | [`ingress`] | the HTTP edge |
@@ -170,6 +171,7 @@ pub mod demo;
 pub mod era;
 pub mod fault;
 pub mod ingress;
+pub mod meta;
 pub mod name;
 pub mod pool;
 pub mod protocol;

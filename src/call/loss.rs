@@ -42,9 +42,11 @@ impl Exchange {
                     Stage::Connected(Connected { lease, .. }) => {
                         lease.connection.is_repeatable(&tool)
                     }
-                    Stage::Tripped(_) | Stage::Connecting(_) | Stage::Asking(..) | Stage::Over => {
-                        false
-                    }
+                    Stage::Tripped(_)
+                    | Stage::Connecting(_)
+                    | Stage::Asking(..)
+                    | Stage::Concluded(_)
+                    | Stage::Over => false,
                 })
             }),
             asked => method::READING.contains(&asked),

@@ -20,6 +20,7 @@ mod error;
 mod inquiry;
 mod loss;
 mod retry;
+mod sequel;
 
 pub use connect::{connect, connection};
 use crossing::Crossing;
@@ -27,6 +28,7 @@ pub use error::CallError;
 pub use inquiry::Unanswered;
 use inquiry::{Inquiry, Step};
 use retry::Budget;
+pub use sequel::{Sequel, Then, Turn};
 
 /// One request and its answer, over as many connections as that takes.
 ///
@@ -48,6 +50,12 @@ pub struct Exchange {
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
     sieve: Option<Sieve>,
+    /// What becomes of its outcome, where that is not simply the client's.
+    sequel: Option<Box<dyn Sequel>>,
+    /// What the client is told before anything else.
+    notice: Option<Message>,
+    /// The progress token of the client, where it is not in the request.
+    token: Option<Box<str>>,
     /// A client whose own connection ends with the request. The last to go.
     guest: Option<Guest>,
 }
@@ -64,6 +72,8 @@ enum Stage {
     Connected(Connected),
     /// The server wants to know something first.
     Asking(Box<Inquiry>, Lease),
+    /// There is an answer, once the client was told what comes before it.
+    Concluded(Message),
     /// Nothing comes any more: the client does not want the answer, or was told that there is none.
     Over,
 }
@@ -100,6 +110,9 @@ impl Exchange {
             left: Budget::default(),
             has_begun: false,
             sieve: None,
+            sequel: None,
+            notice: None,
+            token: None,
             guest: None,
         };
         exchange.enter(limits);
@@ -120,6 +133,21 @@ impl Exchange {
         sieve: impl FnOnce(Message) -> Message + Send + Sync + 'static,
     ) -> Self {
         self.sieve = Some(Box::new(sieve));
+        self
+    }
+
+    /// Has `sequel` decide what becomes of the outcome, once nothing more is tried for it.
+    #[must_use]
+    pub fn with_sequel(mut self, sequel: Box<dyn Sequel>) -> Self {
+        self.sequel = Some(sequel);
+        self
+    }
+
+    /// Has the client told `notice` first; it has given `token`, JSON text, for such.
+    #[must_use]
+    pub fn reporting(mut self, token: &str, notice: Option<Message>) -> Self {
+        self.token = Some(token.into());
+        self.notice = notice;
         self
     }
 
@@ -151,6 +179,12 @@ impl Exchange {
     /// Safe: the next call goes on.
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
+            if let Some(notice) = self.notice.take() {
+                return Ok(Aside::Notification(notice).into());
+            }
+            if let Some(answer) = self.concluded() {
+                return Ok(Event::Answer(answer));
+            }
             let error = match self.advance().await {
                 Ok(Event::Answer(answer)) => {
                     self.answered(&answer);
@@ -159,7 +193,10 @@ impl Exchange {
                         None => answer,
                     };
                     match self.translated(answer) {
-                        Ok(Some(answer)) => return Ok(Event::Answer(answer)),
+                        Ok(Some(answer)) => match self.go_on(Ok(answer)) {
+                            Some(outcome) => return outcome.map(Event::Answer),
+                            None => continue,
+                        },
                         Ok(None) => continue,
                         Err(error) => error,
                     }
@@ -180,7 +217,10 @@ impl Exchange {
             let Some(pause) = again.and_then(|again| self.left.take(again)) else {
                 self.report(&error);
                 self.stage = Stage::Over;
-                return Err(error);
+                match self.go_on(Err(error)) {
+                    Some(outcome) => return outcome.map(Event::Answer),
+                    None => continue,
+                }
             };
             tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
             self.stage = self.connecting(pause, self.limits_left());
@@ -219,7 +259,7 @@ impl Exchange {
                     }
                     continue;
                 }
-                Stage::Over => return std::future::pending().await,
+                Stage::Concluded(_) | Stage::Over => return std::future::pending().await,
             };
             let came = match call {
                 Some(call) => call.next().await,
@@ -345,7 +385,7 @@ impl Exchange {
             Stage::Connected(Connected { lease, .. }) | Stage::Asking(_, lease) => {
                 Some(lease.connection.generation())
             }
-            Stage::Tripped(_) | Stage::Connecting(_) | Stage::Over => None,
+            Stage::Tripped(_) | Stage::Connecting(_) | Stage::Concluded(_) | Stage::Over => None,
         }
     }
 
@@ -356,7 +396,7 @@ impl Exchange {
 
     /// Returns the progress token that the client gave, as JSON text.
     fn client_token(&self) -> Option<&str> {
-        self.request.part(Part::ProgressToken)
+        self.token.as_deref().or(self.request.part(Part::ProgressToken))
     }
 
     /// Tells whether the client has asked for progress.

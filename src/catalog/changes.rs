@@ -135,6 +135,7 @@ impl Catalog {
     /// Tells clients that servers have come or gone with the configuration. Those that were declared
     /// anew may have the same lists as before: these are compared once they are connected.
     pub fn replaced(&self, diff: &ServerDiff) {
+        self.redeclared(diff);
         for server in diff.added.iter().chain(&diff.removed) {
             for list in [List::Tools, List::Prompts, List::Resources] {
                 tell(&self.told, Announcement::of_change(server.clone(), None, list));

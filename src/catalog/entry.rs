@@ -37,6 +37,8 @@ pub(super) type Outcome = Result<Listing, Arc<CallError>>;
 #[derive(Debug)]
 pub(super) struct Entry {
     list: List,
+    /// Whose connection it is read on, where the server has one for each client.
+    pub(super) owner: Option<Owner>,
     pub(super) reads: Arc<SingleFlight<Outcome>>,
     state: Mutex<State>,
 }
@@ -60,6 +62,15 @@ struct Kept {
     listing: Listing,
 }
 
+/// What came of reading a list.
+pub(super) struct Read {
+    pub(super) listing: Listing,
+    /// There are clients that know another one.
+    pub(super) is_news: bool,
+    /// What it was read on.
+    pub(super) connection: Arc<Connection>,
+}
+
 /// All pages of a list.
 #[derive(Default)]
 struct Pages {
@@ -71,8 +82,8 @@ struct Pages {
 
 impl Entry {
     /// Returns one that was not read yet.
-    pub(super) fn new(list: List) -> Arc<Self> {
-        Arc::new(Self { list, reads: SingleFlight::new(), state: Mutex::default() })
+    pub(super) fn new(list: List, owner: Option<Owner>) -> Arc<Self> {
+        Arc::new(Self { list, owner, reads: SingleFlight::new(), state: Mutex::default() })
     }
 
     /// Returns the list that was kept, if it came from this very connection, or the one that was
@@ -140,6 +151,28 @@ impl Entry {
         self.state().shown.list(listing)
     }
 
+    /// Notes that clients are shown `known`, which was read before there was a connection, or on the
+    /// last one; unless the list has come at this moment. Returns the one of them that is shown, and
+    /// whether some clients know another one.
+    pub(super) fn show_known(
+        &self,
+        slot: &Slot,
+        owner: Option<&Owner>,
+        known: Listing,
+    ) -> (Listing, bool) {
+        let mut state = self.state();
+        let shown = self.current_in(&state, slot, owner).unwrap_or(known);
+        let is_news = state.shown.list(&shown);
+        (shown, is_news)
+    }
+
+    /// Has the list read again by whoever asks next.
+    pub(super) fn expire(&self) {
+        if let Some(kept) = &mut self.state().kept {
+            kept.good_until = Some(Instant::now());
+        }
+    }
+
     /// Notes that a client was told something that may be wrong.
     pub(super) fn doubt(&self) {
         self.state().shown.doubt();
@@ -155,7 +188,7 @@ impl Entry {
         self.state().shown.forget();
     }
 
-    /// Reads the list, and tells whether there are clients that know another one.
+    /// Reads the list.
     pub(super) async fn read(
         &self,
         slot: Arc<Slot>,
@@ -163,7 +196,7 @@ impl Entry {
         limits: Limits,
         records: Arc<Records>,
         findings: Arc<Findings>,
-    ) -> Result<(Listing, bool), CallError> {
+    ) -> Result<Read, CallError> {
         let leased = call::connection(&slot, owner.as_ref(), limits.silence).await;
         match &leased {
             Ok(_) => records.note(&slot, false),
@@ -201,7 +234,7 @@ impl Entry {
             state.slow_one = None;
             state.shown.list(&listing)
         };
-        Ok((listing, is_news))
+        Ok(Read { listing, is_news, connection })
     }
 
     /// Reads all pages.

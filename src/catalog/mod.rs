@@ -2,42 +2,66 @@
 //!
 //! Each server's list is read once per connection and kept until the server announces a change. It
 //! is compared with what clients know then, so that they hear of it only if it is another one.
+//!
+//! ```text
+//!  connections ── a list ──▶ entry ──▶ shelf ──┬──▶ snapshot ──▶ search, describe
+//!                 is read      │         ▲     └──▶ store ──▶ disk
+//!                              ▼         └──────────────────────┘ at the start
+//!                       views: merged lists
+//! ```
+//!
+//! What is known of a server outlives its connection ([`Snapshot`]), and the process on the disk
+//! ([`Store`]), so that lists and searches are answered without a server that runs. The server has
+//! the last word: when it is there again its lists are read, and clients that were shown others are
+//! told.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
-use futures_util::FutureExt as _;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use crate::{
     call::CallError,
-    config::defaults,
     connection::{Announcement, Limits, Owner},
     name::ServerName,
     pool::{Pool, Slot, SlotError},
     protocol::mcp::{Item, List},
-    report::chain,
     session::Sessions,
 };
 
+mod cached;
 mod changes;
+mod digest;
 mod entry;
 mod findings;
+mod keep;
+mod known;
+mod merged;
 mod patience;
+mod publisher;
 mod records;
+mod refresh;
 mod routes;
+mod shelf;
 mod shown;
 mod sieve;
+mod snapshot;
+mod store;
 #[cfg(test)]
 mod tests;
 
-use entry::Entry;
+use digest::Digest;
+use entry::{Entry, Read};
 pub use findings::{Collision, Findings, Quarantined};
+pub use known::Source;
+use publisher::Publisher;
 use records::Records;
+use shelf::Shelf;
+pub use snapshot::{KnownServer, Snapshot};
+pub use store::Store;
 
 /// One server's list.
 pub type Listing = Arc<Vec<Item>>;
@@ -53,6 +77,12 @@ pub struct Catalog {
     entries: Mutex<HashMap<Key, Arc<Entry>>>,
     records: Arc<Records>,
     findings: Arc<Findings>,
+    /// What is known of each server, connected or not.
+    shelf: Arc<Shelf>,
+    publisher: Arc<Publisher>,
+    store: Arc<Store>,
+    /// For whom lists are read where each client has a connection of its own.
+    onlooker: Owner,
 }
 
 /// Which list: of a client's own connection, where the server has one for each.
@@ -64,80 +94,42 @@ struct Key {
 }
 
 impl Catalog {
-    /// Returns an empty catalog of the servers in `pool`; its reads are owned by `tasks`. What
-    /// `sessions` are to hear goes to `told`.
+    /// Returns an empty catalog of the servers in `pool`, which is kept in `store`; its reads are
+    /// owned by `tasks`. What `sessions` are to hear goes to `told`.
     pub fn new(
         pool: Arc<Pool>,
         sessions: Arc<Sessions>,
         tasks: TaskTracker,
         told: mpsc::Sender<Announcement>,
+        store: Store,
     ) -> Self {
         let (entries, records, findings) = (Mutex::default(), Arc::default(), Arc::default());
-        Self { pool, sessions, tasks, told, entries, records, findings }
+        let (shelf, store) = (Arc::<Shelf>::default(), Arc::new(store));
+        let publisher = Publisher::new(Arc::clone(&shelf), tasks.clone());
+        let onlooker = Owner::onlooker();
+        Self {
+            pool,
+            sessions,
+            tasks,
+            told,
+            entries,
+            records,
+            findings,
+            shelf,
+            publisher,
+            store,
+            onlooker,
+        }
     }
 
-    /// Returns the list of every server that has it, in the order of the servers' names.
-    ///
-    /// A server that fails, or takes longer than [`defaults::LIST_PATIENCE`] or a request may stay
-    /// silent, is left out and logged: the tools of the others are worth more than an error. One
-    /// that did so the last time is not waited for at all. Clients are told when it comes.
+    /// Returns everything that is known at this moment of what servers offer. No server is connected
+    /// for it.
     ///
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn all(
-        &self,
-        list: List,
-        owner: Option<&Owner>,
-        limits: Limits,
-    ) -> Vec<(ServerName, Listing)> {
-        let slots = self.pool.slots();
-        let reads = slots.values().map(|slot| async move {
-            Some((slot.name().clone(), self.soon(slot, list, owner, limits).await?))
-        });
-        futures_util::future::join_all(reads).await.into_iter().flatten().collect()
-    }
-
-    /// Returns one server's list if it is there in time.
-    async fn soon(
-        &self,
-        slot: &Arc<Slot>,
-        list: List,
-        owner: Option<&Owner>,
-        limits: Limits,
-    ) -> Option<Listing> {
-        let entry = self.entry(slot, list, owner);
-        let most = defaults::LIST_PATIENCE.min(limits.silence);
-        let patience = entry.standing(slot, owner, &self.records).patience(most);
-        let listing = self.listing(slot, list, owner, limits);
-        let listed = match patience {
-            // The shortest of timers takes a millisecond.
-            Duration::ZERO => listing.now_or_never(),
-            patience => timeout(patience, listing).await.ok(),
-        };
-        let is_late = listed.is_none();
-        let reason = match listed {
-            Some(Ok(listing)) => return Some(listing),
-            Some(Err(error)) => chain(&*error),
-            None => "not there in time".to_owned(),
-        };
-        if let Some(listing) = entry.missed(slot, owner, is_late && !patience.is_zero()) {
-            return Some(listing);
-        }
-        if slot.live(owner).is_none() {
-            if is_late {
-                self.records.note(slot, true);
-            }
-            slot.missed();
-        }
-        let (server, method) = (slot.name(), list.method());
-        // Said once, and not with every list.
-        if patience.is_zero() {
-            tracing::debug!(mcp_server = %server, mcp_method = method, reason, "list left out again");
-        } else {
-            tracing::warn!(mcp_server = %server, mcp_method = method, reason, "list left out");
-        }
-        None
+    pub async fn snapshot(&self) -> Arc<Snapshot> {
+        self.publisher.snapshot().await
     }
 
     /// Returns one server's list. However many ask at a time, it is read once.
@@ -165,11 +157,15 @@ impl Catalog {
         let (name, reading) = (slot.name().clone(), owner.cloned());
         let (records, told) = (Arc::clone(&self.records), self.told.clone());
         let findings = Arc::clone(&self.findings);
+        let shelf = self.shelf_for(&slot, owner);
         let news =
             Announcement::of_change(name.clone(), owner.filter(|_| slot.is_owned()).cloned(), list);
         let flight = entry.reads.join(&self.tasks, ready, || async move {
-            let (listing, is_news) =
-                reader.read(slot, reading, limits, records, findings).await.map_err(Arc::new)?;
+            let read = reader.read(slot, reading, limits, records, findings);
+            let Read { listing, is_news, connection } = read.await.map_err(Arc::new)?;
+            if let Some((shelf, name, declared)) = shelf {
+                shelf.learn((&name, declared), list, &listing, connection.profile());
+            }
             if is_news {
                 changes::tell(&told, news);
             }
@@ -206,7 +202,9 @@ impl Catalog {
             entries.iter().any(|(key, entry)| {
                 key.server == *server
                     && key.list.member() == collision.list
-                    && entry.last().is_some_and(|last| last.iter().any(|known| known.key == item))
+                    && self
+                        .last(key, entry)
+                        .is_some_and(|last| last.iter().any(|known| known.key == item))
             })
         };
         self.findings.collisions_that(|found| {
@@ -222,30 +220,57 @@ impl Catalog {
         }
     }
 
-    /// Returns the tools and prompts that were read so far, with their servers.
+    /// Returns the tools and prompts that are known, with their servers.
     pub fn known(&self) -> Vec<(ServerName, String)> {
-        let entries = self.entries();
-        let named = entries.iter().filter(|(key, _)| {
-            key.list.is_named() && self.pool.slot(key.server.as_str()).is_some()
-        });
-        named
-            .flat_map(|(Key { server, .. }, entry)| {
-                let items = entry.last().unwrap_or_default();
-                items.iter().map(|item| (server.clone(), item.key.clone())).collect::<Vec<_>>()
-            })
-            .collect()
+        let mut known = BTreeSet::new();
+        let mut add = |server: &ServerName, listing: Listing| {
+            known.extend(listing.iter().map(|item| (server.clone(), item.key.clone())));
+        };
+        for (key, entry) in self.entries().iter().filter(|(key, _)| key.list.is_named()) {
+            add(&key.server, entry.last().unwrap_or_default());
+        }
+        for server in self.pool.slots().keys() {
+            for list in [List::Tools, List::Prompts] {
+                add(server, self.shelf.listing(server, list).unwrap_or_default());
+            }
+        }
+        known.retain(|(server, _)| self.pool.slot(server.as_str()).is_some());
+        known.into_iter().collect()
+    }
+
+    /// Returns where a list of `slot` that is read for `owner` is taken note of, if it says something
+    /// about the server and not only about one client.
+    fn shelf_for(
+        &self,
+        slot: &Arc<Slot>,
+        owner: Option<&Owner>,
+    ) -> Option<(Arc<Shelf>, ServerName, Digest)> {
+        let is_everybodys = !slot.is_owned() || owner == Some(&self.onlooker);
+        let is_declared =
+            || self.pool.slot(slot.name().as_str()).is_some_and(|now| Arc::ptr_eq(&now, slot));
+        let noted = || (Arc::clone(&self.shelf), slot.name().clone(), Self::declared(slot));
+        (is_everybodys && is_declared()).then(noted)
+    }
+
+    /// Returns a list as it was read last, on a connection or before there was one.
+    fn last(&self, key: &Key, entry: &Entry) -> Option<Listing> {
+        entry.last().or_else(|| self.shelf.listing(&key.server, key.list))
+    }
+
+    fn key(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> Key {
+        let owner = owner.filter(|_| slot.is_owned()).map(|owner| owner.key);
+        Key { server: slot.name().clone(), list, owner }
     }
 
     fn entry(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> Arc<Entry> {
-        let owner = owner.filter(|_| slot.is_owned()).map(|owner| owner.key);
-        let key = Key { server: slot.name().clone(), list, owner };
+        let key = self.key(slot, list, owner);
         let mut entries = self.entries();
         if let Some(entry) = entries.get(&key) {
             return Arc::clone(entry);
         }
         // Clients that have gone have left theirs behind.
         entries.retain(|key, entry| key.owner.is_none() || entry.is_of_use());
-        let entry = Entry::new(list);
+        let entry = Entry::new(list, owner.filter(|_| slot.is_owned()).cloned());
         entries.insert(key, Arc::clone(&entry));
         entry
     }

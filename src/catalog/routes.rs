@@ -64,11 +64,15 @@ impl Catalog {
         self.server_of_resource(uri, owner, limits).await
     }
 
-    /// Returns the lists that were read and are current.
+    /// Returns the lists that were read and are current, and those that are known of servers that are
+    /// not connected.
     fn known_now(&self, list: List, owner: Option<&Owner>) -> Vec<(ServerName, Listing)> {
         let slots = self.pool.slots();
         let kept = slots.values().filter_map(|slot| {
-            let listing = self.entry(slot, list, owner).current(slot, owner)?;
+            let current = self.entry(slot, list, owner).current(slot, owner);
+            let before = || self.shelf.listing(slot.name(), list);
+            let before = || slot.live(owner).is_none().then(before).flatten();
+            let listing = current.or_else(before)?;
             Some((slot.name().clone(), listing))
         });
         kept.collect()
@@ -81,7 +85,9 @@ impl Catalog {
         slots.range(..found.clone()).any(|(_, slot)| {
             let entry = self.entry(slot, list, owner);
             let had = || entry.last().is_some_and(|last| last.iter().any(|item| item.key == uri));
-            entry.current(slot, owner).is_none() && had()
+            let is_known =
+                slot.live(owner).is_none() && self.shelf.listing(slot.name(), list).is_some();
+            !is_known && entry.current(slot, owner).is_none() && had()
         })
     }
 }

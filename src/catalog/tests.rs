@@ -1,12 +1,12 @@
 //! Lists beside a server that does not come, in virtual time.
 
-use std::net::TcpListener;
+use std::{net::TcpListener, time::Duration};
 
 use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    config::{self, SessionRules},
+    config::{self, SessionRules, defaults},
     connection::Dialer,
     session::Seal,
 };
@@ -41,7 +41,7 @@ impl Rig {
         let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
         let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
         // Nobody is told anything.
-        let catalog = Catalog::new(pool, sessions, tasks, mpsc::channel(1).0);
+        let catalog = Catalog::new(pool, sessions, tasks, mpsc::channel(1).0, Store::default());
         Self { catalog, _listener: listener, _announced: announced }
     }
 

@@ -470,6 +470,40 @@ pub const LIST_PAGES_MAX: usize = 200;
 /// and none can do with more tools than that.
 pub const LIST_PAGE_ITEMS: usize = 1000;
 
+/// How many items a list may have that is read from the disk cache. Ours: ten times the tools of the
+/// largest server that was seen, and no more than the pages of a list that is read.
+pub const CACHED_ITEMS_MAX: usize = 10_000;
+
+/// How large the file of one server in the disk cache may be, in bytes. Ours: a tool takes about a
+/// kilobyte, so this is thousands of them; a file that is larger was not written by us.
+pub const CACHE_FILE_BYTES_MAX: usize = 16 << 20;
+
+/// How long a change waits for more of the same server before it is written to the disk cache. Ours:
+/// the lists of a server are read one after the other, and nobody waits for the disk.
+pub const CACHE_WRITE_WINDOW: Duration = Duration::from_millis(250);
+
+/// How long the start waits for the disk cache. Ours: reading hundreds of files takes a few
+/// milliseconds, and a disk that hangs must not keep the service from starting.
+pub const CACHE_READ_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How old a draft in the disk cache is that nobody finishes any more. Ours: one takes milliseconds.
+pub const CACHE_DRAFT_AGE: Duration = Duration::from_secs(60 * 60);
+
+/// How much of what a server says of itself belongs to what is searched, in bytes. Ours: clients cut
+/// instructions at 2 KB.
+pub const ABOUT_BYTES_MAX: usize = 4096;
+
+/// How long a search waits for a snapshot with the last change in it before it makes do with the one
+/// before. Ours: one of 10,000 tools takes less than a second.
+pub const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How old a list may be that is not read with each connection, where each request may have one of
+/// its own. Source: the `stale_after` of the metatools.
+pub const REFRESH_AFTER: Duration = Duration::from_secs(15 * 60);
+
+/// How long a server is left alone after a list could not be read that nobody had asked for. Ours.
+pub const REFRESH_PAUSE: Duration = Duration::from_secs(60);
+
 /// How many items that clients are not shown are remembered for operators, and how many that are
 /// called the same. Ours: more than one can read.
 pub const FINDINGS_MAX: usize = 256;
@@ -561,3 +595,7 @@ pub const STARTED_TOOLS_MAX: usize = 20;
 
 /// How much of a description stands in a suggestion, in bytes. Ours: a sentence or two.
 pub const SUGGESTION_TEXT_BYTES_MAX: usize = 300;
+
+/// How many bytes of the names of servers the instructions of the view `meta` have. Ours: clients cut
+/// instructions at 2 KB.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 1 << 10;

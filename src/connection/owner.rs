@@ -7,6 +7,9 @@ use std::sync::{
 
 use crate::protocol::mcp::CLIENT_CAPABILITIES;
 
+/// The key of the owner that is no client: those of clients begin with 1.
+const ONLOOKER: u64 = 0;
+
 /// For whom a connection is.
 #[derive(Clone, Debug)]
 pub enum Party {
@@ -44,6 +47,12 @@ impl Owner {
     /// Returns the client `key` with these capabilities, JSON text.
     pub fn new(key: u64, capabilities: &str) -> Self {
         Self { key, capabilities: capabilities.into(), has_gone: Arc::default() }
+    }
+
+    /// Returns the one that is no client: it looks at what servers offer that have a connection for
+    /// each, for all clients that have none or cannot be told from others.
+    pub fn onlooker() -> Self {
+        Self::new(ONLOOKER, "{}")
     }
 
     /// Notes that the client will never come again.

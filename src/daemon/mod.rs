@@ -16,7 +16,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, Store},
     child,
     config::{Config, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
@@ -87,9 +87,15 @@ impl Daemon {
         let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = Sessions::new(Arc::clone(&pool), seal, &config.listen.session);
-        sessions.debounce(config.tools.list_changed_debounce);
+        sessions.tell_as(&config.tools);
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
-        let catalog = Catalog::new(Arc::clone(&pool), Arc::clone(&sessions), tasks, telling);
+        let catalog = Catalog::new(
+            Arc::clone(&pool),
+            Arc::clone(&sessions),
+            tasks,
+            telling,
+            Store::of_service(),
+        );
         let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
         let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
@@ -122,6 +128,8 @@ impl Daemon {
     pub async fn run(mut self) {
         // Before ours are started, who may need what those still hold.
         child::see_off_orphans().await;
+        // Before any server is, whose word would count more.
+        self.views.restore_catalog().await;
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
@@ -152,6 +160,7 @@ impl Daemon {
         if let (Some(announced), Some(told)) = (self.announced.take(), self.told.take()) {
             let sessions = Arc::clone(self.views.sessions());
             clients.spawn(Arc::clone(&self.views).heed(announced, stop.clone()));
+            clients.spawn(Arc::clone(&self.views).keep_catalog(stop.clone()));
             clients.spawn(sessions.run(told, stop.clone()));
         }
         for listener in std::mem::take(&mut self.listeners.http) {

@@ -67,7 +67,7 @@ impl Daemon {
             "configuration reloaded"
         );
         self.views.sessions().apply(&new.listen.session);
-        self.views.sessions().debounce(new.tools.list_changed_debounce);
+        self.views.sessions().tell_as(&new.tools);
         self.views.sessions().tell_again();
         self.views.sessions().let_go(&diff.removed);
         self.views.replaced(&diff);

@@ -3,7 +3,6 @@
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::request::with_params;
 use crate::protocol::{Members, Message, jsonrpc::Part, mcp::method};
 
 /// An answer that is none yet.
@@ -91,7 +90,7 @@ fn input_request(question: &Message) -> String {
 /// Returns a request with what its server wanted to know: results by the server's keys, JSON texts,
 /// and the server's own state.
 pub fn retry(request: &Message, responses: &[(String, String)], state: Option<&str>) -> Message {
-    with_params(request, |params| {
+    request.with_params(|params| {
         params.take("requestState");
         set_responses(params, responses);
         if let Some(state) = state {

@@ -78,7 +78,7 @@ pub fn request<'a>(
                 false => introduce(request, client),
             };
             // The server says itself whether it makes a task of the call.
-            Ok(Cow::Owned(with_params(&request, |params| drop(params.take("task")))))
+            Ok(Cow::Owned(request.with_params(|params| drop(params.take("task")))))
         }
         (Client::Modern(introduction), Era::Legacy) => {
             if asked.starts_with(task::PREFIX) && !is_carried {
@@ -92,7 +92,7 @@ pub fn request<'a>(
             if takes_one && !task::is_taken(&introduction.capabilities) {
                 return Err(Untranslatable::TaskRequired);
             }
-            Ok(Cow::Owned(with_params(request, |params| {
+            Ok(Cow::Owned(request.with_params(|params| {
                 strip(params);
                 if is_task {
                     params.set("task", "{}");
@@ -111,20 +111,6 @@ fn strip(params: &mut Members<'_>) {
             meta.take(name);
         }
     });
-}
-
-/// Returns a request with other parameters; without any, it has none to begin with.
-pub(super) fn with_params(request: &Message, edit: impl FnOnce(&mut Members<'_>)) -> Message {
-    let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
-    let Some(mut whole) = Members::read(text) else { return request.clone() };
-    let params = whole.get("params").unwrap_or("{}").to_owned();
-    let Some(mut params) = Members::read(&params) else { return request.clone() };
-    edit(&mut params);
-    if params.is_empty() && whole.get("params").is_none() {
-        return request.clone();
-    }
-    whole.set("params", params.to_string());
-    Message::parse(whole.to_string().into()).unwrap_or_else(|_| request.clone())
 }
 
 #[cfg(test)]

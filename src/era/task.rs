@@ -19,7 +19,6 @@ use super::{
     answer::{legacy_error, narrow},
     decorate,
     input::set_responses,
-    request::with_params,
 };
 use crate::protocol::{
     Era, Members, Message, RpcError,
@@ -117,7 +116,7 @@ impl TaskRequest {
         let step = whole.to_string();
         let step = Message::parse(step.into()).unwrap_or_else(|_| request.clone());
         self.answered.extend(responses.iter().map(|(key, _)| key.clone()));
-        with_params(&step, |params| set_responses(params, responses))
+        step.with_params(|params| set_responses(params, responses))
     }
 
     /// Takes the server's answer to the step that is under way. `server_info` is what the server has
@@ -219,7 +218,7 @@ impl TaskRequest {
                 let mut questions = InputRequired::read(doing);
                 questions.questions.retain(|(key, _)| !self.answered.contains(key));
                 for (_, question) in &mut questions.questions {
-                    *question = with_params(question, |params| task::relate(params, &self.id));
+                    *question = question.with_params(|params| task::relate(params, &self.id));
                 }
                 let pause =
                     if questions.questions.is_empty() { interval(doing) } else { Duration::ZERO };
@@ -316,7 +315,7 @@ pub fn without_tasks(call: Message) -> Message {
     if !is_taking && !task::is_asked_for(&call) {
         return call;
     }
-    with_params(&call, |params| {
+    call.with_params(|params| {
         params.take("task");
         params.within("_meta", |meta| {
             let Some(capabilities) = meta.get(CAPABILITIES).map(str::to_owned) else { return };

@@ -260,7 +260,7 @@ async fn advance(
                 notification(&message, exchange, beat, edge, running)
             }
             Ok(Event::Aside(Aside::Question(question))) if running.session().is_modern() => {
-                if !running.session().can_be_asked(question.message()) {
+                if !running.session().can_be_asked(question.message()) || !exchange.can_be_held() {
                     exchange.lacks(capability::of(question.message()));
                     question.refuse();
                     continue;

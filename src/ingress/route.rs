@@ -44,6 +44,7 @@ fn view(edge: &Edge, path: &str) -> Result<View, EdgeError> {
     match path {
         "/" | "/mcp" => Ok(edge.views.root()),
         "/direct" => Ok(View::Direct),
+        "/meta" => Ok(View::Meta),
         _ => match path.strip_prefix("/servers/") {
             Some(name) => edge.views.of_server(name).map_err(EdgeError::NoServer),
             None => Err(EdgeError::NotFound(path.to_owned())),

@@ -2,7 +2,7 @@
 //! declared to be used by one at a time.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -147,6 +147,16 @@ impl Pool {
         for slot in leaving {
             self.dialer.tasks().spawn(async move { slot.close(patience).await });
         }
+    }
+
+    /// Waits until there are servers with a connection to ask something that was not there before, or
+    /// was not free, and returns them. For one who waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: they are returned the next time.
+    pub async fn arrived(&self) -> BTreeSet<ServerName> {
+        self.roster.arrived().await
     }
 
     /// Closes every connection, all at once; requests that run have been waited for before.

@@ -4,7 +4,7 @@
 //! each server that declares how many connections it may have for its clients.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -54,6 +54,9 @@ pub(super) struct Roster {
     woken: Notify,
     /// Tells those who wait that they may have to wait longer, or less long.
     rules_changed: Notify,
+    /// The servers with a connection to ask something that was not there before.
+    arrivals: Mutex<BTreeSet<ServerName>>,
+    arrived: Notify,
     started: Instant,
     /// When the sweep looks again, in milliseconds since `started`.
     sweeps_at_ms: AtomicU64,
@@ -150,6 +153,8 @@ impl Roster {
             n_illegal: AtomicU64::new(0),
             woken: Notify::new(),
             rules_changed: Notify::new(),
+            arrivals: Mutex::default(),
+            arrived: Notify::new(),
             started: Instant::now(),
             sweeps_at_ms: AtomicU64::new(u64::MAX),
         })
@@ -319,6 +324,33 @@ impl Roster {
             books.waiting.get(&books.seats.next()?)?.guest.upgrade()
         };
         guest.map(|guest| guest.holding().0)
+    }
+
+    /// Takes note that a server has a connection to ask something that was not there, or not free,
+    /// before.
+    pub(super) fn note_arrival(&self, server: &ServerName) {
+        self.arrivals().insert(server.clone());
+        self.arrived.notify_one();
+    }
+
+    /// Waits until there are such servers, and returns them.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: they are returned the next time.
+    pub(super) async fn arrived(&self) -> BTreeSet<ServerName> {
+        loop {
+            let arrivals = std::mem::take(&mut *self.arrivals());
+            if !arrivals.is_empty() {
+                return arrivals;
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    fn arrivals(&self) -> MutexGuard<'_, BTreeSet<ServerName>> {
+        // Held for single statements on plain data.
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes note of a change of state that was refused.

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::{mcp::method, pieces::Pieces, span::Span};
 
 mod params;
+mod rewrite;
 
 use params::Params;
 

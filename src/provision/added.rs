@@ -56,9 +56,10 @@ impl Added {
     fn in_force(&self) -> Config {
         let mut config = Config::clone(&self.config);
         let provisionable = &self.config.provision.servers;
-        let added = self.names.iter().filter_map(|name| {
-            Some((name.clone(), Arc::clone(&provisionable.get(name)?.server)))
-        });
+        let added = self
+            .names
+            .iter()
+            .filter_map(|name| Some((name.clone(), Arc::clone(&provisionable.get(name)?.server))));
         config.servers.extend(added);
         config
     }
@@ -95,7 +96,9 @@ mod tests {
         let change = added.add(&name("a")).expect("it waits");
         assert_eq!(change.diff.added, names(&["a"]));
         assert!(change.diff.removed.is_empty() && change.diff.changed.is_empty());
-        assert!(change.config.servers.contains_key("there") && !change.config.servers.contains_key("b"));
+        assert!(
+            change.config.servers.contains_key("there") && !change.config.servers.contains_key("b")
+        );
         assert!(added.add(&name("a")).is_none(), "it is there");
         assert!(added.add(&name("there")).is_none(), "it was there from the start");
         assert!(added.add(&name("unheard-of")).is_none());
@@ -112,11 +115,7 @@ mod tests {
                 WAITING.replace("command = \"a\"", "command = \"other\""),
                 ServerDiff { changed: names(&["a"]), ..ServerDiff::default() },
             ),
-            (
-                "another description",
-                WAITING.replace("does", "does it"),
-                ServerDiff::default(),
-            ),
+            ("another description", WAITING.replace("does", "does it"), ServerDiff::default()),
             (
                 "no longer declared",
                 "[servers.there]\ncommand = \"x\"\n".to_owned(),

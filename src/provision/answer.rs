@@ -193,7 +193,12 @@ mod tests {
     fn what_a_registry_lists_comes_after_what_is_declared() {
         let listed = || {
             let text = || "x".to_owned();
-            vec![ListedServer { name: text(), description: text(), confidence: 1.0, install: text() }]
+            vec![ListedServer {
+                name: text(),
+                description: text(),
+                confidence: 1.0,
+                install: text(),
+            }]
         };
         let alone = Provisioned::nothing("Nothing.").and_listed(listed());
         assert_eq!((alone.source, alone.matches.len()), (Source::Registry, 1));

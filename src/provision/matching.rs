@@ -61,7 +61,8 @@ impl Wanted {
     /// the best first, of equal ones the one that the search ranks higher.
     pub fn among(&self, index: &Index, n: usize, strategy: Strategy) -> Vec<(usize, Fit)> {
         let all = self.with_context.as_ref().unwrap_or(&self.words);
-        let counted: Vec<_> = all.iter().map(|word| (word, counted(index, word, strategy))).collect();
+        let counted: Vec<_> =
+            all.iter().map(|word| (word, counted(index, word, strategy))).collect();
         let fit = |words: &[String], server: usize| {
             let mut fit = Fit { confidence: 0.0, covered: Vec::new(), missing: Vec::new() };
             for (word, count) in counted.iter().filter(|(word, _)| words.contains(word)) {
@@ -190,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_whole_sentence_can_be_certain() {
-        let (server, fit) = best(&Wanted::new("I need the issues of my repository on GitHub", None));
+        let (server, fit) =
+            best(&Wanted::new("I need the issues of my repository on GitHub", None));
         assert_eq!(server, 0);
         assert!((fit.confidence - 1.0).abs() < f64::EPSILON, "{fit:?}");
         assert_eq!(fit.to_string(), "covers issues, repository, github");

@@ -31,12 +31,12 @@ use offer::{Candidate, Offer};
 pub use trust::{Distrust, Doubt, Verdict};
 
 use crate::{
+    call::CallError,
     catalog::{Catalog, Listing},
     config::{Config, defaults, diff::ServerDiff},
-    connection::{Limits, Owner},
+    connection::Limits,
     name::ServerName,
     pool::{Pool, Slot},
-    protocol::mcp::List,
     report::chain,
     session::Sessions,
 };
@@ -64,8 +64,6 @@ pub struct Request<'a> {
     pub context: Option<&'a str>,
     /// Whether the best match is to be started if it may be.
     pub auto: bool,
-    /// For whom tools are read where each client has a connection of its own.
-    pub owner: Option<&'a Owner>,
     /// How long requests may take.
     pub limits: Limits,
 }
@@ -102,12 +100,12 @@ impl Provisioner {
     ///
     /// Safe: a server that was added stays.
     pub async fn provision(&self, request: Request<'_>) -> Provisioned {
-        let offer = self.offer.load_full();
+        let (offer, limits) = (self.offer.load_full(), request.limits);
         let wanted = Wanted::new(request.intent, request.context);
         if wanted.is_empty() {
             return Provisioned::nothing("Say in `intent` what the tool is to do, in words.");
         }
-        let tools = self.local_tools(&offer, &wanted, request).await;
+        let tools = self.local_tools(&offer, &wanted, limits).await;
         let mut candidates = offer.candidates(&wanted);
         let surest_tool = tools.first().map_or(0.0, |tool| tool.confidence);
         let surest_server = candidates.first().map_or(0.0, |found| found.fit.confidence);
@@ -118,19 +116,21 @@ impl Provisioner {
         if candidates.is_empty() {
             return Provisioned::nothing(match offer.is_enabled() {
                 true => "Nothing that is there or declared fits: say it in other words.",
-                false => "Nothing that is there fits, and no server can be added: the operator can declare some under `[provision.servers]`.",
+                false => {
+                    "Nothing that is there fits, and no server can be added: the operator can declare some under `[provision.servers]`."
+                }
             });
         }
         let best = candidates.remove(0);
         if let Some(slot) = self.pool.slot(best.name.as_str()) {
             // It was added before: that is where the intent leads.
-            return self.opened(&offer, &wanted, &best, &slot, request, false).await;
+            return self.opened(&offer, &wanted, &best, &slot, limits, false).await;
         }
         if request.auto
             && best.verdict.is_allowed()
             && let Some(slot) = self.add(&best.name)
         {
-            return self.opened(&offer, &wanted, &best, &slot, request, true).await;
+            return self.opened(&offer, &wanted, &best, &slot, limits, true).await;
         }
         let message = match (request.auto, best.verdict.is_allowed()) {
             (false, true) => "Ask again with `autoProvision` to start the first of these.",
@@ -143,16 +143,14 @@ impl Provisioner {
     }
 
     /// Returns the tools that are there and worth a mention, the surest first.
-    async fn local_tools(
-        &self,
-        offer: &Offer,
-        wanted: &Wanted,
-        request: Request<'_>,
-    ) -> Vec<FoundTool> {
-        let all = self.catalog.all(List::Tools, request.owner, request.limits).await;
-        let tools: Vec<_> = all
+    async fn local_tools(&self, offer: &Offer, wanted: &Wanted, limits: Limits) -> Vec<FoundTool> {
+        // Servers that fail are left out: somebody else can tell of them.
+        let _unavailable = self.catalog.learn(limits).await;
+        let snapshot = self.catalog.snapshot().await;
+        let tools: Vec<_> = snapshot
+            .servers()
             .iter()
-            .flat_map(|(server, listing)| listing.iter().map(move |tool| (server, tool)))
+            .flat_map(|server| server.tools.iter().map(|tool| (&server.name, tool)))
             .collect();
         let texts = tools.iter().map(|(server, tool)| (server.as_str(), tool.json()));
         offer
@@ -189,11 +187,10 @@ impl Provisioner {
         wanted: &Wanted,
         found: &Candidate,
         slot: &Arc<Slot>,
-        request: Request<'_>,
+        limits: Limits,
         is_new: bool,
     ) -> Provisioned {
-        let reading = self.catalog.listing(slot, List::Tools, request.owner, request.limits);
-        let read = match timeout(request.limits.silence, reading).await {
+        let read = match timeout(limits.silence, self.tools_of(slot, limits)).await {
             Ok(Ok(listing)) => Ok(listing),
             Ok(Err(error)) => Err(chain(&*error)),
             Err(_) => Err("it did not start in time, and may be there later".to_owned()),
@@ -227,6 +224,15 @@ impl Provisioner {
                 let matches = vec![Match::Declared(failed)];
                 Provisioned { matches, server, ..Provisioned::from(Source::Catalog, message) }
             }
+        }
+    }
+
+    /// Returns the tools of a server: as they are known, or else as it says.
+    async fn tools_of(&self, slot: &Arc<Slot>, limits: Limits) -> Result<Listing, Arc<CallError>> {
+        let snapshot = self.catalog.snapshot().await;
+        match snapshot.server(slot.name().as_str()) {
+            Some(known) => Ok(Arc::clone(&known.tools)),
+            None => self.catalog.refresh(slot, limits).await,
         }
     }
 

@@ -41,7 +41,8 @@ impl Offer {
             false => Vec::new(),
         };
         let thesaurus = thesaurus(config);
-        let analyzed: Vec<_> = servers.iter().map(|(name, server)| analyzed(name, server)).collect();
+        let analyzed: Vec<_> =
+            servers.iter().map(|(name, server)| analyzed(name, server)).collect();
         let index = Index::new(&analyzed, &thesaurus);
         Self { rules, servers, index, strategy: config.search.strategy, thesaurus }
     }

@@ -112,8 +112,8 @@ mod tests {
     fn a_refusal_says_which_of_the_two_is_lacking_and_what_can_be_done() {
         let says = |namespace: &str, confidence| verdict(namespace, confidence).to_string();
         assert_eq!(says("namespace = \"@scope/git\"", 1.0), "it may be started");
-        insta::assert_snapshot!(says("namespace = \"other/git\"", 1.0), @"");
-        insta::assert_snapshot!(says("namespace = \"@scope/git\"", 0.25), @"");
-        insta::assert_snapshot!(says("", 0.25), @"");
+        insta::assert_snapshot!(says("namespace = \"other/git\"", 1.0), @"its namespace `other/git` is not trusted: the operator can add it to `provision.trusted`");
+        insta::assert_snapshot!(says("namespace = \"@scope/git\"", 0.25), @"the confidence 0.25 is below `provision.min_confidence`, 0.50: name in `intent` what the server is for");
+        insta::assert_snapshot!(says("", 0.25), @"it declares no namespace that could be trusted: the operator can declare its `namespace` and add that to `provision.trusted`; and the confidence 0.25 is below `provision.min_confidence`, 0.50: name in `intent` what the server is for");
     }
 }

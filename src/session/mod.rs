@@ -72,6 +72,8 @@ pub use ticket::{Seal, Ticket};
 pub enum Scope {
     /// All of them.
     Every,
+    /// The tools of all of them, found by search: the client has no list of theirs.
+    Tools,
     /// This one.
     One(ServerName),
 }
@@ -118,8 +120,16 @@ struct Asked {
 impl Scope {
     fn covers(&self, server: &ServerName) -> bool {
         match self {
-            Self::Every => true,
+            Self::Every | Self::Tools => true,
             Self::One(one) => one == server,
+        }
+    }
+
+    /// Tells whether the client is told when `list` has changed.
+    fn has(&self, list: List) -> bool {
+        match self {
+            Self::Every | Self::One(_) => true,
+            Self::Tools => list == List::Tools,
         }
     }
 }
@@ -301,7 +311,7 @@ impl Session {
         }
         let method = message.method().unwrap_or_default();
         if let Some(list) = List::of_notice(method).first() {
-            return Some(Notice::Changed(*list));
+            return self.scope.has(*list).then_some(Notice::Changed(*list));
         }
         let is_for_us = match method {
             method::RESOURCE_UPDATED => {
@@ -325,7 +335,7 @@ impl Session {
             }
             // Whoever knows the id of a task may fetch its result.
             news if task::NEWS.contains(&news) => is_own,
-            _ => is_own || self.scope != Scope::Every,
+            _ => is_own || matches!(self.scope, Scope::One(_)),
         };
         if is_for_us {
             self.outbox.push(message.bytes().clone());

@@ -17,9 +17,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Debounce, Notice, Seal, Session, Ticket, ended::Ended, hold::Shelf};
+use super::{Debounce, Notice, Scope, Seal, Session, Ticket, ended::Ended, hold::Shelf};
 use crate::{
-    config::{SessionMode, SessionRules, defaults},
+    config::{self, SessionMode, SessionRules, defaults},
     connection::{Announcement, Aside, Owner},
     name::ServerName,
     pool::{Pool, Slot, Wants},
@@ -35,8 +35,8 @@ pub struct Sessions {
     pub(super) pool: Arc<Pool>,
     pub(super) seal: Seal,
     rules: ArcSwap<SessionRules>,
-    /// For how long a notice is held, in milliseconds.
-    window_ms: AtomicU64,
+    /// How clients hear of changes.
+    news: ArcSwap<config::Tools>,
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
     endings: Mutex<Ended>,
@@ -55,7 +55,7 @@ impl Sessions {
             pool,
             seal,
             rules: ArcSwap::from_pointee(rules.clone()),
-            window_ms: AtomicU64::new(millis(defaults::LIST_CHANGED_DEBOUNCE)),
+            news: ArcSwap::default(),
             since: Instant::now(),
             endings: Mutex::default(),
             shelf: Shelf::default(),
@@ -71,13 +71,10 @@ impl Sessions {
         self.rules.store(Arc::new(rules.clone()));
     }
 
-    /// Holds notices of changed lists and updated resources for `window` from now on.
-    pub fn debounce(&self, window: Duration) {
-        self.window_ms.store(millis(window), Ordering::Relaxed);
-    }
-
-    fn window(&self) -> Duration {
-        Duration::from_millis(self.window_ms.load(Ordering::Relaxed))
+    /// Tells clients from now on of changes as `news` says: after how long, and those that find
+    /// tools by search whether at all.
+    pub fn tell_as(&self, news: &config::Tools) {
+        self.news.store(Arc::new(news.clone()));
     }
 
     /// Returns which session ids are asked for, and which are taken.
@@ -294,7 +291,7 @@ impl Sessions {
         let (least, most) = defaults::SESSION_SWEEP;
         let mut sweep = time::interval((self.rules.load().timeout / 4).clamp(least, most));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut held = Held::new(self.window());
+        let mut held = Held::new(self.news.load().list_changed_debounce);
         loop {
             tokio::select! {
                 () = stop.cancelled() => {
@@ -317,11 +314,13 @@ impl Sessions {
     }
 
     fn announce(&self, announcement: Announcement, held: &mut Held) {
-        held.set_window(self.window());
+        let news = self.news.load();
+        held.set_window(news.list_changed_debounce);
         let Announcement { server, generation, owner, aside } = announcement;
         let mut tell = |session: &Arc<Session>, message: &Message, is_own| {
             let notice = session.hear(&server, generation, message, is_own);
-            if let Some(notice) = notice {
+            let is_told = news.list_changed || session.scope != Scope::Tools;
+            if let Some(notice) = notice.filter(|_| is_told) {
                 // What is held keeps the session, so that its place is no other's.
                 let place = Arc::as_ptr(session).addr();
                 let said = (Arc::clone(session), message.bytes().clone());
@@ -375,10 +374,6 @@ impl Sessions {
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn millis(window: Duration) -> u64 {
-    u64::try_from(window.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Why a resource is not watched.

@@ -17,7 +17,7 @@ impl Sessions {
         }
         self.shelf.withdraw(servers);
         let is_of_one = |session: &&Arc<Session>| match &session.scope {
-            Scope::Every => false,
+            Scope::Every | Scope::Tools => false,
             Scope::One(server) => servers.contains(server),
         };
         let sessions: Vec<_> = self.read().values().filter(is_of_one).cloned().collect();

@@ -28,12 +28,10 @@ use crate::{
     session::{Refused, Resumed, Scope, Session, Sessions},
 };
 
-/// The key of the owner that is no client: those of clients begin with 1.
-const ONLOOKER: u64 = 0;
-
 mod alias;
 mod direct;
 mod merge;
+mod meta;
 mod modern;
 mod passthrough;
 mod reference;
@@ -44,6 +42,8 @@ mod task;
 pub enum View {
     /// All servers; tools and prompts are called `server__item`.
     Direct,
+    /// The tools of all servers behind a few of our own: to be searched, described and called.
+    Meta,
     /// One server, as it is.
     Passthrough {
         /// The server.
@@ -78,6 +78,7 @@ impl View {
     pub fn scope(&self) -> Scope {
         match self {
             Self::Direct => Scope::Every,
+            Self::Meta => Scope::Tools,
             Self::Passthrough { server, .. } => Scope::One(server.clone()),
         }
     }
@@ -91,7 +92,7 @@ impl Views {
         catalog: Arc<Catalog>,
         config: Arc<Config>,
     ) -> Self {
-        let (config, onlooker) = (ArcSwap::new(config), Owner::new(ONLOOKER, "{}"));
+        let (config, onlooker) = (ArcSwap::new(config), Owner::onlooker());
         Self { pool, sessions, catalog, config, onlooker }
     }
 
@@ -113,6 +114,26 @@ impl Views {
         self.catalog.heed(announced, || self.limits(), stop).await;
     }
 
+    /// Takes what the disk knows of the declared servers, as [`Catalog::restore`] does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what is being read is taken when it is there.
+    pub async fn restore_catalog(&self) {
+        self.catalog.restore().await;
+    }
+
+    /// Keeps what is known of the servers in line with what they say, and the disk with that, as
+    /// [`Catalog::follow`] and [`Catalog::keep`] do, until `stop`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, what has changed last is not on the disk.
+    pub async fn keep_catalog(self: Arc<Self>, stop: CancellationToken) {
+        let following = self.catalog.follow(|| self.limits(), stop.clone());
+        tokio::join!(following, self.catalog.keep(stop));
+    }
+
     /// Tells clients that servers have come, gone or changed with the configuration.
     pub fn replaced(&self, diff: &ServerDiff) {
         self.catalog.replaced(diff);
@@ -132,7 +153,8 @@ impl Views {
     pub fn root(&self) -> View {
         match &self.config.load().listen.root {
             // The view of the meta-tools is not there yet.
-            RootView::Direct | RootView::Meta => View::Direct,
+            RootView::Direct => View::Direct,
+            RootView::Meta => View::Meta,
             RootView::Passthrough(server) => {
                 View::Passthrough { server: server.clone(), is_root: true }
             }
@@ -178,6 +200,7 @@ impl Views {
         let outcome = match (view, request.method().unwrap_or_default()) {
             (_, method::PING) => answer(request, &json!({})),
             (View::Direct, _) => self.direct(session, request).await?,
+            (View::Meta, _) => self.meta(session, request).await?,
             (View::Passthrough { server, is_root }, _) => {
                 self.passthrough(session, server, *is_root, request).await?
             }
@@ -203,7 +226,7 @@ impl Views {
         }
         for slot in self.pool.slots().values() {
             let is_meant = match view {
-                View::Direct => is_personal,
+                View::Direct | View::Meta => is_personal,
                 View::Passthrough { server, .. } => slot.name() == server,
             };
             // The roots of one client mean nothing on a shared connection.

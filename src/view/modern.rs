@@ -52,8 +52,14 @@ impl Views {
 
     /// Returns what there is at `view`. Clients ask it first, and wait for nobody's start.
     async fn discover(&self, view: &View) -> Result<Value, CallError> {
-        let View::Passthrough { server, .. } = view else {
-            return Ok(own_discovery(direct::capabilities(), direct::INSTRUCTIONS));
+        let server = match view {
+            View::Direct => {
+                return Ok(own_discovery(direct::capabilities(), direct::INSTRUCTIONS));
+            }
+            View::Meta => {
+                return Ok(own_discovery(self.meta_capabilities(), &self.meta_instructions()));
+            }
+            View::Passthrough { server, .. } => server,
         };
         let slot = self.slot_of(server)?;
         if let Some(profile) = self.known(&slot).await {
@@ -144,6 +150,8 @@ impl Views {
                 let Some(slot) = slot else { return Vec::new() };
                 slot.hints().mirrored(|known| alias::exposed(slot.name(), known) == tool)
             }
+            // Ours have none.
+            View::Meta => Vec::new(),
         }
     }
 
@@ -161,6 +169,7 @@ impl Views {
     /// Safe: what is watched is so for as long as the listener is there.
     pub async fn honour(&self, view: &View, listener: &Session, asked: &Filter) -> Filter {
         let (mut honoured, slot) = match view {
+            View::Meta => return asked.told_by(&self.meta_capabilities()),
             View::Direct => (asked.told_by(&direct::capabilities()), None),
             View::Passthrough { server, .. } => {
                 let slot = self.slot_of(server).ok();

@@ -37,6 +37,7 @@ impl Process {
                 .arg("--config")
                 .arg(config)
                 .env("STATE_DIRECTORY", state)
+                .env("CACHE_DIRECTORY", state.join("cache"))
                 .stderr(log),
         )
     }

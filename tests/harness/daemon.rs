@@ -91,6 +91,8 @@ impl Start {
             .env("LISTEN_FDNAMES", self.names)
             .env("NOTIFY_SOCKET", directory.path().join("notify.sock"))
             .env("STATE_DIRECTORY", directory.path())
+            // Its own, unless a test says otherwise: what one daemon knows is news to the next.
+            .env("CACHE_DIRECTORY", directory.path().join("cache"))
             .env_remove("WATCHDOG_PID")
             .envs(self.environment)
             .stdin(Stdio::null())
@@ -336,6 +338,7 @@ pub(crate) fn serve(config: &Path) -> Child {
         .args(["serve", "--config"])
         .arg(config)
         .env("STATE_DIRECTORY", config.parent().expect("it is in a directory"))
+        .env("CACHE_DIRECTORY", config.parent().expect("it is in a directory").join("cache"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::{
+    catalog::Store,
     config::{Config, Lifecycle, SessionRules, Sharing},
     connection::in_process::{Manner, Server, Servers, TTL, declared},
     pool::{Pool, Slot},
@@ -55,7 +56,13 @@ impl Rig {
         let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let tracker = TaskTracker::new();
-        let catalog = Catalog::new(Arc::clone(&pool), Arc::clone(&sessions), tracker, telling);
+        let catalog = Catalog::new(
+            Arc::clone(&pool),
+            Arc::clone(&sessions),
+            tracker,
+            telling,
+            Store::default(),
+        );
         let catalog = Arc::new(catalog);
         let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
         let (heeding, stopped) = (Arc::clone(&catalog), stop.clone());

@@ -145,6 +145,7 @@ impl Keeper {
         self.standing().connected(generation);
         self.live.store(Some(Arc::clone(&connection)));
         drop(state);
+        self.origin.roster.note_arrival(self.name());
         let version = connection.profile().map(|profile| profile.protocol_version.as_str());
         tracing::info!(
             mcp_server = %self.name(), generation, child_pid = connection.pid(),

@@ -43,7 +43,10 @@ def serving(program, name, server, log):
         )
         config.write_text(settings)
         command = [program, "serve", "--config", config]
-        environment = {"STATE_DIRECTORY": str(directory)}
+        environment = {
+            "STATE_DIRECTORY": str(directory),
+            "CACHE_DIRECTORY": str(directory / "cache"),
+        }
         with processes.running(command, log, environment) as output:
             yield f"{_address(output)}servers/{name}"
 

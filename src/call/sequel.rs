@@ -1,0 +1,212 @@
+//! What comes after the outcome of a request: an answer that is made of it, or another request.
+//!
+//! One tool of ours may stand for calls of several servers, one after the other. They are one
+//! exchange for the client, which cancels them together and hears of each.
+
+use std::sync::Arc;
+
+use super::{CallError, Crossing, Exchange, Stage, retry::Budget};
+use crate::{pool::Slot, protocol::Message};
+
+/// Decides what becomes of the outcome of a request.
+pub trait Sequel: Send + Sync {
+    /// Returns what becomes of `outcome`: the answer of the server as the client's era has it, or why
+    /// there is none.
+    fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn;
+
+    /// Tells whether there may be another request.
+    fn may_go_on(&self) -> bool;
+}
+
+/// What becomes of an outcome.
+pub struct Turn {
+    /// What the client is told first.
+    pub notice: Option<Message>,
+    /// What comes then.
+    pub then: Then,
+}
+
+/// What comes next.
+pub enum Then {
+    /// The client gets this answer.
+    Answer(Message),
+    /// The client gets this error.
+    Error(CallError),
+    /// Another request of the same client, which is sent as any other one.
+    Request(Arc<Slot>, Message),
+}
+
+impl Exchange {
+    /// Returns the outcome as the client gets it; nothing when something else comes first.
+    pub(super) fn go_on(
+        &mut self,
+        outcome: Result<Message, CallError>,
+    ) -> Option<Result<Message, CallError>> {
+        let Some(sequel) = &mut self.sequel else { return Some(outcome) };
+        let Turn { notice, then } = sequel.turn(outcome);
+        let has_notice = notice.is_some();
+        self.notice = notice;
+        match then {
+            Then::Answer(answer) if has_notice => self.stage = Stage::Concluded(answer),
+            Then::Answer(answer) => return Some(Ok(answer)),
+            Then::Error(error) => return Some(Err(error)),
+            Then::Request(slot, request) => self.begin(slot, request),
+        }
+        None
+    }
+
+    /// Begins another request in the place of the one that has its outcome. It may take as long as
+    /// that one might have.
+    fn begin(&mut self, slot: Arc<Slot>, request: Message) {
+        (self.slot, self.request) = (slot, request);
+        (self.crossing, self.left) = (Crossing::default(), Budget::default());
+        (self.has_begun, self.permit) = (false, None);
+        self.ends = tokio::time::Instant::now() + self.limits.total;
+        self.enter(self.limits);
+    }
+
+    /// Returns the answer that was put off until the client was told something.
+    pub(super) fn concluded(&mut self) -> Option<Message> {
+        if !matches!(self.stage, Stage::Concluded(_)) {
+            return None;
+        }
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let Stage::Concluded(answer) = stage else { return None };
+        Some(answer)
+    }
+
+    /// Tells whether the request could go on when its client comes back with another one: not one
+    /// that stands for several.
+    pub fn can_be_held(&self) -> bool {
+        self.sequel.as_ref().is_none_or(|sequel| !sequel.may_go_on())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        config::Config,
+        connection::{
+            Aside, Event, Limits,
+            in_process::{Manner, Servers, declared},
+        },
+        era::Client,
+        name::ServerName,
+        pool::Pool,
+        protocol::jsonrpc::Part,
+    };
+
+    /// Calls each tool with what came of the one before, and answers with all of that.
+    struct Relay {
+        left: Vec<(Arc<Slot>, &'static str)>,
+        seen: Vec<String>,
+    }
+
+    fn call(tool: &str, value: &str) -> Message {
+        let params = json!({ "name": tool, "arguments": { "v": value } });
+        Message::request("tools/call", Some(&params.to_string()))
+    }
+
+    fn notice(n: usize) -> Message {
+        let params = json!({ "progressToken": "t", "progress": n });
+        let text =
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+        Message::parse(text.to_string().into()).expect("a message")
+    }
+
+    impl Sequel for Relay {
+        fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+            self.seen.push(match outcome {
+                Ok(answer) => answer.part(Part::Result).unwrap_or("an error").to_owned(),
+                Err(error) => error.code().to_owned(),
+            });
+            let notice = Some(notice(self.seen.len()));
+            let then = match self.left.pop() {
+                Some((slot, tool)) => Then::Request(slot, call(tool, &self.seen.len().to_string())),
+                None => {
+                    let answer = Message::response("7", &json!(self.seen).to_string());
+                    Then::Answer(Message::parse(answer).expect("a message"))
+                }
+            };
+            Turn { notice, then }
+        }
+
+        fn may_go_on(&self) -> bool {
+            true
+        }
+    }
+
+    fn pool(servers: &Arc<Servers>) -> Pool {
+        let (dialer, _announced) = servers.dialer();
+        let server = |name| (ServerName::new(name).expect("a name"), Arc::new(declared(name)));
+        let config = Config { servers: ["a", "b"].map(server).into(), ..Config::default() };
+        Pool::new(dialer, &config)
+    }
+
+    fn relay(pool: &Pool, first: &Message, left: &[(&str, &'static str)]) -> Exchange {
+        let slot = |name: &str| pool.slot(name).expect("declared");
+        let left = left.iter().rev().map(|(server, tool)| (slot(server), *tool)).collect();
+        let limits = Limits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
+        Exchange::new(slot("a"), None, Client::Ourselves, first.clone(), limits)
+            .with_sequel(Box::new(Relay { left, seen: Vec::new() }))
+            .reporting("\"t\"", Some(notice(0)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_request_leads_to_the_next_and_the_client_hears_of_each() {
+        let pool = pool(&Servers::new());
+        let mut exchange = relay(&pool, &call("echo", "0"), &[("b", "echo"), ("a", "echo")]);
+
+        let mut told = Vec::new();
+        let answer = loop {
+            match exchange.next().await.expect("an answer") {
+                Event::Aside(Aside::Notification(notice)) => {
+                    assert!(exchange.wants_progress());
+                    told.push(notice.part(Part::Progress).unwrap_or_default().to_owned());
+                }
+                Event::Answer(answer) => break answer,
+                other => panic!("{other:?}"),
+            }
+        };
+
+        assert_eq!(told, ["0", "1", "2", "3"]);
+        let seen: Vec<String> =
+            serde_json::from_str(answer.part(Part::Result).expect("a result")).expect("texts");
+        let values: Vec<Value> =
+            seen.iter().map(|seen| serde_json::from_str(seen).expect("JSON")).collect();
+        assert_eq!(values.len(), 3, "{values:?}");
+        assert!(!exchange.can_be_held());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_failed_may_lead_to_another_request_as_well() {
+        let servers = Servers::new();
+        servers.of("a").behave(Manner::Missing);
+        let pool = pool(&servers);
+
+        let answer = relay(&pool, &call("echo", "0"), &[("b", "echo")]).finish().await;
+
+        let answer = answer.expect("an answer");
+        let seen: Vec<String> =
+            serde_json::from_str(answer.part(Part::Result).expect("a result")).expect("texts");
+        assert_eq!(seen[0], "SERVER_NOT_STARTED");
+        assert!(seen[1].contains("content"), "{seen:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_request_may_take_as_long_as_one_alone() {
+        let servers = Servers::new();
+        let pool = pool(&servers);
+        let answer =
+            relay(&pool, &call("wait", "0"), &[("b", "wait"), ("a", "echo")]).finish().await;
+
+        let answer = answer.expect("an answer");
+        let seen = answer.part(Part::Result).expect("a result");
+        assert_eq!(seen.matches("TIMEOUT").count(), 2, "{seen}");
+    }
+}

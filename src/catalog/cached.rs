@@ -1,0 +1,171 @@
+//! What the disk keeps of one server, as bytes. Pure.
+//!
+//! ```text
+//!  {"format":1,"server":"git","declared":"5d41…","checksum":"7b2c…","read":1767225600}
+//!  {"protocolVersion":"2025-11-25","profile":{…},"tools":[…],"prompts":[…]}
+//! ```
+//!
+//! The second part has the items as the server wrote them. It is never trusted: whatever may have
+//! been written there, by whomever, goes through the same checks as what a server says.
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{
+    Listing,
+    digest::Digest,
+    known::{Known, LISTS},
+};
+use crate::{
+    config::defaults,
+    name::ServerName,
+    protocol::{
+        Era,
+        mcp::{List, Page, Profile},
+    },
+};
+
+/// Which way of writing it is. Another one is not read.
+const FORMAT: u32 = 1;
+
+#[derive(Deserialize, Serialize)]
+struct Header<'a> {
+    format: u32,
+    server: &'a str,
+    declared: &'a str,
+    checksum: &'a str,
+    /// Seconds since 1970.
+    read: u64,
+}
+
+/// Only what every format has.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+/// Why a file is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unusable {
+    /// It is of another declaration, or was written another way. That is nobody's fault.
+    #[error("it is of another declaration or format")]
+    Foreign,
+    /// It is not as we write it.
+    #[error("{0}")]
+    Corrupt(&'static str),
+}
+
+/// Returns what is kept of a server, and the digest of it.
+pub(super) fn write(server: &ServerName, known: &Known) -> (Vec<u8>, Digest) {
+    let mut body = String::from("{");
+    if let Some(profile) = known.profile() {
+        let version = serde_json::json!(profile.protocol_version);
+        let result = serde_json::Value::Object(profile.result.clone());
+        body += &format!(r#""protocolVersion":{version},"profile":{result}"#);
+    }
+    for list in LISTS {
+        let Some(reading) = known.reading(list) else { continue };
+        let comma = if body.len() > 1 { "," } else { "" };
+        body += &format!("{comma}{:?}:[", list.member());
+        for (at, item) in reading.listing.iter().enumerate() {
+            body += if at == 0 { "\n" } else { ",\n" };
+            body += item.json();
+        }
+        body.push(']');
+    }
+    body += "}\n";
+    let digest = Digest::of(body.as_bytes());
+    let since = known.read().unwrap_or(SystemTime::UNIX_EPOCH);
+    let header = Header {
+        format: FORMAT,
+        server: server.as_str(),
+        declared: &known.declared.map(|declared| declared.to_string()).unwrap_or_default(),
+        checksum: &digest.to_string(),
+        read: since.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+    };
+    let mut bytes = serde_json::to_vec(&header).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes.extend_from_slice(body.as_bytes());
+    // Of the header only what says whose it is: when it was read makes it no other.
+    (bytes, digest)
+}
+
+/// Reads what [`write()`] wrote for this server.
+///
+/// # Errors
+///
+/// [`Unusable`] when it is anything else.
+pub(super) fn read(server: &ServerName, declared: Digest, bytes: &[u8]) -> Result<Known, Unusable> {
+    use Unusable::{Corrupt, Foreign};
+    let text = std::str::from_utf8(bytes).map_err(|_| Corrupt("it is not UTF-8"))?;
+    let (header, body) = text.split_once('\n').ok_or(Corrupt("it has no header"))?;
+    let Format { format } =
+        serde_json::from_str(header).map_err(|_| Corrupt("it has no header"))?;
+    if format != FORMAT {
+        return Err(Foreign);
+    }
+    let header: Header<'_> =
+        serde_json::from_str(header).map_err(|_| Corrupt("it has no header"))?;
+    if header.server != server.as_str() {
+        return Err(Corrupt("it is of another server"));
+    }
+    if header.declared != declared.to_string() {
+        return Err(Foreign);
+    }
+    let checksum = Digest::of(body.as_bytes());
+    if Digest::parse(header.checksum) != Some(checksum) {
+        return Err(Corrupt("its checksum is wrong"));
+    }
+    let mut lists = Vec::new();
+    for list in LISTS {
+        if let Some(listing) = listing(list, body)? {
+            lists.push((list, listing));
+        }
+    }
+    let now = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(header.read));
+    let since = now.unwrap_or(SystemTime::UNIX_EPOCH);
+    Ok(Known::restored(declared, profile(body)?, lists, since, checksum))
+}
+
+/// Returns one of the lists, if it is there.
+fn listing(list: List, body: &str) -> Result<Option<Listing>, Unusable> {
+    let members: std::collections::HashMap<&str, &RawValue> =
+        serde_json::from_str(body).map_err(|_| Unusable::Corrupt("it is not JSON"))?;
+    if !members.contains_key(list.member()) {
+        return Ok(None);
+    }
+    let page = Page::read(list, body)
+        .map_err(|_| Unusable::Corrupt("one of its lists is not an array"))?;
+    if !page.rejected.is_empty() || page.items.len() > defaults::CACHED_ITEMS_MAX {
+        return Err(Unusable::Corrupt("one of its lists has items that are not shown to clients"));
+    }
+    Ok(Some(Listing::new(page.items)))
+}
+
+fn profile(body: &str) -> Result<Option<Profile>, Unusable> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Peek<'a> {
+        protocol_version: Option<String>,
+        #[serde(borrow)]
+        profile: Option<&'a RawValue>,
+    }
+    let corrupt = || Unusable::Corrupt("what it says of the server is not understood");
+    let peek: Peek<'_> = serde_json::from_str(body).map_err(|_| corrupt())?;
+    let (Some(version), Some(result)) = (peek.protocol_version, peek.profile) else {
+        return Ok(None);
+    };
+    let profile = match Era::of(&version) {
+        Some(Era::Modern) => Profile::discovered(result.get()),
+        Some(Era::Legacy) | None => Profile::read(result.get()),
+    };
+    match profile {
+        Ok(profile) if profile.protocol_version == version => Ok(Some(profile)),
+        _ => Err(corrupt()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Hashes that tell one definition from another. Pure.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::config::{EraChoice, Secret, Server, Transport};
+
+/// A hash over something, to tell it from anything else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Digest([u8; Digest::BYTES]);
+
+impl Digest {
+    const BYTES: usize = 32;
+
+    /// Returns that of `bytes`.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Returns that of how a server is declared, as far as that decides who answers and what it is
+    /// told: another program under the same name is not to be shown with the tools of the last one.
+    ///
+    /// References to secrets count, and what they stand for does not: that may change with each day.
+    pub(super) fn of_declaration(server: &Server) -> Self {
+        let transport = match &server.transport {
+            Transport::Stdio { command, args, env, cwd } => {
+                let cwd = cwd.as_ref().map(|cwd| cwd.to_string_lossy());
+                json!(["stdio", command, args, variables(env), cwd])
+            }
+            Transport::Unit { socket, unit } => json!(["unit", socket.to_string_lossy(), unit]),
+            Transport::Http { url, headers } => {
+                json!(["http", url.to_string(), variables(headers)])
+            }
+        };
+        let era = match server.era {
+            EraChoice::Auto => "auto",
+            EraChoice::Legacy => "legacy",
+            EraChoice::Modern => "modern",
+        };
+        // Who shares a connection decides what the server is told of its clients.
+        Self::of(json!([transport, server.sharing.name(), era]).to_string().as_bytes())
+    }
+
+    /// Reads what [`fmt::Display`] writes.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if text.len() != 2 * Self::BYTES || !text.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; Self::BYTES];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// Returns its first bytes as a number.
+    pub(super) fn short(self) -> u64 {
+        let mut first = [0; 8];
+        first.copy_from_slice(&self.0[..8]);
+        u64::from_be_bytes(first)
+    }
+}
+
+fn variables(all: &BTreeMap<String, Secret>) -> Value {
+    let secret = |secret: &Secret| match secret {
+        Secret::Literal(value) => json!(["literal", value]),
+        Secret::Credential(name) => json!(["credential", name]),
+        Secret::Env(name) => json!(["env", name]),
+    };
+    all.iter().map(|(name, value)| (name.clone(), secret(value))).collect()
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::Sharing, connection::in_process::declared};
+
+    #[test]
+    fn a_digest_is_read_as_it_is_written() {
+        let digest = Digest::of(b"a");
+        assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
+        for odd in ["", "00", &"g".repeat(64), &"+1".repeat(32), &"é".repeat(32)] {
+            let parsed = Digest::parse(odd);
+            assert!(parsed.is_none() || parsed.map(|it| it.to_string()) == Some(odd.to_owned()));
+        }
+    }
+
+    #[test]
+    fn whatever_decides_who_answers_makes_another_declaration() {
+        let plain = declared("a");
+        let with = |change: &dyn Fn(&mut Server)| {
+            let mut server = declared("a");
+            change(&mut server);
+            Digest::of_declaration(&server)
+        };
+        let variable = |secret: &str| {
+            with(&|server| {
+                if let Transport::Stdio { env, .. } = &mut server.transport {
+                    env.insert("A".to_owned(), Secret::from(secret.to_owned()));
+                }
+            })
+        };
+        let mut digests = vec![
+            Digest::of_declaration(&plain),
+            Digest::of_declaration(&declared("b")),
+            with(&|server| server.era = EraChoice::Legacy),
+            with(&|server| server.sharing = Sharing::Exclusive { max_connections: 2 }),
+            with(&|server| {
+                server.transport = Transport::Unit { socket: "/a".into(), unit: "a".to_owned() };
+            }),
+            with(&|server| {
+                let url = "http://a/".parse().expect("a URL");
+                server.transport = Transport::Http { url, headers: BTreeMap::new() };
+            }),
+            variable("x"),
+            variable("env:x"),
+            variable("credential:x"),
+        ];
+        let n_digests = digests.len();
+        digests.sort_by_key(ToString::to_string);
+        digests.dedup();
+        assert_eq!(digests.len(), n_digests);
+
+        let later = with(&|server| server.start_timeout *= 2);
+        assert_eq!(later, Digest::of_declaration(&plain), "how long it may take is no matter");
+    }
+}

@@ -1,0 +1,114 @@
+//! Keeps the disk in line with what is known, and the snapshot: one write at a time, each server at
+//! most once in [`defaults::CACHE_WRITE_WINDOW`], and not on the loops of the runtime.
+
+use std::sync::Arc;
+
+use tokio::time;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Catalog,
+    shelf::{Chores, Shelf},
+    store::Store,
+};
+use crate::{config::defaults, config::diff::ServerDiff, name::ServerName};
+
+impl Catalog {
+    /// Takes what the disk knows of the declared servers, for at most
+    /// [`defaults::CACHE_READ_PATIENCE`]; a disk that takes longer is not waited for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what is being read is taken when it is there.
+    pub async fn restore(&self) {
+        let store = Arc::clone(&self.store);
+        drop(self.tasks.spawn_blocking(move || store.tidy()));
+        self.shelf.seek(self.pool.slots().keys().cloned());
+        if time::timeout(defaults::CACHE_READ_PATIENCE, self.tend()).await.is_err() {
+            tracing::warn!("cached lists are late: serving without them");
+        }
+        self.publisher.renew();
+    }
+
+    /// Writes to the disk what has changed, and has a snapshot made of it, until `stop`; then once
+    /// more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, what has changed last is not on the disk.
+    pub async fn keep(&self, stop: CancellationToken) {
+        loop {
+            let is_over = tokio::select! {
+                () = stop.cancelled() => true,
+                () = self.shelf.changed() => false,
+            };
+            if !is_over {
+                self.publisher.renew();
+                // The lists of a server come one after the other.
+                let _or_stopped =
+                    time::timeout(defaults::CACHE_WRITE_WINDOW, stop.cancelled()).await;
+            }
+            self.tend().await;
+            self.publisher.renew();
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// Forgets what was known of servers that are gone or declared another way, and has the disk
+    /// looked at for what it knows of those that are there now.
+    pub(super) fn redeclared(&self, diff: &ServerDiff) {
+        for server in &diff.removed {
+            self.shelf.forget(server);
+        }
+        for server in &diff.changed {
+            let declared = self.pool.slot(server.as_str()).map(|slot| Self::declared(&slot));
+            let known = self.shelf.known(server).and_then(|known| known.declared);
+            if known != declared {
+                self.shelf.forget(server);
+            }
+        }
+        self.shelf.seek(diff.added.iter().chain(&diff.changed).cloned());
+    }
+
+    /// Does what is to be done on the disk.
+    async fn tend(&self) {
+        let Chores { unsaved, sought } = self.shelf.chores();
+        let sought: Vec<_> = sought
+            .into_iter()
+            .filter(|server| {
+                self.shelf.listing(server, crate::protocol::mcp::List::Tools).is_none()
+            })
+            .filter_map(|server| {
+                let declared = Self::declared(&*self.pool.slot(server.as_str())?);
+                Some((server, declared))
+            })
+            .collect();
+        if unsaved.is_empty() && sought.is_empty() {
+            return;
+        }
+        let (store, shelf) = (Arc::clone(&self.store), Arc::clone(&self.shelf));
+        let doing = self.tasks.spawn_blocking(move || {
+            for (server, declared) in sought {
+                if let Some(found) = store.read(&server, declared) {
+                    shelf.restore(&server, found);
+                }
+            }
+            for server in unsaved {
+                save(&store, &shelf, &server);
+            }
+        });
+        if let Err(error) = doing.await {
+            tracing::error!(%error, "disk cache not kept");
+        }
+    }
+}
+
+fn save(store: &Store, shelf: &Shelf, server: &ServerName) {
+    // Gone with a reload meanwhile.
+    let Some(known) = shelf.known(server) else { return };
+    if let Some(digest) = store.write(server, &known) {
+        shelf.saved(server, digest);
+    }
+}

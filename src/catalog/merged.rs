@@ -1,0 +1,165 @@
+//! The lists of all servers at once, and what is known of those that are not there.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt as _, future::join_all};
+use tokio::time::timeout;
+
+use super::{Catalog, Listing, changes, digest::Digest, entry::Entry};
+use crate::{
+    call::CallError,
+    config::defaults,
+    connection::{Announcement, Limits, Owner},
+    name::ServerName,
+    pool::Slot,
+    protocol::mcp::{List, Profile},
+    report::chain,
+};
+
+impl Catalog {
+    /// Returns the list of every server that has it, in the order of the servers' names.
+    ///
+    /// A server that is not connected is not connected for this: what is known of it counts, be it
+    /// from the disk, until it says otherwise; clients are told then. One of which nothing is known
+    /// is asked. If it fails, or takes longer than [`defaults::LIST_PATIENCE`] or a request may stay
+    /// silent, it is left out and logged: the tools of the others are worth more than an error. One
+    /// that did so the last time is not waited for at all. Clients are told when it comes.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn all(
+        &self,
+        list: List,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Vec<(ServerName, Listing)> {
+        let slots = self.pool.slots();
+        let reads = slots.values().map(|slot| async move {
+            let listing = self.soon(slot, list, owner, limits).await.ok()?;
+            Some((slot.name().clone(), listing))
+        });
+        join_all(reads).await.into_iter().flatten().collect()
+    }
+
+    /// Has every server connected and asked for its tools of which nothing is known, all at once and
+    /// each with the patience of [`Catalog::all`]. Returns those whose tools are not known still,
+    /// each with the reason.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the reads go on.
+    pub async fn learn(&self, limits: Limits) -> Vec<(ServerName, String)> {
+        let slots = self.pool.slots();
+        let is_unknown = |slot: &&Arc<Slot>| self.shelf.listing(slot.name(), List::Tools).is_none();
+        let reads = slots.values().filter(is_unknown).map(|slot| async move {
+            let reason = self.soon(slot, List::Tools, self.owner(slot), limits).await.err()?;
+            Some((slot.name().clone(), reason))
+        });
+        join_all(reads).await.into_iter().flatten().collect()
+    }
+
+    /// Has a server asked for its tools, whatever is known of it, connecting it where that is needed.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when it cannot be connected or does not answer with a list: what was known of
+    /// it still is.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the read goes on for the others.
+    pub async fn refresh(
+        &self,
+        slot: &Arc<Slot>,
+        limits: Limits,
+    ) -> Result<Listing, Arc<CallError>> {
+        let owner = self.owner(slot);
+        self.entry(slot, List::Tools, owner).expire();
+        self.listing(slot, List::Tools, owner, limits).await
+    }
+
+    /// Returns what a server said of itself when it was connected last, be it in the life of another
+    /// process.
+    pub fn profile(&self, server: &ServerName) -> Option<Arc<Profile>> {
+        self.shelf.profile(server)
+    }
+
+    /// Returns one server's list if it is known or there in time, else why it is not.
+    async fn soon(
+        &self,
+        slot: &Arc<Slot>,
+        list: List,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Result<Listing, String> {
+        let entry = self.entry(slot, list, owner);
+        if slot.live(owner).is_none()
+            && let Some(known) = self.known_of(slot, list, owner, &entry)
+        {
+            return Ok(known);
+        }
+        let most = defaults::LIST_PATIENCE.min(limits.silence);
+        let patience = entry.standing(slot, owner, &self.records).patience(most);
+        let listing = self.listing(slot, list, owner, limits);
+        let listed = match patience {
+            // The shortest of timers takes a millisecond.
+            Duration::ZERO => listing.now_or_never(),
+            patience => timeout(patience, listing).await.ok(),
+        };
+        let is_late = listed.is_none();
+        let reason = match listed {
+            Some(Ok(listing)) => return Ok(listing),
+            Some(Err(error)) => chain(&*error),
+            None => "not there in time".to_owned(),
+        };
+        // What was known before is better than nothing.
+        if let Some(known) = self.known_of(slot, list, owner, &entry) {
+            return Ok(known);
+        }
+        if let Some(listing) = entry.missed(slot, owner, is_late && !patience.is_zero()) {
+            return Ok(listing);
+        }
+        if slot.live(owner).is_none() {
+            if is_late {
+                self.records.note(slot, true);
+            }
+            slot.missed();
+        }
+        let (server, method) = (slot.name(), list.method());
+        // Said once, and not with every list.
+        if patience.is_zero() {
+            tracing::debug!(mcp_server = %server, mcp_method = method, reason, "list left out again");
+        } else {
+            tracing::warn!(mcp_server = %server, mcp_method = method, reason, "list left out");
+        }
+        Err(reason)
+    }
+
+    /// Returns a list as it was read last, and takes note that clients are shown it.
+    fn known_of(
+        &self,
+        slot: &Slot,
+        list: List,
+        owner: Option<&Owner>,
+        entry: &Entry,
+    ) -> Option<Listing> {
+        let known = self.shelf.listing(slot.name(), list)?;
+        let (listing, is_news) = entry.show_known(slot, owner, known);
+        if is_news {
+            let owner = owner.filter(|_| slot.is_owned()).cloned();
+            changes::tell(&self.told, Announcement::of_change(slot.name().clone(), owner, list));
+        }
+        Some(listing)
+    }
+
+    /// Returns for whom the lists of `slot` are read that are for nobody in particular.
+    pub(super) fn owner(&self, slot: &Slot) -> Option<&Owner> {
+        slot.is_owned().then_some(&self.onlooker)
+    }
+
+    /// Returns how a server is declared, as far as that decides what it lists.
+    pub(super) fn declared(slot: &Slot) -> Digest {
+        Digest::of_declaration(slot.declared())
+    }
+}

@@ -1,0 +1,141 @@
+//! When a list is read that nobody asks for: when its server is there anew.
+//!
+//! Whoever had it connected, the connection is there, and asking it costs little. A list that was
+//! only known from the disk, or from the last connection, is compared so with what clients know.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Catalog, Key,
+    known::{LISTS, Source},
+};
+use crate::{
+    config::{Lifecycle, Sharing, defaults},
+    connection::{Limits, Owner},
+    name::ServerName,
+    pool::Slot,
+    protocol::mcp::List,
+    report::chain,
+};
+
+/// A list that is to be read.
+struct Due {
+    slot: Arc<Slot>,
+    list: List,
+    owner: Option<Owner>,
+}
+
+impl Catalog {
+    /// Reads the lists of servers that are there anew, until `stop`. `limits` are those of a request
+    /// at that moment.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a read that is under way goes on.
+    pub async fn follow(&self, limits: impl Fn() -> Limits, stop: CancellationToken) {
+        let mut reads = FuturesUnordered::new();
+        let mut reading = HashSet::<Key>::new();
+        // A server that ends at such a question is not to be asked it at each start.
+        let mut pauses = HashMap::<Key, Instant>::new();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                servers = self.pool.arrived() => {
+                    let now = Instant::now();
+                    pauses.retain(|_, until| now < *until);
+                    for due in self.due(&servers) {
+                        let key = self.key(&due.slot, due.list, due.owner.as_ref());
+                        if pauses.contains_key(&key) || !reading.insert(key.clone()) {
+                            continue;
+                        }
+                        let limits = limits();
+                        reads.push(async move {
+                            let Due { slot, list, owner } = due;
+                            let read = self.listing(&slot, list, owner.as_ref(), limits).await;
+                            if let Err(error) = &read {
+                                let (method, reason) = (list.method(), chain(&**error));
+                                tracing::debug!(
+                                    mcp_server = %slot.name(), mcp_method = method, reason,
+                                    "list not refreshed"
+                                );
+                            }
+                            (key, read.is_ok())
+                        });
+                    }
+                }
+                Some((key, is_read)) = reads.next() => {
+                    reading.remove(&key);
+                    if !is_read {
+                        pauses.insert(key, Instant::now() + defaults::REFRESH_PAUSE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the lists of `servers` that are to be read: the tools, what clients were shown, and
+    /// what was known before.
+    fn due(&self, servers: &BTreeSet<ServerName>) -> Vec<Due> {
+        let slots = servers.iter().filter_map(|server| self.pool.slot(server.as_str()));
+        let mut due = Vec::new();
+        for slot in slots {
+            let everybodys = self.owner(&slot);
+            for list in LISTS {
+                let is_wanted = match list {
+                    List::Tools => true,
+                    List::Prompts | List::Resources | List::ResourceTemplates => {
+                        self.shelf.reading(slot.name(), list).is_some()
+                    }
+                };
+                if is_wanted && self.is_due(&slot, list, everybodys) {
+                    due.push(Due { slot: Arc::clone(&slot), list, owner: everybodys.cloned() });
+                }
+            }
+            due.extend(self.shown_to_owners(&slot));
+        }
+        due
+    }
+
+    /// Returns the lists that clients with a connection of their own were shown before they had it.
+    fn shown_to_owners(&self, slot: &Arc<Slot>) -> Vec<Due> {
+        let entries = self.entries();
+        let shown = entries.iter().filter(|(key, entry)| {
+            key.server == *slot.name() && entry.owner.is_some() && !entry.is_unseen()
+        });
+        let due = shown.filter_map(|(key, entry)| {
+            let owner = entry.owner.clone();
+            let is_due = slot.live(owner.as_ref()).is_some()
+                && entry.current(slot, owner.as_ref()).is_none();
+            is_due.then(|| Due { slot: Arc::clone(slot), list: key.list, owner })
+        });
+        due.collect()
+    }
+
+    /// Tells whether there is a connection, and the list of it was not read yet.
+    fn is_due(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> bool {
+        if !slot.has_free(owner) || self.entry(slot, list, owner).current(slot, owner).is_some() {
+            return false;
+        }
+        let declared = slot.declared();
+        let is_short_lived = declared.lifecycle == Lifecycle::Ephemeral
+            || matches!(declared.sharing, Sharing::Exclusive { .. });
+        // Where each request may have a connection of its own, not with each of them.
+        !is_short_lived
+            || self.shelf.reading(slot.name(), list).is_none_or(|known| {
+                known.source == Source::Cache || age(known.read) > defaults::REFRESH_AFTER
+            })
+    }
+}
+
+fn age(read: SystemTime) -> Duration {
+    // A clock that was set back makes nothing old.
+    read.elapsed().unwrap_or_default()
+}

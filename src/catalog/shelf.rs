@@ -1,0 +1,152 @@
+//! What is known of every declared server, and who is to hear that it is another thing now.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use tokio::sync::Notify;
+
+use super::{
+    Listing,
+    digest::Digest,
+    known::{Known, News, Reading},
+};
+use crate::{
+    name::ServerName,
+    protocol::mcp::{List, Profile},
+};
+
+/// What is known of every declared server.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    state: Mutex<State>,
+    /// Told when something is to be written to the disk, or looked for there.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    known: BTreeMap<ServerName, Known>,
+    /// Grows whenever anything changes that a snapshot shows.
+    revision: u64,
+    unsaved: BTreeSet<ServerName>,
+    /// Of which the disk may know something.
+    sought: BTreeSet<ServerName>,
+}
+
+/// What is to be done on the disk.
+#[derive(Debug, Default)]
+pub(super) struct Chores {
+    /// These are to be written.
+    pub(super) unsaved: BTreeSet<ServerName>,
+    /// These are to be looked for.
+    pub(super) sought: BTreeSet<ServerName>,
+}
+
+impl Shelf {
+    /// Takes note of a list that a server has given, and of what it says of itself.
+    pub(super) fn learn(
+        &self,
+        (server, declared): (&ServerName, Digest),
+        list: List,
+        listing: &Listing,
+        profile: Option<&Profile>,
+    ) {
+        let mut state = self.state();
+        let known = state.known.entry(server.clone()).or_default();
+        if known.declared != Some(declared) {
+            *known = Known::of(declared);
+        }
+        if known.learn(list, listing, profile, SystemTime::now()) == News::Changed {
+            state.unsaved.insert(server.clone());
+            self.changed.notify_one();
+        }
+        state.revision += 1;
+    }
+
+    /// Takes what the disk had of a server, as far as nothing newer is known.
+    pub(super) fn restore(&self, server: &ServerName, found: Known) {
+        let mut state = self.state();
+        if state.known.entry(server.clone()).or_default().restore(found) == News::Changed {
+            state.revision += 1;
+        }
+    }
+
+    /// Notes that the disk may know something of these servers.
+    pub(super) fn seek(&self, servers: impl IntoIterator<Item = ServerName>) {
+        self.state().sought.extend(servers);
+        self.changed.notify_one();
+    }
+
+    /// Forgets a server, or what was known of one that is declared another way now.
+    pub(super) fn forget(&self, server: &ServerName) {
+        let mut state = self.state();
+        state.unsaved.remove(server);
+        state.sought.remove(server);
+        if state.known.remove(server).is_some() {
+            state.revision += 1;
+        }
+    }
+
+    /// Notes what is on the disk of a server.
+    pub(super) fn saved(&self, server: &ServerName, digest: Digest) {
+        if let Some(known) = self.state().known.get_mut(server) {
+            known.saved = Some(digest);
+        }
+    }
+
+    /// Waits until there is something to do on the disk.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Takes what is to be done on the disk.
+    pub(super) fn chores(&self) -> Chores {
+        let mut state = self.state();
+        let (unsaved, sought) =
+            (std::mem::take(&mut state.unsaved), std::mem::take(&mut state.sought));
+        Chores { unsaved, sought }
+    }
+
+    /// Returns the number of the last change.
+    pub(super) fn revision(&self) -> u64 {
+        self.state().revision
+    }
+
+    /// Returns everything, and the number of the last change.
+    pub(super) fn all(&self) -> (BTreeMap<ServerName, Known>, u64) {
+        let state = self.state();
+        (state.known.clone(), state.revision)
+    }
+
+    /// Returns what is known of one server.
+    pub(super) fn known(&self, server: &ServerName) -> Option<Known> {
+        self.state().known.get(server).cloned()
+    }
+
+    /// Returns a list of a server as it was read last.
+    pub(super) fn reading(&self, server: &ServerName, list: List) -> Option<Reading> {
+        self.state().known.get(server)?.reading(list).cloned()
+    }
+
+    /// Returns the items of a list as it was read last: none where the server says that it has none.
+    pub(super) fn listing(&self, server: &ServerName, list: List) -> Option<Listing> {
+        self.state().known.get(server)?.listing(list)
+    }
+
+    /// Returns what a server said of itself.
+    pub(super) fn profile(&self, server: &ServerName) -> Option<Arc<Profile>> {
+        self.state().known.get(server)?.profile().cloned()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Held for statements on plain data, never across an await.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,159 @@
+//! The definitions of the meta tools, as clients list them.
+//!
+//! They are written down in two files beside this one, which are shortened to what clients need to
+//! be sent and otherwise handed out as they are. What is said about the answer of a tool is true of
+//! its errors too: clients hold both against it. `mcp_call` says nothing about its answer, since that
+//! is the answer of whatever tool it calls; a schema would have clients refuse those without a
+//! structured value.
+//!
+//! The core set, which every client of the view has in front of it all the time, is 4,687 bytes; that
+//! is 1,089 tokens of `o200k_base`, 1,074 of `cl100k_base` and 1,098 of Claude's published tokenizer.
+
+use std::sync::LazyLock;
+
+use crate::protocol::mcp::{Item, List, Page};
+
+/// A set of meta tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// `mcp_discover`, `mcp_provision`, `mcp_call`, `mcp_execute`.
+    Core,
+    /// `search_tools` and the other names of metatools, over the same operations.
+    Metatools,
+}
+
+/// A tool of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// `mcp_discover`
+    Discover,
+    /// `mcp_provision`
+    Provision,
+    /// `mcp_call`
+    Call,
+    /// `mcp_execute`
+    Execute,
+    /// `search_tools`
+    SearchTools,
+    /// `list_namespaces`
+    ListNamespaces,
+    /// `list_tools`
+    ListTools,
+    /// `describe_tool`
+    DescribeTool,
+    /// `list_tool_examples`
+    ListToolExamples,
+    /// `run_tool`
+    RunTool,
+    /// `run_chain`
+    RunChain,
+    /// `execute_code`
+    ExecuteCode,
+}
+
+impl Set {
+    /// Returns its tools in the order in which they are listed.
+    pub fn tools(self) -> &'static [Tool] {
+        match self {
+            Self::Core => &[Tool::Discover, Tool::Provision, Tool::Call, Tool::Execute],
+            Self::Metatools => &[
+                Tool::SearchTools,
+                Tool::ListNamespaces,
+                Tool::ListTools,
+                Tool::DescribeTool,
+                Tool::ListToolExamples,
+                Tool::RunTool,
+                Tool::RunChain,
+                Tool::ExecuteCode,
+            ],
+        }
+    }
+
+    fn definitions(self) -> &'static [Item] {
+        static CORE: LazyLock<Vec<Item>> = LazyLock::new(|| read(include_str!("core.json")));
+        static METATOOLS: LazyLock<Vec<Item>> =
+            LazyLock::new(|| read(include_str!("metatools.json")));
+        match self {
+            Self::Core => &CORE,
+            Self::Metatools => &METATOOLS,
+        }
+    }
+}
+
+impl Tool {
+    /// Returns what it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discover => "mcp_discover",
+            Self::Provision => "mcp_provision",
+            Self::Call => "mcp_call",
+            Self::Execute => "mcp_execute",
+            Self::SearchTools => "search_tools",
+            Self::ListNamespaces => "list_namespaces",
+            Self::ListTools => "list_tools",
+            Self::DescribeTool => "describe_tool",
+            Self::ListToolExamples => "list_tool_examples",
+            Self::RunTool => "run_tool",
+            Self::RunChain => "run_chain",
+            Self::ExecuteCode => "execute_code",
+        }
+    }
+
+    /// Returns the tool of `sets` that is called `name`.
+    pub fn named(name: &str, sets: &[Set]) -> Option<Self> {
+        let mut all = sets.iter().flat_map(|set| set.tools());
+        all.find(|tool| tool.name() == name).copied()
+    }
+
+    /// Returns the set that it belongs to.
+    pub fn set(self) -> Set {
+        match self {
+            Self::Discover | Self::Provision | Self::Call | Self::Execute => Set::Core,
+            Self::SearchTools
+            | Self::ListNamespaces
+            | Self::ListTools
+            | Self::DescribeTool
+            | Self::ListToolExamples
+            | Self::RunTool
+            | Self::RunChain
+            | Self::ExecuteCode => Set::Metatools,
+        }
+    }
+
+    /// Returns its definition, as JSON text.
+    pub fn definition(self) -> &'static str {
+        let found = self.set().definitions().iter().find(|item| item.key == self.name());
+        found.map_or("", Item::json)
+    }
+}
+
+/// Returns the tools as the result of `tools/list`, JSON text.
+pub fn list(tools: impl IntoIterator<Item = Tool>) -> String {
+    let definitions: Vec<&str> = tools.into_iter().map(Tool::definition).collect();
+    format!(r#"{{"tools":[{}]}}"#, definitions.join(","))
+}
+
+fn read(file: &str) -> Vec<Item> {
+    let page = format!(r#"{{"tools":{}}}"#, without_layout(file));
+    // A file of ours that is no list has no tools in it: the tests would see that.
+    Page::read(List::Tools, &page).unwrap_or_default().items
+}
+
+/// Returns JSON text without the space between its parts.
+fn without_layout(json: &str) -> String {
+    let (mut is_string, mut is_escaped) = (false, false);
+    json.chars()
+        .filter(|found| {
+            if is_string {
+                is_string = *found != '"' || is_escaped;
+                is_escaped = *found == '\\' && !is_escaped;
+                return true;
+            }
+            is_string = *found == '"';
+            !found.is_ascii_whitespace()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

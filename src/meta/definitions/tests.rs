@@ -1,0 +1,129 @@
+use serde_json::Value;
+
+use super::*;
+
+/// How many bytes the core set may have, so that it stays below 1,300 tokens. Ours: a token of it is
+/// 4.27 bytes, and tokenizers differ by less than the fifth that is left.
+const CORE_BYTES_MAX: usize = 4_750;
+
+fn all() -> Vec<Tool> {
+    [Set::Core, Set::Metatools].iter().flat_map(|set| set.tools()).copied().collect()
+}
+
+fn parsed(tool: Tool) -> Value {
+    serde_json::from_str(tool.definition()).expect("a definition")
+}
+
+/// Calls `look` with each schema within `schema`, and its path.
+fn each_schema(schema: &Value, path: &str, look: &mut impl FnMut(&str, &Value)) {
+    look(path, schema);
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    for (name, inner) in properties {
+        each_schema(inner, &format!("{path}.{name}"), look);
+    }
+    if !schema["items"].is_null() {
+        each_schema(&schema["items"], &format!("{path}[]"), look);
+    }
+}
+
+#[test]
+fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
+    for set in [Set::Core, Set::Metatools] {
+        assert_eq!(set.tools().len(), set.definitions().len());
+        for (tool, item) in set.tools().iter().zip(set.definitions()) {
+            assert_eq!(tool.name(), item.key);
+            assert_eq!(tool.set(), set);
+            assert_eq!(Tool::named(tool.name(), &[set]), Some(*tool));
+        }
+    }
+    assert_eq!(Tool::named("run_tool", &[Set::Core]), None);
+    assert_eq!(Tool::named("git__log", &[Set::Core, Set::Metatools]), None);
+}
+
+#[test]
+fn the_core_set_costs_less_than_1300_tokens() {
+    let length = list(Set::Core.tools().iter().copied()).len();
+    assert!(length <= CORE_BYTES_MAX, "{length} bytes: count its tokens anew");
+}
+
+#[test]
+fn every_field_is_described_and_nothing_else_is_taken() {
+    for tool in all() {
+        let definition = parsed(tool);
+        assert!(definition["title"].is_string() && definition["description"].is_string());
+        for side in ["inputSchema", "outputSchema"] {
+            let schema = &definition[side];
+            if schema.is_null() {
+                continue;
+            }
+            each_schema(schema, side, &mut |path, schema| {
+                let is_field = path.contains('.') && !path.ends_with("[]");
+                let name = tool.name();
+                assert!(!is_field || schema["description"].is_string(), "{name}: {path}");
+                if schema["properties"].is_object() {
+                    assert_eq!(schema["additionalProperties"], false, "{name}: {path}");
+                }
+            });
+            assert_eq!(schema["type"], "object");
+        }
+    }
+}
+
+#[test]
+fn every_tool_but_the_one_that_passes_answers_on_says_what_it_answers_with() {
+    for tool in all() {
+        let schema = &parsed(tool)["outputSchema"];
+        assert_eq!(schema.is_null(), tool == Tool::Call, "{}", tool.name());
+        if !schema.is_null() {
+            assert_eq!(schema["properties"]["error"]["type"], "object", "{}", tool.name());
+            assert_eq!(schema["required"], Value::Null, "an error has nothing but the error");
+        }
+    }
+}
+
+#[test]
+fn hints_are_complete_and_only_what_cannot_change_anything_is_called_reading() {
+    for tool in all() {
+        let hints = parsed(tool)["annotations"].clone();
+        let hint = |name: &str| hints[name].as_bool().expect(name);
+        let (reads, destroys) = (hint("readOnlyHint"), hint("destructiveHint"));
+        let (repeats, is_open) = (hint("idempotentHint"), hint("openWorldHint"));
+        match tool {
+            Tool::Discover
+            | Tool::SearchTools
+            | Tool::ListNamespaces
+            | Tool::ListTools
+            | Tool::DescribeTool
+            | Tool::ListToolExamples => {
+                assert_eq!((reads, destroys, repeats, is_open), (true, false, true, false));
+            }
+            Tool::Provision => {
+                assert_eq!((reads, destroys, repeats, is_open), (false, false, true, true));
+            }
+            Tool::Call | Tool::Execute | Tool::RunTool | Tool::RunChain | Tool::ExecuteCode => {
+                assert_eq!((reads, destroys, repeats, is_open), (false, true, false, true));
+            }
+        }
+    }
+}
+
+#[test]
+fn space_goes_between_the_parts_and_stays_in_the_words() {
+    let text = "{ \"a b\" :\n\t[ \"c \\\" d\\\\\" , 1 ] }";
+    assert_eq!(without_layout(text), r#"{"a b":["c \" d\\",1]}"#);
+}
+
+/// Returns the list with a tool on each line.
+fn lines(set: Set) -> String {
+    list(set.tools().iter().copied()).replace("},{\"name\"", "},\n{\"name\"")
+}
+
+#[test]
+fn the_core_set_is_listed_like_this() {
+    insta::assert_snapshot!(lines(Set::Core));
+}
+
+#[test]
+fn the_other_set_is_listed_like_this() {
+    insta::assert_snapshot!(lines(Set::Metatools));
+}

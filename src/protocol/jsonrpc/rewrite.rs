@@ -1,0 +1,22 @@
+//! A request whose parameters are other ones: what is not touched keeps its text.
+
+use super::Message;
+use crate::protocol::Members;
+
+impl Message {
+    /// Returns the message with `params` as `edit` leaves them; without any, it has none to begin
+    /// with.
+    #[must_use]
+    pub fn with_params(&self, edit: impl FnOnce(&mut Members<'_>)) -> Self {
+        let text = std::str::from_utf8(self.bytes()).unwrap_or_default();
+        let Some(mut whole) = Members::read(text) else { return self.clone() };
+        let params = whole.get("params").unwrap_or("{}").to_owned();
+        let Some(mut params) = Members::read(&params) else { return self.clone() };
+        edit(&mut params);
+        if params.is_empty() && whole.get("params").is_none() {
+            return self.clone();
+        }
+        whole.set("params", params.to_string());
+        Self::parse(whole.to_string().into()).unwrap_or_else(|_| self.clone())
+    }
+}
