@@ -599,3 +599,26 @@ pub const SUGGESTION_TEXT_BYTES_MAX: usize = 300;
 /// How many bytes of the names of servers the instructions of the view `meta` have. Ours: clients cut
 /// instructions at 2 KB.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 1 << 10;
+
+/// How many words of a request a registry is asked for, each by itself: it looks for a word in names.
+/// Ours.
+pub const REGISTRY_WORDS_MAX: usize = 4;
+
+/// How many servers a page of a registry is to have. Source: its API allows 100.
+pub const REGISTRY_PAGE_ITEMS: usize = 100;
+
+/// How many pages of an answer of a registry are read. Ours: who finds nothing among 300 says it in
+/// other words.
+pub const REGISTRY_PAGES_MAX: usize = 3;
+
+/// The largest page of a registry, in bytes. Ours: an entry has some kilobytes.
+pub const REGISTRY_PAGE_BYTES_MAX: usize = 2 << 20;
+
+/// How long a registry may take for a page. Ours: somebody waits.
+pub const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a registry is left alone that has failed. Ours.
+pub const REGISTRY_PAUSE: Duration = Duration::from_secs(60);
+
+/// For how many words the answers of a registry are kept. Ours: 300 servers each at the most.
+pub const REGISTRY_WORDS_KEPT: usize = 128;
