@@ -7,7 +7,7 @@
 //!                                                                      "none"
 //! ```
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::{matching::Fit, trust::Verdict};
 use crate::{
@@ -58,7 +58,6 @@ pub struct FoundTool {
     /// What it does.
     pub description: String,
     /// How much of what is wanted it covers.
-    #[serde(serialize_with = "hundredths")]
     pub confidence: f64,
 }
 
@@ -80,7 +79,6 @@ pub struct DeclaredServer {
     /// What it is for.
     pub description: String,
     /// How much of what is wanted it covers.
-    #[serde(serialize_with = "hundredths")]
     pub confidence: f64,
     /// Whether its namespace is trusted.
     pub trusted: bool,
@@ -98,16 +96,9 @@ pub struct ListedServer {
     /// What it is for, in the words of whoever published it.
     pub description: String,
     /// How much of what is wanted it covers.
-    #[serde(serialize_with = "hundredths")]
     pub confidence: f64,
     /// What an operator could declare.
     pub install: String,
-}
-
-/// Two digits after the point are all that a confidence is good for.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn hundredths<S: Serializer>(confidence: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64((confidence * 100.0).round() / 100.0)
 }
 
 impl FoundTool {
@@ -205,15 +196,5 @@ mod tests {
         let after = Provisioned::from(Source::Catalog, "Weak.").and_listed(listed());
         assert_eq!((after.source, after.message.as_str()), (Source::Catalog, "Weak."));
         assert_eq!(Provisioned::nothing("Nothing.").and_listed(Vec::new()).source, Source::None);
-    }
-
-    #[test]
-    fn a_confidence_has_two_digits() {
-        let server = ServerName::new("a").expect("a name");
-        let tool = FoundTool::new(&server, "t", r#"{"description":"does","x":1}"#, 2.0 / 3.0);
-        assert_eq!(
-            serde_json::to_string(&tool).expect("JSON"),
-            r#"{"tool":"t","server":"a","description":"does","confidence":0.67}"#
-        );
     }
 }

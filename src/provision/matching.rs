@@ -76,7 +76,8 @@ impl Wanted {
             }
             #[expect(clippy::cast_precision_loss, reason = "a few words")]
             let n_words = words.len().max(1) as f64;
-            fit.confidence = (fit.confidence / n_words).clamp(0.0, 1.0);
+            // As it is shown, so that what is compared is what is seen.
+            fit.confidence = (fit.confidence / n_words * 100.0).round().clamp(0.0, 100.0) / 100.0;
             fit
         };
         let ranks = self.ranks(index, strategy);
@@ -214,6 +215,18 @@ mod tests {
         assert!((helped.confidence - 0.75).abs() < f64::EPSILON, "{helped:?}");
         let drowned = best(&Wanted::new("forecast for Bohemia", Some("quarterly sales slides"))).1;
         assert_eq!(drowned, alone);
+    }
+
+    #[test]
+    fn a_word_that_is_only_meant_counts_less_than_one_that_stands_there() {
+        let index = index(&[("github", "issues and pull requests"), ("mailer", "send email")]);
+        let best = |intent: &str, strategy| {
+            let found = Wanted::new(intent, None).among(&index, 2, strategy);
+            found.first().map(|(server, fit)| (*server, fit.confidence))
+        };
+        assert_eq!(best("an email", Strategy::Hybrid), Some((1, 1.0)));
+        assert_eq!(best("a bug", Strategy::Hybrid), Some((0, MEANT_MAX)));
+        assert_eq!(best("a bug", Strategy::Bm25), None, "only the words");
     }
 
     #[test]

@@ -150,6 +150,7 @@ impl Provisioner {
         let tools: Vec<_> = snapshot
             .servers()
             .iter()
+            .filter(|server| self.pool.slot(server.name.as_str()).is_some())
             .flat_map(|server| server.tools.iter().map(|tool| (&server.name, tool)))
             .collect();
         let texts = tools.iter().map(|(server, tool)| (server.as_str(), tool.json()));

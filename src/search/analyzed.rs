@@ -3,7 +3,7 @@
 //! Kept for as long as the server offers the same: a change of one server does not analyse the
 //! others again. Knows nothing of weights, meaning or other servers.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::{collections::HashMap, fmt};
 
 use super::{
     definition::Definition,
@@ -37,15 +37,32 @@ impl Field {
     pub(super) const OF_TOOL: [Self; 5] =
         [Self::Name, Self::Title, Self::Description, Self::Parameters, Self::Remarks];
 
-    /// All of them.
-    pub(super) const ALL: [Self; 6] =
-        [Self::Name, Self::Title, Self::Description, Self::Parameters, Self::Remarks, Self::Server];
+    /// How many there are.
+    pub(super) const COUNT: usize = Self::OF_TOOL.len() + 1;
+
+    /// Returns its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Title => "title",
+            Self::Description => "description",
+            Self::Parameters => "parameters",
+            Self::Remarks => "remarks",
+            Self::Server => "server",
+        }
+    }
 
     fn manner(self) -> Manner {
         match self {
             Self::Name | Self::Parameters | Self::Server => Manner::Name,
             Self::Title | Self::Description | Self::Remarks => Manner::Prose,
         }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -221,12 +238,8 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-impl std::fmt::Debug for Analyzed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut names = String::new();
-        for tool in &self.tools {
-            write!(names, "{} ", tool.path())?;
-        }
-        f.debug_tuple("Analyzed").field(&names.trim_end()).finish()
+impl fmt::Debug for Analyzed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.tools.iter().map(Tool::path)).finish()
     }
 }

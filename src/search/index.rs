@@ -1,83 +1,270 @@
 //! All tools of all servers, ready to be searched. Immutable.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use super::{
-    Analyzed, Hit, Pattern, Place, Query, Strategy, Thesaurus,
+    Analyzed, Explanation, Hit, Pattern, Place, Query, Strategy, Thesaurus,
     analyzed::Tool,
-    explanation::{Explanation, Part},
+    best::Best,
+    document::{Lengths, Reader},
+    evidence::Evidence,
     keyword,
+    lexicon::Lexicon,
+    request::Request,
+    vectors::Vectors,
+    weights::Weights,
 };
 
 /// All tools of all servers, ready to be searched.
-#[derive(Debug)]
 pub struct Index {
     servers: Box<[Arc<Analyzed>]>,
+    /// For each server the number of its first tool, and at the end the number of all tools.
+    firsts: Box<[u32]>,
+    pub(super) weights: Weights,
+    pub(super) lexicon: Lexicon,
+    pub(super) lengths: Lengths,
+    pub(super) of_tools: Evidence,
+    pub(super) of_servers: Evidence,
+    pub(super) vectors: Vectors,
 }
 
 impl Index {
     /// Makes an index of servers that were analysed before.
-    pub fn new(servers: &[Arc<Analyzed>], _thesaurus: &Thesaurus) -> Self {
-        Self { servers: servers.into() }
+    pub fn new(servers: &[Arc<Analyzed>], thesaurus: &Thesaurus) -> Self {
+        Self::weighted(servers, thesaurus, Weights::OURS)
+    }
+
+    /// Makes an index that weighs as it is told.
+    pub(crate) fn weighted(
+        servers: &[Arc<Analyzed>],
+        thesaurus: &Thesaurus,
+        weights: Weights,
+    ) -> Self {
+        let mut lexicon = Lexicon::new(thesaurus, &weights);
+        let numbers: Vec<Vec<u32>> =
+            servers.iter().map(|server| lexicon.numbers_of(&server.vocabulary)).collect();
+        let lengths = Lengths::of(servers.iter().map(|server| &**server));
+        let mut reader = Reader::new(&lexicon, &weights, &lengths);
+        let mut firsts = vec![0];
+        for (server, numbers) in servers.iter().zip(&numbers) {
+            reader.server(server, numbers);
+            firsts.push(reader.n_tools);
+        }
+        let n_tools = reader.n_tools as usize;
+        let (of_tools, of_servers) = (reader.of_tools, reader.of_servers);
+        Self {
+            of_tools: Evidence::new(&of_tools, &lexicon, n_tools),
+            of_servers: Evidence::new(&of_servers, &lexicon, servers.len()),
+            servers: servers.into(),
+            firsts: firsts.into(),
+            vectors: Vectors::default(),
+            weights,
+            lexicon,
+            lengths,
+        }
+    }
+
+    /// Returns it with dense vectors of tools, made by whoever makes those of queries.
+    ///
+    /// A tool whose vector is missing, empty, or of another length than the first is found by its
+    /// words alone.
+    #[must_use]
+    pub fn with_vectors<'a>(mut self, of: impl Fn(Place) -> Option<&'a [f32]>) -> Self {
+        self.vectors = Vectors::of((0..self.n_tools()).map(|number| of(self.place(number))));
+        self
+    }
+
+    /// Returns how many tools there are.
+    pub fn len(&self) -> usize {
+        self.n_tools() as usize
+    }
+
+    /// Whether there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Returns the best tools for a query, best first; of equal ones the one that comes first.
     pub fn search(&self, query: &Query<'_>) -> Vec<Hit> {
         match query.strategy {
-            Strategy::Keyword | Strategy::Bm25 | Strategy::Hybrid => self.by_keyword(query),
+            Strategy::Keyword => self.by_keyword(query),
+            Strategy::Bm25 => self.by_bm25(query),
+            Strategy::Hybrid => self.by_meaning(query),
         }
     }
 
     /// Returns why a tool stands where it does: parts that add up to its score.
+    ///
+    /// A tool that is not there, or that nothing speaks for, has no parts.
     pub fn explain(&self, query: &Query<'_>, place: Place) -> Explanation {
-        let words = keyword::Words::of(query.text);
-        let mut parts = Vec::new();
-        if let Some(tool) = self.tool(place) {
-            words.each_in(tool, |word, found, score| {
-                parts.push(Part { name: format!("{found:?} {word}"), score });
-            });
-        }
-        Explanation::of(parts)
+        let Some((number, tool)) = self.tool(place) else { return Explanation::default() };
+        Explanation::of(match query.strategy {
+            Strategy::Keyword => keyword::Words::of(query.text).parts(tool),
+            Strategy::Bm25 => self.parts_by_bm25(query, place, number),
+            Strategy::Hybrid => self.parts_by_meaning(query, place, number),
+        })
     }
 
     /// Returns the tools that a pattern is in: their path, title or description.
     pub fn grep(&self, pattern: &Pattern, limit: usize) -> Vec<Place> {
-        self.tools(None)
-            .filter(|(_, tool)| {
-                [tool.path(), tool.title(), tool.description()]
-                    .into_iter()
-                    .any(|text| pattern.is_in(text))
-            })
-            .map(|(place, _)| place)
-            .take(limit)
-            .collect()
+        let is_found = |tool: &Tool| {
+            let texts = [tool.path(), tool.title(), tool.description()];
+            texts.into_iter().any(|text| pattern.is_in(text))
+        };
+        let found = self.tools(None).filter(|(_, tool)| is_found(tool));
+        found.map(|(number, _)| self.place(number)).take(limit).collect()
     }
 
     fn by_keyword(&self, query: &Query<'_>) -> Vec<Hit> {
         let words = keyword::Words::of(query.text);
-        let mut hits: Vec<Hit> = self
-            .tools(query.server)
-            .map(|(place, tool)| (place, words.score(tool)))
-            .filter(|&(_, score)| score > 0.0)
-            .map(|(place, score)| Hit { place, score, confidence: words.confidence(score) })
-            .collect();
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
-        hits.truncate(query.limit);
-        hits
+        let mut best = Best::new(query.limit);
+        for (number, tool) in self.tools(query.server) {
+            best.put(number, words.score(tool));
+        }
+        self.hits(best, |_, score| words.confidence(score))
     }
 
-    fn tools(&self, server: Option<usize>) -> impl Iterator<Item = (Place, &Tool)> {
-        self.servers
-            .iter()
-            .enumerate()
-            .filter(move |&(place, _)| server.is_none_or(|only| only == place))
-            .flat_map(|(server, analyzed)| {
-                let tools = analyzed.tools.iter().enumerate();
-                tools.map(move |(tool, text)| (Place { server, tool }, text))
-            })
+    fn by_bm25(&self, query: &Query<'_>) -> Vec<Hit> {
+        let request = Request::by_words(query.text, &self.lexicon).once();
+        let found = self.of_tools.find(&request, &self.weights);
+        let mut best = Best::new(query.limit);
+        for &number in found.worth.places().iter().filter(|&&number| self.is_of(query, number)) {
+            best.put(number, f64::from(found.worth.at(number)));
+        }
+        let asked = self.asked(&request);
+        self.hits(best, |number, _| confidence(found.covered.at(number), asked))
     }
 
-    fn tool(&self, place: Place) -> Option<&Tool> {
-        self.servers.get(place.server)?.tools.get(place.tool)
+    fn by_meaning(&self, query: &Query<'_>) -> Vec<Hit> {
+        let request = Request::read(query.text, &self.lexicon, &self.weights);
+        let found = self.of_tools.find(&request, &self.weights);
+        let servers = self.of_servers.find(&request, &self.weights);
+        let asked = self.asked(&request);
+        let similar = self.vectors.similar(query.vector);
+        let mut best = Best::new(query.limit);
+        let mut put = |number: u32| {
+            let score = Score {
+                worth: f64::from(found.worth.at(number)),
+                coverage: confidence(found.covered.at(number), asked),
+                server: f64::from(servers.worth.at(self.server_of(number))),
+                similarity: similar.of(number),
+                asked: f64::from(asked),
+            };
+            best.put(number, score.sum(&self.weights));
+        };
+        if similar.is_empty() {
+            found
+                .worth
+                .places()
+                .iter()
+                .filter(|&&it| self.is_of(query, it))
+                .for_each(|&it| put(it));
+        } else {
+            (0..self.n_tools()).filter(|&it| self.is_of(query, it)).for_each(put);
+        }
+        self.hits(best, |number, _| {
+            confidence(found.covered.at(number), asked).max(similar.of(number))
+        })
+    }
+
+    /// Returns what all words of a request ask for together.
+    pub(super) fn asked(&self, request: &Request) -> f32 {
+        request.words.iter().map(|word| self.of_tools.asked(word, &self.weights)).sum()
+    }
+
+    fn hits(&self, best: Best, confidence: impl Fn(u32, f64) -> f64) -> Vec<Hit> {
+        let hit = |(number, score)| Hit {
+            place: self.place(number),
+            score,
+            confidence: confidence(number, score),
+        };
+        best.in_order().map(hit).collect()
+    }
+
+    fn n_tools(&self) -> u32 {
+        self.firsts.last().copied().unwrap_or_default()
+    }
+
+    /// Returns the server of the tool with a number.
+    fn server_of(&self, number: u32) -> u32 {
+        let n_before = self.firsts.partition_point(|&first| first <= number);
+        u32::try_from(n_before.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
+    fn place(&self, number: u32) -> Place {
+        let server = self.server_of(number) as usize;
+        Place { server, tool: (number - self.firsts[server]) as usize }
+    }
+
+    fn is_of(&self, query: &Query<'_>, number: u32) -> bool {
+        query.server.is_none_or(|server| server == self.server_of(number) as usize)
+    }
+
+    /// Returns all tools, or those of one server, with their numbers.
+    fn tools(&self, server: Option<usize>) -> impl Iterator<Item = (u32, &Tool)> {
+        let tools = (0..).zip(self.servers.iter().flat_map(|server| &server.tools));
+        let of = |server: usize| Some(*self.firsts.get(server)?..*self.firsts.get(server + 1)?);
+        let range = match server {
+            None => 0..self.n_tools(),
+            Some(server) => of(server).unwrap_or_default(),
+        };
+        tools.skip(range.start as usize).take(range.len())
+    }
+
+    pub(super) fn analyzed(&self, place: Place) -> &Analyzed {
+        &self.servers[place.server]
+    }
+
+    fn tool(&self, place: Place) -> Option<(u32, &Tool)> {
+        let tool = self.servers.get(place.server)?.tools.get(place.tool)?;
+        Some((self.firsts[place.server] + u32::try_from(place.tool).ok()?, tool))
+    }
+}
+
+/// What the score of a tool is made of.
+pub(super) struct Score {
+    /// What its words and concepts are worth.
+    pub(super) worth: f64,
+    /// How much of the request they cover, between 0 and 1.
+    pub(super) coverage: f64,
+    /// What those of its server are worth.
+    pub(super) server: f64,
+    /// How similar its vector is, between 0 and 1.
+    pub(super) similarity: f64,
+    /// What the request asks for.
+    pub(super) asked: f64,
+}
+
+impl Score {
+    /// Returns what a part of the worth counts for: less where little of the request is covered.
+    pub(super) fn share(&self, weights: &Weights) -> f64 {
+        let depends = f64::from(weights.coverage);
+        1.0 - depends + depends * self.coverage
+    }
+
+    /// Returns what the server adds: nothing to a tool that nothing else speaks for.
+    pub(super) fn of_server(&self, weights: &Weights) -> f64 {
+        if self.worth > 0.0 { f64::from(weights.server) * self.server } else { 0.0 }
+    }
+
+    /// Returns what the vectors add.
+    pub(super) fn of_vectors(&self, weights: &Weights) -> f64 {
+        // Where no word is known the vectors are all there is.
+        f64::from(weights.vector) * self.similarity * self.asked.max(1.0)
+    }
+
+    fn sum(&self, weights: &Weights) -> f64 {
+        self.worth * self.share(weights) + self.of_server(weights) + self.of_vectors(weights)
+    }
+}
+
+/// Returns how much of what is asked for is covered, between 0 and 1.
+pub(super) fn confidence(covered: f32, asked: f32) -> f64 {
+    if asked > 0.0 { f64::from(covered / asked).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Index of {} tools of {} servers", self.len(), self.servers.len())
     }
 }

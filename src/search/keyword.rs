@@ -1,6 +1,6 @@
 //! The plain ranking: which words of the query stand in a name or in a description.
 
-use super::analyzed::Tool;
+use super::{Part, analyzed::Tool};
 
 /// What a word of the query is worth that is the name, stands in it, or in the description.
 /// Source: seed 000, its keyword search.
@@ -42,6 +42,20 @@ impl Words {
         let mut score = 0.0;
         self.each_in(tool, |_, _, worth| score += worth);
         score
+    }
+
+    /// Returns what each word is worth in `tool`.
+    pub(super) fn parts(&self, tool: &Tool) -> Vec<Part> {
+        let mut parts = Vec::new();
+        self.each_in(tool, |word, found, score| {
+            let name = match found {
+                Where::IsName => format!("`{word}` is the name"),
+                Where::InName => format!("`{word}` in name"),
+                Where::InDescription => format!("`{word}` in description"),
+            };
+            parts.push(Part { name, score });
+        });
+        parts
     }
 
     /// Returns how sure a score makes, between 0 and 1.

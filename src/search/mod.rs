@@ -8,14 +8,25 @@
 
 mod analyzed;
 mod bearing;
+mod best;
 mod definition;
+mod document;
+mod evidence;
 mod explanation;
 mod index;
 mod keyword;
+mod lexicon;
+mod parts;
 mod pattern;
+mod postings;
 mod query;
+mod request;
+mod sparse;
+mod spelling;
 mod stem;
 mod thesaurus;
+mod vectors;
+pub(crate) mod weights;
 mod words;
 
 pub use analyzed::{Analyzed, Field};

@@ -1,20 +1,173 @@
 //! Words that mean the same, or nearly.
+//!
+//! The groups stand in `thesaurus.txt`, whose head describes the format. People wrote and reviewed
+//! them; there is no model behind them.
 
-/// Groups of words that mean the same.
-#[derive(Clone, Debug, Default)]
-pub struct Thesaurus {}
+use std::{fmt, sync::OnceLock};
+
+use super::{
+    stem::Stems,
+    words::{self, Manner},
+};
+
+/// The longest phrase, in words that carry meaning. Ours.
+pub const PHRASE_WORDS_MAX: usize = 4;
+
+/// How many groups an operator may add, and how many entries a group has at most. Ours.
+pub const GROUPS_MAX: (usize, usize) = (1000, 100);
+
+/// Groups of words that mean the same, each of which is a concept.
+#[derive(Clone, Default)]
+pub struct Thesaurus {
+    pub(super) concepts: Vec<Concept>,
+}
+
+/// A group of words that mean the same.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Concept {
+    /// What it is called: its first entry.
+    pub(super) name: Box<str>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A word or a phrase of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    /// Its stems, in order.
+    pub(super) stems: Vec<Box<str>>,
+    /// How much it belongs to the group, above 0 and up to 1.
+    pub(super) weight: f32,
+    /// Whether it stands before the `>`: it asks for the concept and is not what is found.
+    pub(super) only_asks: bool,
+}
 
 impl Thesaurus {
     /// Returns the one that the program brings.
     pub fn embedded() -> Self {
-        Self {}
+        static EMBEDDED: OnceLock<Thesaurus> = OnceLock::new();
+        EMBEDDED.get_or_init(|| Self::read(include_str!("thesaurus.txt"))).clone()
+    }
+
+    /// Reads groups as they stand in a file; an entry that says nothing is left out.
+    pub fn read(text: &str) -> Self {
+        let lines = text.lines().map(str::trim);
+        let stems = Stems::default();
+        let concepts = lines
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .filter_map(|line| Concept::read(line, &stems))
+            .collect();
+        Self { concepts }
     }
 
     /// Returns it with the operator's own groups of words that mean the same.
-    pub fn with<'a, G>(self, _groups: impl IntoIterator<Item = G>) -> Self
+    ///
+    /// What exceeds [`GROUPS_MAX`] is left out.
+    pub fn with<'a, G>(mut self, groups: impl IntoIterator<Item = G>) -> Self
     where
         G: IntoIterator<Item = &'a str>,
     {
+        let stems = Stems::default();
+        let concepts = groups.into_iter().take(GROUPS_MAX.0);
+        self.concepts.extend(concepts.filter_map(|group| Concept::of(group, &stems)));
         self
+    }
+
+    /// Returns how many groups there are.
+    pub fn len(&self) -> usize {
+        self.concepts.len()
+    }
+
+    /// Whether there is no group.
+    pub fn is_empty(&self) -> bool {
+        self.concepts.is_empty()
+    }
+}
+
+impl fmt::Debug for Thesaurus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Thesaurus of {} groups", self.len())
+    }
+}
+
+impl Concept {
+    fn read(line: &str, stems: &Stems) -> Option<Self> {
+        let (asking, found) = line.split_once('>').unwrap_or(("", line));
+        let read = |text: &str, only_asks| -> Vec<Entry> {
+            text.split(',').filter_map(|entry| Entry::read(entry, only_asks, stems)).collect()
+        };
+        let mut entries = read(found, false);
+        entries.extend(read(asking, true));
+        let name = line.split([',', '~', '>']).next().unwrap_or_default().trim();
+        (!entries.is_empty()).then(|| Self { name: name.into(), entries })
+    }
+
+    fn of<'a>(group: impl IntoIterator<Item = &'a str>, stems: &Stems) -> Option<Self> {
+        let group: Vec<&str> = group.into_iter().take(GROUPS_MAX.1).collect();
+        let entries: Vec<Entry> =
+            group.iter().filter_map(|entry| Entry::of(entry, 1.0, false, stems)).collect();
+        // A group of one says nothing.
+        (entries.len() > 1).then(|| Self { name: (*group[0]).into(), entries })
+    }
+}
+
+impl Entry {
+    fn read(text: &str, only_asks: bool, stems: &Stems) -> Option<Self> {
+        let (text, weight) = text.split_once('~').unwrap_or((text, "1"));
+        let weight = weight.trim().parse().ok().filter(|weight| (0.01..=1.0).contains(weight))?;
+        Self::of(text, weight, only_asks, stems)
+    }
+
+    fn of(text: &str, weight: f32, only_asks: bool, known: &Stems) -> Option<Self> {
+        let mut stems: Vec<Box<str>> = Vec::new();
+        words::each(text, Manner::Prose, |word| stems.extend(known.of(word).map(Box::from)));
+        ((1..=PHRASE_WORDS_MAX).contains(&stems.len())).then_some(Self { stems, weight, only_asks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_has_words_phrases_weights_and_a_direction() {
+        let read = Thesaurus::read("# no group\n\ntonight > date, current date~0.5\n");
+
+        let [concept] = &read.concepts[..] else { panic!("one group: {read:?}") };
+        assert_eq!(&*concept.name, "tonight");
+        let entry = |text: &str, weight, only_asks| Entry {
+            stems: text.split(' ').map(Box::from).collect(),
+            weight,
+            only_asks,
+        };
+        let expected = [
+            entry("date", 1.0, false),
+            entry("current date", 0.5, false),
+            entry("tonight", 1.0, true),
+        ];
+        assert_eq!(concept.entries, expected);
+    }
+
+    #[test]
+    fn an_operator_adds_groups_and_what_says_nothing_is_left_out() {
+        let groups = [vec!["ticket", "case"], vec!["alone"], vec!["the", "of"]];
+
+        assert_eq!(Thesaurus::default().with(groups).len(), 1);
+    }
+
+    #[test]
+    fn every_entry_of_the_file_says_something_and_no_group_has_it_twice() {
+        let stems = Stems::default();
+        for line in include_str!("thesaurus.txt").lines() {
+            if line.starts_with('#') || line.is_empty() {
+                continue;
+            }
+            let n_written = line.split([',', '>']).count();
+            let concept = Concept::read(line, &stems).expect(line);
+            assert_eq!(concept.entries.len(), n_written, "{line}");
+            let mut seen: Vec<_> = concept.entries.iter().map(|entry| &entry.stems).collect();
+            seen.sort();
+            seen.dedup();
+            assert!(seen.len() == n_written && n_written > 1, "twice in: {line}");
+        }
     }
 }

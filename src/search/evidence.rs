@@ -1,0 +1,156 @@
+//! What speaks for a document: each word of a request that it has, or whose concept it has.
+
+use super::{
+    lexicon::Lexicon,
+    postings::{Features, Postings},
+    request::{Request, Word},
+    sparse::Sparse,
+    weights::Weights,
+};
+
+/// The words and the concepts of documents, which are tools or servers.
+pub(super) struct Evidence {
+    stems: Postings,
+    concepts: Postings,
+}
+
+/// What speaks for each document.
+pub(super) struct Found {
+    /// What all words together are worth.
+    pub(super) worth: Sparse,
+    /// How much of what is asked for is covered: the sum of what its words ask for.
+    pub(super) covered: Sparse,
+}
+
+/// What one word, itself or as a concept, is worth in a document, and how far that covers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Worth {
+    pub(super) itself: f32,
+    pub(super) concept: f32,
+    /// Between 0 and 1.
+    pub(super) cover: f32,
+}
+
+impl Worth {
+    /// Returns what it is worth in all: the larger, and a little of the other.
+    pub(super) fn sum(self, weights: &Weights) -> f32 {
+        self.itself.max(self.concept) + weights.both * self.itself.min(self.concept)
+    }
+}
+
+impl Evidence {
+    pub(super) fn new(features: &Features, lexicon: &Lexicon, n_documents: usize) -> Self {
+        Self {
+            stems: Postings::of(&features.stems, lexicon.n_stems(), n_documents),
+            concepts: Postings::of(&features.concepts, lexicon.concepts().len(), n_documents),
+        }
+    }
+
+    /// Whether any document has a stem.
+    pub(super) fn knows(&self, stem: u32) -> bool {
+        !self.stems.with(stem).is_empty()
+    }
+
+    /// Returns what a word asks for: how rare it is, or its rarest concept.
+    pub(super) fn asked(&self, word: &Word, weights: &Weights) -> f32 {
+        let itself =
+            word.stem.filter(|&stem| self.knows(stem)).map(|stem| self.rarity(stem, weights));
+        let concepts = word.senses.iter().map(|&(concept, weight)| {
+            self.rarity_of_concept(concept, weights) * weight * weights.concept
+        });
+        let known = concepts.chain(itself).fold(0.0, f32::max);
+        match (known > 0.0, word.is_name) {
+            (true, _) => known * word.weight,
+            // The name of a place or a person is a value, and no tool is about it.
+            (false, true) => 0.0,
+            (false, false) => self.stems.rarity_of(0).powf(weights.rarity) * weights.unknown,
+        }
+    }
+
+    /// Returns what speaks for each document.
+    pub(super) fn find(&self, request: &Request, weights: &Weights) -> Found {
+        let n_documents = self.stems.n_documents();
+        let [mut worth, mut covered] = [(), ()].map(|()| Sparse::new(n_documents));
+        let [mut concept, mut cover] = [(), ()].map(|()| Sparse::new(n_documents));
+        for word in &request.words {
+            let asked = self.asked(word, weights);
+            for &(sense, share) in &word.senses {
+                let rarity = self.rarity_of_concept(sense, weights);
+                for &(document, amount) in self.concepts.with(sense) {
+                    concept.raise(document, of_concept(rarity, share, amount, word, weights));
+                    cover.raise(document, covers(share * amount, weights));
+                }
+            }
+            let stem = word.stem.map(|stem| (self.stems.with(stem), self.rarity(stem, weights)));
+            for &(document, amount) in stem.map_or(&[][..], |(list, _)| list) {
+                let rarity = stem.map_or(0.0, |(_, rarity)| rarity);
+                let found = Worth {
+                    itself: of_word(rarity, amount, word),
+                    concept: concept.at(document),
+                    cover: covers(amount, weights).max(cover.at(document)),
+                };
+                worth.add(document, found.sum(weights));
+                covered.add(document, asked * found.cover);
+                // What is counted here is not counted again below.
+                concept.clear(document);
+                cover.clear(document);
+            }
+            concept.drain(|document, found| worth.add(document, found));
+            cover.drain(|document, found| covered.add(document, asked * found));
+        }
+        Found { worth, covered }
+    }
+
+    /// Returns what a word is worth in one document, as [`Self::find`] adds it up.
+    pub(super) fn worth(&self, word: &Word, document: u32, weights: &Weights) -> Worth {
+        let mut found = Worth::default();
+        for &(sense, share) in &word.senses {
+            let amount = self.concepts.amount(sense, document);
+            let rarity = self.rarity_of_concept(sense, weights);
+            found.concept = found.concept.max(of_concept(rarity, share, amount, word, weights));
+            found.cover = found.cover.max(covers(share * amount, weights));
+        }
+        if let Some(stem) = word.stem {
+            let amount = self.stems.amount(stem, document);
+            found.itself = of_word(self.rarity(stem, weights), amount, word);
+            found.cover = found.cover.max(covers(amount, weights));
+        }
+        found
+    }
+
+    /// Returns the concept of a word that is worth most in a document.
+    pub(super) fn best_concept(
+        &self,
+        word: &Word,
+        document: u32,
+        weights: &Weights,
+    ) -> Option<u32> {
+        let worth = |&(sense, share): &(u32, f32)| {
+            let rarity = self.rarity_of_concept(sense, weights);
+            of_concept(rarity, share, self.concepts.amount(sense, document), word, weights)
+        };
+        let best = word.senses.iter().max_by(|a, b| worth(a).total_cmp(&worth(b)))?;
+        (worth(best) > 0.0).then_some(best.0)
+    }
+
+    fn rarity(&self, stem: u32, weights: &Weights) -> f32 {
+        self.stems.rarity(stem).powf(weights.rarity)
+    }
+
+    fn rarity_of_concept(&self, concept: u32, weights: &Weights) -> f32 {
+        self.concepts.rarity(concept).powf(weights.rarity)
+    }
+}
+
+fn of_word(rarity: f32, amount: f32, word: &Word) -> f32 {
+    rarity * amount * word.weight
+}
+
+fn of_concept(rarity: f32, share: f32, amount: f32, word: &Word, weights: &Weights) -> f32 {
+    rarity * share * amount * word.weight * weights.concept
+}
+
+/// Returns how far so much of something covers it.
+fn covers(amount: f32, weights: &Weights) -> f32 {
+    (amount / weights.covered_at).min(1.0)
+}

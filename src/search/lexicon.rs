@@ -1,0 +1,111 @@
+//! Stems and concepts by number, and which words stand for which concept.
+
+use std::collections::HashMap;
+
+use super::{Thesaurus, analyzed::Vocabulary, weights::Weights};
+
+/// Stems and concepts by number.
+pub(super) struct Lexicon {
+    stems: HashMap<Box<str>, u32>,
+    concepts: Box<[Box<str>]>,
+    /// The phrases of all concepts, by their first stem.
+    phrases: HashMap<u32, Vec<Phrase>>,
+}
+
+/// A word or a phrase that stands for a concept.
+struct Phrase {
+    /// The stems behind the first.
+    rest: Box<[u32]>,
+    concept: u32,
+    weight: f32,
+    only_asks: bool,
+}
+
+/// That some words stand for a concept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sense {
+    pub(super) concept: u32,
+    pub(super) weight: f32,
+    /// Where the words begin, and how many there are.
+    pub(super) at: usize,
+    pub(super) n_words: usize,
+}
+
+impl Lexicon {
+    /// Gives numbers to the concepts of a thesaurus and to the stems that stand for them.
+    pub(super) fn new(thesaurus: &Thesaurus, weights: &Weights) -> Self {
+        let mut senses: HashMap<&[Box<str>], usize> = HashMap::new();
+        for entry in thesaurus.concepts.iter().flat_map(|concept| &concept.entries) {
+            *senses.entry(&entry.stems).or_default() += 1;
+        }
+        let concepts = thesaurus.concepts.iter().map(|concept| concept.name.clone()).collect();
+        let mut this = Self { stems: HashMap::new(), concepts, phrases: HashMap::new() };
+        for (concept, number) in thesaurus.concepts.iter().zip(0..) {
+            for entry in &concept.entries {
+                let stems: Vec<u32> = entry.stems.iter().map(|stem| this.number(stem)).collect();
+                let [first, rest @ ..] = &stems[..] else { continue };
+                #[expect(clippy::cast_precision_loss, reason = "a few senses")]
+                let n_senses = senses[&*entry.stems] as f32;
+                this.phrases.entry(*first).or_default().push(Phrase {
+                    rest: rest.into(),
+                    concept: number,
+                    weight: entry.weight / n_senses.powf(weights.ambiguity),
+                    only_asks: entry.only_asks,
+                });
+            }
+        }
+        this
+    }
+
+    /// Returns the number of a stem, a new one if it has none.
+    pub(super) fn number(&mut self, stem: &str) -> u32 {
+        if let Some(&number) = self.stems.get(stem) {
+            return number;
+        }
+        let number = u32::try_from(self.stems.len()).unwrap_or(u32::MAX);
+        self.stems.insert(stem.into(), number);
+        number
+    }
+
+    /// Returns the numbers of all stems of a server, new ones where they have none.
+    pub(super) fn numbers_of(&mut self, vocabulary: &Vocabulary) -> Vec<u32> {
+        vocabulary.iter().map(|stem| self.number(stem)).collect()
+    }
+
+    /// Returns the numbers of all stems of a server that is in the index.
+    pub(super) fn known_numbers_of(&self, vocabulary: &Vocabulary) -> Vec<u32> {
+        vocabulary.iter().map(|stem| self.find(stem).unwrap_or(u32::MAX)).collect()
+    }
+
+    /// Returns the number of a stem that is known.
+    pub(super) fn find(&self, stem: &str) -> Option<u32> {
+        self.stems.get(stem).copied()
+    }
+
+    /// Returns all stems with their numbers, in no order.
+    pub(super) fn stems(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.stems.iter().map(|(stem, &number)| (&**stem, number))
+    }
+
+    /// Returns how many stems there are.
+    pub(super) fn n_stems(&self) -> usize {
+        self.stems.len()
+    }
+
+    /// Returns the names of the concepts, by number.
+    pub(super) fn concepts(&self) -> &[Box<str>] {
+        &self.concepts
+    }
+
+    /// Calls `found` with every sense of the words, which are asked with or looked through.
+    pub(super) fn senses(&self, words: &[u32], is_asking: bool, mut found: impl FnMut(Sense)) {
+        for (at, first) in words.iter().enumerate() {
+            for phrase in self.phrases.get(first).into_iter().flatten() {
+                if words[at + 1..].starts_with(&phrase.rest) && (is_asking || !phrase.only_asks) {
+                    let &Phrase { concept, weight, ref rest, .. } = phrase;
+                    found(Sense { concept, weight, at, n_words: rest.len() + 1 });
+                }
+            }
+        }
+    }
+}

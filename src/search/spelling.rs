@@ -1,0 +1,58 @@
+//! What somebody meant who has misspelt a word.
+
+use super::lexicon::Lexicon;
+
+/// How long a word is at least of which one letter may be wrong, and two. Ours: shorter words are
+/// too near to each other.
+const LETTERS_MIN: [usize; 2] = [5, 8];
+
+/// Returns the known stem that is nearest to a word which nobody knows, and its number.
+///
+/// Only letters beyond the first may be wrong; of equally near ones it is the first by name.
+pub(super) fn correct<'a>(word: &str, lexicon: &'a Lexicon) -> Option<(&'a str, u32)> {
+    let n_letters = word.chars().count();
+    let n_wrong = LETTERS_MIN.iter().filter(|&&least| n_letters >= least).count();
+    if n_wrong == 0 || !word.is_ascii() {
+        return None;
+    }
+    // A stem is shorter than the word by its ending: they are compared as far as the stem goes,
+    // and with all of the word.
+    let distance = |stem: &str| {
+        let whole = strsim::osa_distance(word, stem);
+        let beginning = word.get(..stem.len()).filter(|_| word.len() <= stem.len() + 3);
+        beginning.map_or(whole, |beginning| whole.min(strsim::osa_distance(beginning, stem)))
+    };
+    let first = word.as_bytes()[0];
+    let is_near = |stem: &str| {
+        stem.as_bytes().first() == Some(&first)
+            && stem.len() + 3 >= word.len()
+            && stem.len() <= word.len() + n_wrong
+            && stem.len() >= LETTERS_MIN[0] - 1
+    };
+    lexicon
+        .stems()
+        .filter(|(stem, _)| is_near(stem))
+        .map(|(stem, number)| (distance(stem), stem, number))
+        .filter(|&(distance, ..)| distance <= n_wrong)
+        .min()
+        .map(|(_, stem, number)| (stem, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::{Thesaurus, weights::Weights};
+
+    #[test]
+    fn a_misspelt_word_is_read_as_the_nearest_one() {
+        let thesaurus = Thesaurus::read("translate, document\nweather, forecast\nfile, find");
+        let lexicon = Lexicon::new(&thesaurus, &Weights::OURS);
+        let correct = |word| correct(word, &lexicon).map(|(stem, _)| stem);
+
+        assert_eq!(correct("documnt"), Some("document"));
+        assert_eq!(correct("tranlate"), Some("translat"));
+        assert_eq!(correct("wheather"), Some("weather"));
+        assert_eq!(correct("fiel"), None);
+        assert_eq!(correct("elephant"), None);
+    }
+}
