@@ -112,6 +112,7 @@
 //! | [`child`] | stdio servers: launch, drain, see off |
 //! | [`fault`] | kinds of failures, and which of them count |
 //! | [`breaker`] | when a server that fails is left alone |
+//! | [`web`] | a client of plain web APIs that answer JSON |
 //! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
 //! | [`pool`] | one slot per server: its connections, as it shares them, the dials that make them, and for how long they stay |
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |
@@ -186,3 +187,4 @@ pub mod systemd;
 pub mod telemetry;
 pub mod tls;
 pub mod view;
+pub mod web;

@@ -622,3 +622,9 @@ pub const REGISTRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// For how many words the answers of a registry are kept. Ours: 300 servers each at the most.
 pub const REGISTRY_WORDS_KEPT: usize = 128;
+/// How many idle TCP connections to one web API are kept. Ours: one for what is learned in the
+/// background, and some for those who wait.
+pub const WEB_IDLE_MAX: usize = 4;
+
+/// How much of a web API's error page is looked at, in bytes; a larger one is not quoted. Ours.
+pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;

@@ -33,7 +33,8 @@ use pem::Part;
 /// What we speak inside of TLS, so that a client that could speak HTTP/2 does not. Source: RFC 7301.
 const ALPN: &[u8] = b"http/1.1";
 
-static PROVIDER: LazyLock<Arc<CryptoProvider>> =
+/// Who does the cryptography, of what we serve and of what we ask.
+pub(crate) static PROVIDER: LazyLock<Arc<CryptoProvider>> =
     LazyLock::new(|| Arc::new(ring::default_provider()));
 
 /// A certificate with its private key.
