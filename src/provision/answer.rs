@@ -153,16 +153,28 @@ impl Provisioned {
         Self { source, tools, matches, server: None, message: message.into() }
     }
 
-    /// Adds what a registry lists, after what is declared.
-    pub(super) fn and_listed(mut self, listed: Vec<ListedServer>) -> Self {
-        if listed.is_empty() {
-            return self;
-        }
-        if self.source == Source::None {
+    /// Tells whether it has something that is worth no look elsewhere.
+    pub(super) fn is_good(&self) -> bool {
+        let sureness = |found: &Match| match found {
+            Match::Declared(server) => server.confidence,
+            Match::Listed(server) => server.confidence,
+        };
+        let tools = self.tools.iter().map(|tool| tool.confidence);
+        let mut all = tools.chain(self.matches.iter().map(sureness));
+        // What was started is what was wanted.
+        self.server.is_some() || all.any(|found| found >= defaults::MATCH_CONFIDENCE_GOOD)
+    }
+
+    /// Adds what a registry lists, after what is declared, and why that is nothing, or old.
+    pub(super) fn and_listed(mut self, listed: Vec<ListedServer>, failure: Option<String>) -> Self {
+        if self.source == Source::None && !listed.is_empty() {
             self.source = Source::Registry;
-            self.message =
-                "Not declared here, so it cannot be started: suggest to the operator to declare one."
-                    .to_owned();
+            "Listed by a registry and not declared here, so it cannot be started: suggest it to the operator."
+                .clone_into(&mut self.message);
+        }
+        if let Some(failure) = failure {
+            let old = if listed.is_empty() { "" } else { ", so that this may be old" };
+            self.message = format!("{} The registry has no answer{old}: {failure}.", self.message);
         }
         self.matches.extend(listed.into_iter().map(Match::Listed));
         self
@@ -182,19 +194,32 @@ mod tests {
 
     #[test]
     fn what_a_registry_lists_comes_after_what_is_declared() {
-        let listed = || {
-            let text = || "x".to_owned();
-            vec![ListedServer {
-                name: text(),
-                description: text(),
-                confidence: 1.0,
-                install: text(),
-            }]
-        };
-        let alone = Provisioned::nothing("Nothing.").and_listed(listed());
+        let text = || "x".to_owned();
+        let listed =
+            || ListedServer { name: text(), description: text(), confidence: 1.0, install: text() };
+        let nothing = || Provisioned::nothing("Nothing.");
+        let alone = nothing().and_listed(vec![listed()], None);
         assert_eq!((alone.source, alone.matches.len()), (Source::Registry, 1));
-        let after = Provisioned::from(Source::Catalog, "Weak.").and_listed(listed());
+        let after = Provisioned::from(Source::Catalog, "Weak.").and_listed(vec![listed()], None);
         assert_eq!((after.source, after.message.as_str()), (Source::Catalog, "Weak."));
-        assert_eq!(Provisioned::nothing("Nothing.").and_listed(Vec::new()).source, Source::None);
+        let failed = nothing().and_listed(Vec::new(), Some("gone".into()));
+        assert_eq!(failed.source, Source::None);
+        assert_eq!(failed.message, "Nothing. The registry has no answer: gone.");
+        let old = nothing().and_listed(vec![listed()], Some("gone".into()));
+        assert_eq!(old.source, Source::Registry);
+        assert!(old.message.ends_with("so that this may be old: gone."), "{}", old.message);
+    }
+
+    #[test]
+    fn what_is_likely_or_was_started_is_worth_no_look_elsewhere() {
+        let server = ServerName::new("a").expect("a name");
+        let tool = |confidence| FoundTool::new(&server, "t", "{}", confidence);
+        let found = |confidence| Provisioned {
+            tools: vec![tool(confidence)],
+            ..Provisioned::from(Source::Local, "Call it.")
+        };
+        assert!(found(0.5).is_good() && !found(0.49).is_good());
+        let started = Provisioned { server: Some(server.clone()), ..found(0.0) };
+        assert!(started.is_good());
     }
 }

@@ -15,19 +15,21 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::time::timeout;
 
 mod added;
 mod answer;
 mod matching;
 mod offer;
+mod registry;
 mod trust;
 
 use added::{Added, Change};
 pub use answer::{DeclaredServer, FoundTool, ListedServer, Match, Provisioned, Source};
 pub use matching::{Fit, Wanted};
 use offer::{Candidate, Offer};
+use registry::{Found, Registry};
 pub use trust::{Distrust, Doubt, Verdict};
 
 use crate::{
@@ -53,6 +55,7 @@ pub struct Provisioner {
     /// Serialises changes of what is in force.
     added: Mutex<Added>,
     offer: ArcSwap<Offer>,
+    registry: ArcSwapOption<Registry>,
 }
 
 /// What somebody asks for.
@@ -78,13 +81,15 @@ impl Provisioner {
     ) -> Self {
         let added = Mutex::new(Added::new(Arc::clone(config)));
         let offer = ArcSwap::from_pointee(Offer::new(config));
-        Self { pool, sessions, catalog, added, offer }
+        let registry = ArcSwapOption::from(registry_of(config, None));
+        Self { pool, sessions, catalog, added, offer, registry }
     }
 
     /// Applies another configuration to the pool, and returns what has changed. What was added stays
     /// as long as it is declared to be there on request.
     pub fn reload(&self, config: &Arc<Config>, patience: Duration) -> ServerDiff {
         self.offer.store(Arc::new(Offer::new(config)));
+        self.registry.store(registry_of(config, self.registry.load_full()));
         let mut added = self.added();
         let Change { config, diff } = added.replace(Arc::clone(config));
         // With the lock, so that nothing is added meanwhile that the pool then takes for declared.
@@ -100,13 +105,26 @@ impl Provisioner {
     ///
     /// Safe: a server that was added stays.
     pub async fn provision(&self, request: Request<'_>) -> Provisioned {
-        let (offer, limits) = (self.offer.load_full(), request.limits);
+        let offer = self.offer.load_full();
         let wanted = Wanted::new(request.intent, request.context);
         if wanted.is_empty() {
             return Provisioned::nothing("Say in `intent` what the tool is to do, in words.");
         }
-        let tools = self.local_tools(&offer, &wanted, limits).await;
-        let mut candidates = offer.candidates(&wanted);
+        let answer = self.at_hand(&offer, &wanted, request).await;
+        match self.registry.load_full() {
+            Some(registry) if !answer.is_good() => {
+                let Found { entries, failure } = registry.find(wanted.words()).await;
+                answer.and_listed(offer.listed(&wanted, &entries), failure)
+            }
+            Some(_) | None => answer,
+        }
+    }
+
+    /// Finds what is there, or declared.
+    async fn at_hand(&self, offer: &Offer, wanted: &Wanted, request: Request<'_>) -> Provisioned {
+        let limits = request.limits;
+        let tools = self.local_tools(offer, wanted, limits).await;
+        let mut candidates = offer.candidates(wanted);
         let surest_tool = tools.first().map_or(0.0, |tool| tool.confidence);
         let surest_server = candidates.first().map_or(0.0, |found| found.fit.confidence);
         // What is there needs no decision: it goes first where both are as sure.
@@ -124,13 +142,13 @@ impl Provisioner {
         let best = candidates.remove(0);
         if let Some(slot) = self.pool.slot(best.name.as_str()) {
             // It was added before: that is where the intent leads.
-            return self.opened(&offer, &wanted, &best, &slot, limits, false).await;
+            return self.opened(offer, wanted, &best, &slot, limits, false).await;
         }
         if request.auto
             && best.verdict.is_allowed()
             && let Some(slot) = self.add(&best.name)
         {
-            return self.opened(&offer, &wanted, &best, &slot, limits, true).await;
+            return self.opened(offer, wanted, &best, &slot, limits, true).await;
         }
         let message = match (request.auto, best.verdict.is_allowed()) {
             (false, true) => "Ask again with `autoProvision` to start the first of these.",
@@ -241,6 +259,15 @@ impl Provisioner {
         // Held for a change of the pool, which waits for nothing.
         self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the registry that is declared: the one that there is, with what it has answered, if it is
+/// the same.
+fn registry_of(config: &Config, known: Option<Arc<Registry>>) -> Option<Arc<Registry>> {
+    let rules = &config.provision;
+    let declared = rules.registry.as_ref().filter(|_| rules.is_enabled)?;
+    let known = known.filter(|registry| registry.is(declared));
+    Some(known.unwrap_or_else(|| Arc::new(Registry::new(declared))))
 }
 
 /// What to do with tools that are there.

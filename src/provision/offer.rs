@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::{
+    answer::{ListedServer, shown},
     matching::{Fit, Wanted},
+    registry::Entry,
     trust::Verdict,
 };
 use crate::{
@@ -77,6 +79,26 @@ impl Offer {
         let analyzed: Vec<_> = texts.map(one).collect();
         let index = Index::new(&analyzed, &self.thesaurus);
         wanted.among(&index, analyzed.len(), self.strategy)
+    }
+
+    /// Returns what of a registry's servers is worth a mention, the surest first.
+    pub(super) fn listed(&self, wanted: &Wanted, entries: &[Entry]) -> Vec<ListedServer> {
+        let definitions: Vec<_> = entries.iter().map(Entry::definition).collect();
+        let texts = entries.iter().zip(&definitions);
+        let fits = self.fits(wanted, texts.map(|(entry, json)| (&*entry.name, json.as_str())));
+        let worth = fits.into_iter().filter(|(_, fit)| fit.is_worth_it());
+        worth
+            .take(defaults::MATCHES_MAX)
+            .filter_map(|(at, fit)| {
+                let entry = entries.get(at)?;
+                Some(ListedServer {
+                    name: entry.name.clone(),
+                    description: shown(&entry.description),
+                    confidence: fit.confidence,
+                    install: entry.install.clone(),
+                })
+            })
+            .collect()
     }
 }
 

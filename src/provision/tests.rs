@@ -12,6 +12,7 @@ use crate::{
     connection::in_process::{Manner, Server, Servers},
     protocol::mcp::method,
     session::{Next, Scope, Seal},
+    web::site::{Site, page},
 };
 
 const LIMITS: Limits =
@@ -267,4 +268,64 @@ async fn without_words_there_is_nothing_to_look_for() {
     }
     let found = rig.ask("mow the lawn", true).await;
     assert_eq!((found.source, rig.names()), (Source::None, vec!["git".to_owned()]));
+}
+
+/// Opens a registry that lists one server, and returns the configuration that names it.
+async fn listing_registry() -> (Site, String) {
+    let site = Site::open(|_| async {
+        let server = json!({
+            "name": "com.example/lawn", "description": "mow the lawn with a robot",
+            "packages": [{ "registryType": "npm", "identifier": "@example/lawn", "version": "1.0.0" }],
+        });
+        page(200, json!({ "servers": [{ "server": server }] }).to_string())
+    })
+    .await;
+    let config = format!("{DECLARED}\n[provision.registry]\nurl = \"{}\"\n", site.url("/"));
+    (site, config)
+}
+
+#[tokio::test]
+async fn a_registry_is_asked_where_nothing_is_at_hand_and_only_suggests() {
+    let (site, config) = listing_registry().await;
+    let rig = Rig::with(&config);
+    let found = rig.ask("mow the lawn", true).await;
+    assert_eq!(found.source, Source::Registry);
+    let listed = ListedServer {
+        name: "com.example/lawn".into(),
+        description: "mow the lawn with a robot".into(),
+        confidence: 1.0,
+        install: "npx -y @example/lawn@1.0.0".into(),
+    };
+    assert_eq!(found.matches, [Match::Listed(listed)]);
+    assert_eq!(
+        (rig.names(), rig.servers.launched()),
+        (vec!["git".to_owned()], vec!["git".to_owned()])
+    );
+
+    let n_before = site.asked().len();
+    assert_eq!(rig.ask(FORECAST, false).await.source, Source::Catalog);
+    assert_eq!(site.asked().len(), n_before, "what is declared is good enough");
+}
+
+#[tokio::test]
+async fn a_registry_that_is_the_same_after_a_reload_is_not_asked_again() {
+    let (site, config) = listing_registry().await;
+    let rig = Rig::with(&config);
+    rig.ask("mow the lawn", true).await;
+    let n_asked = site.asked().len();
+    rig.provisioner.reload(&Arc::new(parsed(&config)), Duration::ZERO);
+    assert_eq!(rig.ask("mow the lawn", true).await.source, Source::Registry);
+    assert_eq!(site.asked().len(), n_asked);
+
+    rig.provisioner.reload(&Arc::new(parsed(DECLARED)), Duration::ZERO);
+    assert_eq!(rig.ask("mow the lawn", true).await.source, Source::None);
+}
+
+#[tokio::test]
+async fn a_registry_that_is_gone_is_told_and_spoils_nothing() {
+    let (site, config) = listing_registry().await;
+    drop(site);
+    let found = Rig::with(&config).ask("mow the lawn", true).await;
+    assert_eq!(found.source, Source::None);
+    assert!(found.message.contains("The registry has no answer: connect to"), "{}", found.message);
 }

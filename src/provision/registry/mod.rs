@@ -168,22 +168,4 @@ fn encoded(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whatever_a_word_is_it_stays_one_value_of_the_query() {
-        assert_eq!(encoded("weather-2"), "weather-2");
-        assert_eq!(encoded("a&limit=9#/ä\r\n"), "a%26limit%3D9%23%2F%C3%A4%0D%0A");
-    }
-
-    #[test]
-    fn the_path_of_the_base_stays() {
-        let url = hyper::Uri::from_static("http://h/base/");
-        let registry = Registry::new(&config::Registry { url, ttl: defaults::REGISTRY_TTL });
-        assert_eq!(
-            registry.target("git", Some("a/b")),
-            "/base/v0/servers?search=git&version=latest&limit=100&cursor=a%2Fb"
-        );
-    }
-}
+mod tests;

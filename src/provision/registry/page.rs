@@ -26,6 +26,14 @@ pub(in crate::provision) struct Entry {
     pub(in crate::provision) install: String,
 }
 
+impl Entry {
+    /// Returns it as the definition of a tool is written, to be searched as one.
+    pub(in crate::provision) fn definition(&self) -> String {
+        let Self { name, title, description, .. } = self;
+        serde_json::json!({ "name": name, "title": title, "description": description }).to_string()
+    }
+}
+
 /// A page of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
@@ -176,12 +184,27 @@ mod tests {
     #[test]
     fn a_way_to_install_is_told_for_each_kind_of_package() {
         for (server, install) in [
-            (json!({ "packages": [{ "registryType": "npm", "identifier": "@a/b", "version": "1.0.2" }] }), "npx -y @a/b@1.0.2"),
+            (
+                json!({ "packages": [{ "registryType": "npm", "identifier": "@a/b", "version": "1.0.2" }] }),
+                "npx -y @a/b@1.0.2",
+            ),
             (json!({ "packages": [{ "registry_type": "pypi", "identifier": "b" }] }), "uvx b"),
-            (json!({ "packages": [{ "registryType": "oci", "identifier": "docker.io/a/b:1" }] }), "docker run -i --rm docker.io/a/b:1"),
-            (json!({ "packages": [{ "registryType": "oci", "identifier": "a/b", "version": "2" }] }), "docker run -i --rm a/b:2"),
-            (json!({ "packages": [{ "registryType": "nuget", "identifier": "B", "version": "2" }] }), "dnx B@2 --yes"),
-            (json!({ "packages": [], "remotes": [{ "type": "sse", "url": "https://h/mcp" }] }), "url = \"https://h/mcp\""),
+            (
+                json!({ "packages": [{ "registryType": "oci", "identifier": "docker.io/a/b:1" }] }),
+                "docker run -i --rm docker.io/a/b:1",
+            ),
+            (
+                json!({ "packages": [{ "registryType": "oci", "identifier": "a/b", "version": "2" }] }),
+                "docker run -i --rm a/b:2",
+            ),
+            (
+                json!({ "packages": [{ "registryType": "nuget", "identifier": "B", "version": "2" }] }),
+                "dnx B@2 --yes",
+            ),
+            (
+                json!({ "packages": [], "remotes": [{ "type": "sse", "url": "https://h/mcp" }] }),
+                "url = \"https://h/mcp\"",
+            ),
         ] {
             let mut server = server;
             server["name"] = "a/b".into();
@@ -191,9 +214,19 @@ mod tests {
 
     #[test]
     fn nothing_that_a_shell_could_misunderstand_becomes_a_command_line() {
-        for identifier in
-            ["a; rm -rf /", "$(id)", "`id`", "a\nb", "--eval=1", "a b", "a|b", "a&b", "a>b", "ä", ""]
-        {
+        for identifier in [
+            "a; rm -rf /",
+            "$(id)",
+            "`id`",
+            "a\nb",
+            "--eval=1",
+            "a b",
+            "a|b",
+            "a&b",
+            "a>b",
+            "ä",
+            "",
+        ] {
             let package = json!({ "registryType": "npm", "identifier": identifier });
             let entry = listed(json!({ "name": "a/b", "packages": [package] })).expect("an entry");
             assert_eq!(entry.install, "see its entry in the registry", "{identifier}");
