@@ -7,7 +7,7 @@
 //!                                                                     another ─┘   as before: nothing
 //! ```
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::{
@@ -16,11 +16,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::Catalog;
+use super::{Catalog, entry::Reason};
 use crate::{
     config::{defaults, diff::ServerDiff},
     connection::{Announcement, Aside, Limits, Owner},
     name::ServerName,
+    pool::Slot,
     protocol::mcp::List,
     report::chain,
     session::{Debounce, until},
@@ -85,9 +86,11 @@ impl Catalog {
         notice: List,
         limits: Limits,
     ) {
-        // Without a reader there is nobody to tell. Whoever asks later has the list read again.
         let Some(slot) = self.pool.slot(server.as_str()) else { return };
         if !self.sessions.is_heard(server, owner) {
+            // There is nobody to tell. What is searched is to be right all the same; whoever else asks
+            // later has the list read again.
+            self.look_again(&slot, owner, notice, limits).await;
             return;
         }
         let say =
@@ -129,6 +132,24 @@ impl Catalog {
             tracing::debug!(mcp_server = %server, mcp_method = list.method(), reason, "list not compared");
             entry.forget();
             say();
+        }
+    }
+
+    /// Reads lists again that are known, unless their server is not there.
+    async fn look_again(
+        &self,
+        slot: &Arc<Slot>,
+        owner: Option<&Owner>,
+        notice: List,
+        limits: Limits,
+    ) {
+        if slot.live(owner).is_none() || owner != self.owner(slot) {
+            return;
+        }
+        for list in List::of_notice(notice.notice()) {
+            if self.shelf.reading(slot.name(), *list).is_some() {
+                let _as_it_was = self.read(slot, *list, owner, limits, Reason::There).await;
+            }
         }
     }
 

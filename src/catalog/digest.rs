@@ -9,11 +9,9 @@ use crate::config::{EraChoice, Secret, Server, Transport};
 
 /// A hash over something, to tell it from anything else.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Digest([u8; Digest::BYTES]);
+pub(super) struct Digest([u8; 32]);
 
 impl Digest {
-    const BYTES: usize = 32;
-
     /// Returns that of `bytes`.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
@@ -41,18 +39,6 @@ impl Digest {
         };
         // Who shares a connection decides what the server is told of its clients.
         Self::of(json!([transport, server.sharing.name(), era]).to_string().as_bytes())
-    }
-
-    /// Reads what [`fmt::Display`] writes.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        if text.len() != 2 * Self::BYTES || !text.is_ascii() {
-            return None;
-        }
-        let mut bytes = [0; Self::BYTES];
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-        }
-        Some(Self(bytes))
     }
 
     /// Returns its first bytes as a number.
@@ -88,16 +74,6 @@ impl fmt::Debug for Digest {
 mod tests {
     use super::*;
     use crate::{config::Sharing, connection::in_process::declared};
-
-    #[test]
-    fn a_digest_is_read_as_it_is_written() {
-        let digest = Digest::of(b"a");
-        assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
-        for odd in ["", "00", &"g".repeat(64), &"+1".repeat(32), &"é".repeat(32)] {
-            let parsed = Digest::parse(odd);
-            assert!(parsed.is_none() || parsed.map(|it| it.to_string()) == Some(odd.to_owned()));
-        }
-    }
 
     #[test]
     fn whatever_decides_who_answers_makes_another_declaration() {

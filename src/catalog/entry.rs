@@ -18,9 +18,9 @@ use super::{
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
-    connection::{Connection, Limits, ListRevisions, Owner},
+    connection::{Connection, Failure, Limits, ListRevisions, Owner},
     era::Client,
-    pool::{Slot, SlotError},
+    pool::{Lease, Slot, SlotError},
     protocol::{
         Era, Message, RpcError,
         error::METHOD_NOT_FOUND,
@@ -31,7 +31,27 @@ use crate::{
     single_flight::SingleFlight,
 };
 
-pub(super) type Outcome = Result<Listing, Arc<CallError>>;
+/// How a read ends, for all who wait for it.
+pub(super) type Outcome = Result<Listing, Unread>;
+
+/// A list that could not be read.
+#[derive(Clone, Debug)]
+pub(super) struct Unread {
+    pub(super) error: Arc<CallError>,
+    /// Who asks for it may try what was not tried.
+    pub(super) reason: Reason,
+}
+
+/// Why a list is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Somebody asks for it, and waits: all is done to get it, and how that ends says something about
+    /// the server, as with any request.
+    Asked,
+    /// Its server is there. Nothing is started for it and nothing sent again, and whatever becomes of
+    /// it is no reason to leave the server alone, or to trust it again.
+    There,
+}
 
 /// One list of one server, or of one client's connection to it.
 #[derive(Debug)]
@@ -60,6 +80,8 @@ struct Kept {
     /// Until when it is good, where its server says that and not when it changes.
     good_until: Option<Instant>,
     listing: Listing,
+    /// Clients were told, so that what it says of tools counts in what is done with their calls.
+    is_told: bool,
 }
 
 /// What came of reading a list.
@@ -166,6 +188,27 @@ impl Entry {
         (shown, is_news)
     }
 
+    /// Takes note that clients are told of `listing`, which was read for nobody in particular.
+    /// Returns whether some clients know another one.
+    pub(super) fn tell(&self, slot: &Slot, listing: &Listing) -> bool {
+        let is_news = {
+            let mut state = self.state();
+            let Some(kept) = state.kept.as_mut().filter(|kept| Arc::ptr_eq(&kept.listing, listing))
+            else {
+                return false;
+            };
+            if std::mem::replace(&mut kept.is_told, true) {
+                return false;
+            }
+            state.shown.list(listing)
+        };
+        if self.list == List::Tools {
+            let tools: Vec<&str> = listing.iter().map(Item::json).collect();
+            slot.hints().learn(&format!(r#"{{"tools":[{}]}}"#, tools.join(",")), true);
+        }
+        is_news
+    }
+
     /// Has the list read again by whoever asks next.
     pub(super) fn expire(&self) {
         if let Some(kept) = &mut self.state().kept {
@@ -194,31 +237,31 @@ impl Entry {
         slot: Arc<Slot>,
         owner: Option<Owner>,
         limits: Limits,
-        records: Arc<Records>,
-        findings: Arc<Findings>,
+        reason: Reason,
+        (records, findings): (Arc<Records>, Arc<Findings>),
     ) -> Result<Read, CallError> {
-        let leased = call::connection(&slot, owner.as_ref(), limits.silence).await;
-        match &leased {
-            Ok(_) => records.note(&slot, false),
-            Err(
-                CallError::Tripped { .. }
-                | CallError::NotConnected { source: SlotError::Dial { .. }, .. },
-            ) => records.note(&slot, true),
-            // Says nothing about the server.
-            Err(_) => {}
-        }
-        let lease = leased?;
+        let lease = match reason {
+            Reason::Asked => leased(&slot, owner.as_ref(), limits, &records).await?,
+            Reason::There => at_hand(&slot, owner.as_ref(), limits).await?,
+        };
         let connection = Arc::clone(&lease.connection);
         // Kept while the list is read, so that it does not make room for another one meanwhile; but
         // not where each request takes one for itself.
-        let _kept = slot.is_standing().then_some(lease);
+        let is_kept = slot.is_standing() || reason == Reason::There;
+        let _kept = is_kept.then_some(lease);
         // Noted before the list is read: a change announced meanwhile has it read again.
         let lists = Arc::clone(connection.lists());
         let revision = lists.of(self.list);
+        let ahead = connection.take_ahead(self.list);
+        // What was read before anybody used the connection says nothing of how it is to be called.
+        let is_told = reason == Reason::Asked && ahead.is_none();
         let capability = self.list.capability();
         let profile = connection.profile().filter(|profile| profile.has(capability));
         let Pages { items, rejected, ttl } = match profile {
-            Some(_) => self.pages(&slot, owner.as_ref(), &connection, limits).await?,
+            Some(_) => {
+                let asking = Asking { slot: &slot, owner: owner.as_ref(), limits, reason };
+                self.pages(asking, &connection, ahead).await?
+            }
             None => Pages::default(),
         };
         findings.read(slot.name(), self.list, &items, &rejected, true);
@@ -230,22 +273,26 @@ impl Entry {
         let listing: Listing = Arc::new(items);
         let is_news = {
             let mut state = self.state();
-            state.kept = Some(Kept { lists, revision, good_until, listing: Arc::clone(&listing) });
+            let listing = Arc::clone(&listing);
+            let is_news = match reason {
+                Reason::Asked => state.shown.list(&listing),
+                Reason::There => state.shown.compare(&listing),
+            };
+            state.kept = Some(Kept { lists, revision, good_until, listing, is_told });
             state.slow_one = None;
-            state.shown.list(&listing)
+            is_news
         };
         Ok(Read { listing, is_news, connection })
     }
 
-    /// Reads all pages.
+    /// Reads all pages; `ahead` is the first one, where that was read before.
     async fn pages(
         &self,
-        slot: &Arc<Slot>,
-        owner: Option<&Owner>,
-        connection: &Connection,
-        limits: Limits,
+        asking: Asking<'_>,
+        connection: &Arc<Connection>,
+        mut ahead: Option<Message>,
     ) -> Result<Pages, CallError> {
-        let list = self.list;
+        let (list, slot) = (self.list, asking.slot);
         let Pages { mut items, mut rejected, mut ttl } = Pages::default();
         let mut seen = HashSet::new();
         let mut cursor: Option<String> = None;
@@ -253,9 +300,10 @@ impl Entry {
             let params =
                 cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
             let request = Message::request(list.method(), params.as_deref());
-            let exchange =
-                Exchange::new(Arc::clone(slot), owner, Client::Ourselves, request, limits);
-            let answer = exchange.finish().await?;
+            let answer = match ahead.take() {
+                Some(answer) => answer,
+                None => asking.ask(connection, request).await?,
+            };
             let Some(result) = answer.part(Part::Result) else {
                 let error = answer.part(Part::Error).unwrap_or_default();
                 // Some servers declare `resources` and know no templates. Any other error may be
@@ -291,14 +339,81 @@ impl Entry {
         Ok(Pages { items, rejected, ttl })
     }
 
-    /// Tells whether the connection is there that the list was read from, or one is being made.
+    /// Tells whether the connection is there that the list was read from, or one is being made, or the
+    /// client whose it is was shown something, and is to hear if that was wrong.
     pub(super) fn is_of_use(&self) -> bool {
         let is_there = |kept: &Kept| Arc::strong_count(&kept.lists) > 1;
-        self.reads.is_flying() || self.state().kept.as_ref().is_some_and(is_there)
+        let is_shown =
+            || self.owner.as_ref().is_some_and(|owner| !owner.has_gone()) && !self.is_unseen();
+        self.reads.is_flying() || self.state().kept.as_ref().is_some_and(is_there) || is_shown()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Held for statements on plain data, never across an await.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whom a list is asked of, for whom, and why.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    slot: &'a Arc<Slot>,
+    owner: Option<&'a Owner>,
+    limits: Limits,
+    reason: Reason,
+}
+
+impl Asking<'_> {
+    async fn ask(
+        self,
+        connection: &Arc<Connection>,
+        request: Message,
+    ) -> Result<Message, CallError> {
+        let Self { slot, owner, limits, reason } = self;
+        match reason {
+            Reason::Asked => {
+                let client = Client::Ourselves;
+                Exchange::new(Arc::clone(slot), owner, client, request, limits).finish().await
+            }
+            Reason::There => {
+                let failed = |source| CallError::Failed { server: slot.name().clone(), source };
+                connection.ask(&request, limits).await.map_err(failed)
+            }
+        }
+    }
+}
+
+/// Returns a connection, whatever it takes.
+async fn leased(
+    slot: &Arc<Slot>,
+    owner: Option<&Owner>,
+    limits: Limits,
+    records: &Records,
+) -> Result<Lease, CallError> {
+    let leased = call::connection(slot, owner, limits.silence).await;
+    match &leased {
+        Ok(_) => records.note(slot, false),
+        Err(
+            CallError::Tripped { .. }
+            | CallError::NotConnected { source: SlotError::Dial { .. }, .. },
+        ) => records.note(slot, true),
+        // Says nothing about the server.
+        Err(_) => {}
+    }
+    leased
+}
+
+/// Returns the connection that is there. Where each request has one for itself it is waited for.
+async fn at_hand(
+    slot: &Arc<Slot>,
+    owner: Option<&Owner>,
+    limits: Limits,
+) -> Result<Lease, CallError> {
+    let server = || slot.name().clone();
+    if slot.is_standing() {
+        let gone = || CallError::Failed { server: server(), source: Failure::Closed };
+        return slot.ready(owner).ok_or_else(gone);
+    }
+    let leased = slot.lease(owner, Instant::now() + limits.silence).await;
+    leased.map_err(|source| CallError::NotConnected { server: server(), source })
 }

@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt as _, future::join_all};
 use tokio::time::timeout;
 
-use super::{Catalog, Listing, changes, digest::Digest, entry::Entry};
+use super::{Catalog, Listing, digest::Digest, entry::Entry};
 use crate::{
+    breaker,
     call::CallError,
     config::defaults,
-    connection::{Announcement, Limits, Owner},
+    connection::{Limits, Owner},
     name::ServerName,
     pool::Slot,
     protocol::mcp::{List, Profile},
@@ -144,11 +145,14 @@ impl Catalog {
         owner: Option<&Owner>,
         entry: &Entry,
     ) -> Option<Listing> {
+        // One that is left alone is left out, for nothing that is on its list can be had.
+        if slot.gate().snapshot().state != breaker::Shown::Normal {
+            return None;
+        }
         let known = self.shelf.listing(slot.name(), list)?;
         let (listing, is_news) = entry.show_known(slot, owner, known);
         if is_news {
-            let owner = owner.filter(|_| slot.is_owned()).cloned();
-            changes::tell(&self.told, Announcement::of_change(slot.name().clone(), owner, list));
+            self.tell_changed(slot, list, owner);
         }
         Some(listing)
     }

@@ -54,7 +54,7 @@ mod store;
 mod tests;
 
 use digest::Digest;
-use entry::{Entry, Read};
+use entry::{Entry, Outcome, Read, Reason, Unread};
 pub use findings::{Collision, Findings, Quarantined};
 pub use known::Source;
 use publisher::Publisher;
@@ -148,6 +148,30 @@ impl Catalog {
         owner: Option<&Owner>,
         limits: Limits,
     ) -> Result<Listing, Arc<CallError>> {
+        loop {
+            match self.read(slot, list, owner, limits, Reason::Asked).await {
+                Ok(listing) => {
+                    if self.entry(slot, list, owner).tell(slot, &listing) {
+                        self.tell_changed(slot, list, owner);
+                    }
+                    return Ok(listing);
+                }
+                Err(Unread { error, reason: Reason::Asked }) => return Err(error),
+                // It was not tried in earnest.
+                Err(Unread { reason: Reason::There, .. }) => {}
+            }
+        }
+    }
+
+    /// Returns one server's list, or joins whoever reads it, whatever their reason.
+    async fn read(
+        &self,
+        slot: &Arc<Slot>,
+        list: List,
+        owner: Option<&Owner>,
+        limits: Limits,
+        reason: Reason,
+    ) -> Outcome {
         let entry = self.entry(slot, list, owner);
         let ready = || entry.current(slot, owner).map(Ok);
         if let Some(ready) = ready() {
@@ -155,14 +179,13 @@ impl Catalog {
         }
         let (slot, reader) = (Arc::clone(slot), Arc::clone(&entry));
         let (name, reading) = (slot.name().clone(), owner.cloned());
-        let (records, told) = (Arc::clone(&self.records), self.told.clone());
-        let findings = Arc::clone(&self.findings);
-        let shelf = self.shelf_for(&slot, owner);
-        let news =
-            Announcement::of_change(name.clone(), owner.filter(|_| slot.is_owned()).cloned(), list);
+        let notes = (Arc::clone(&self.records), Arc::clone(&self.findings));
+        let (shelf, told) = (self.shelf_for(&slot, owner), self.told.clone());
+        let news = news(&slot, list, owner);
         let flight = entry.reads.join(&self.tasks, ready, || async move {
-            let read = reader.read(slot, reading, limits, records, findings);
-            let Read { listing, is_news, connection } = read.await.map_err(Arc::new)?;
+            let read = reader.read(slot, reading, limits, reason, notes).await;
+            let Read { listing, is_news, connection } =
+                read.map_err(|error| Unread { error: Arc::new(error), reason })?;
             if let Some((shelf, name, declared)) = shelf {
                 shelf.learn((&name, declared), list, &listing, connection.profile());
             }
@@ -173,8 +196,14 @@ impl Catalog {
         });
         flight.outcome().await.unwrap_or_else(|| {
             let source = SlotError::Closing(name.clone());
-            Err(Arc::new(CallError::NotConnected { server: name, source }))
+            let error = Arc::new(CallError::NotConnected { server: name, source });
+            Err(Unread { error, reason: Reason::Asked })
         })
+    }
+
+    /// Tells clients that a list is not the one that they know.
+    fn tell_changed(&self, slot: &Slot, list: List, owner: Option<&Owner>) {
+        changes::tell(&self.told, news(slot, list, owner));
     }
 
     /// Returns the items that clients are not shown.
@@ -279,4 +308,10 @@ impl Catalog {
         // Held for single statements on plain data.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the notice that a list of `slot` is another one, for whoever sees it.
+fn news(slot: &Slot, list: List, owner: Option<&Owner>) -> Announcement {
+    let owner = owner.filter(|_| slot.is_owned()).cloned();
+    Announcement::of_change(slot.name().clone(), owner, list)
 }

@@ -8,7 +8,11 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::{shelf::Shelf, snapshot::Snapshot};
-use crate::{config::defaults, single_flight::SingleFlight};
+use crate::{
+    config::defaults,
+    search::Thesaurus,
+    single_flight::{Flight, SingleFlight},
+};
 
 /// Who makes snapshots, and the last one.
 #[derive(Debug)]
@@ -22,7 +26,9 @@ pub(super) struct Publisher {
 impl Publisher {
     /// Returns one with an empty snapshot.
     pub(super) fn new(shelf: Arc<Shelf>, tasks: TaskTracker) -> Arc<Self> {
-        Arc::new(Self { shelf, tasks, current: ArcSwap::default(), builds: SingleFlight::new() })
+        let empty = Snapshot::empty(Arc::new(Thesaurus::embedded()));
+        let current = ArcSwap::from_pointee(empty);
+        Arc::new(Self { shelf, tasks, current, builds: SingleFlight::new() })
     }
 
     /// Returns a snapshot of everything that is known at this moment, or the last one where making
@@ -54,7 +60,7 @@ impl Publisher {
         }
     }
 
-    fn build(self: &Arc<Self>) -> crate::single_flight::Flight<()> {
+    fn build(self: &Arc<Self>) -> Flight<()> {
         let this = Arc::clone(self);
         self.builds.join(
             &self.tasks,

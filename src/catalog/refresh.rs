@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Catalog, Key,
-    known::{LISTS, Source},
+    entry::{Reason, Unread},
+    known::{LISTS, Reading, Source},
 };
 use crate::{
     config::{Lifecycle, Sharing, defaults},
@@ -59,8 +60,9 @@ impl Catalog {
                         let limits = limits();
                         reads.push(async move {
                             let Due { slot, list, owner } = due;
-                            let read = self.listing(&slot, list, owner.as_ref(), limits).await;
-                            if let Err(error) = &read {
+                            let (owner, why) = (owner.as_ref(), Reason::There);
+                            let read = self.read(&slot, list, owner, limits, why).await;
+                            if let Err(Unread { error, .. }) = &read {
                                 let (method, reason) = (list.method(), chain(&**error));
                                 tracing::debug!(
                                     mcp_server = %slot.name(), mcp_method = method, reason,
@@ -121,17 +123,18 @@ impl Catalog {
 
     /// Tells whether there is a connection, and the list of it was not read yet.
     fn is_due(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> bool {
-        if !slot.has_free(owner) || self.entry(slot, list, owner).current(slot, owner).is_some() {
+        let is_there = slot.live(owner).is_some();
+        if !is_there || self.entry(slot, list, owner).current(slot, owner).is_some() {
             return false;
         }
         let declared = slot.declared();
         let is_short_lived = declared.lifecycle == Lifecycle::Ephemeral
             || matches!(declared.sharing, Sharing::Exclusive { .. });
+        let is_old = |known: Reading| {
+            known.source == Source::Cache || age(known.read) > defaults::REFRESH_AFTER
+        };
         // Where each request may have a connection of its own, not with each of them.
-        !is_short_lived
-            || self.shelf.reading(slot.name(), list).is_none_or(|known| {
-                known.source == Source::Cache || age(known.read) > defaults::REFRESH_AFTER
-            })
+        !is_short_lived || self.shelf.reading(slot.name(), list).is_some_and(is_old)
     }
 }
 
@@ -139,3 +142,6 @@ fn age(read: SystemTime) -> Duration {
     // A clock that was set back makes nothing old.
     read.elapsed().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,15 @@ impl Shown {
         is_news
     }
 
+    /// Compares what clients know with `listing`, of which they hear if it is another one; who knows
+    /// nothing is shown nothing. Returns whether some are to be told.
+    pub(super) fn compare(&mut self, listing: &Listing) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::One(_) | Self::Several => self.list(listing),
+        }
+    }
+
     /// Takes note that a client was shown the lists of other servers without this one.
     pub(super) fn leave_out(&mut self) {
         self.pass(&[], Place { is_first: true, is_last: true });
@@ -96,6 +105,19 @@ mod tests {
         let tools: Vec<_> = names.iter().map(tool).collect();
         let result = serde_json::json!({ "tools": tools }).to_string();
         Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+    }
+
+    #[test]
+    fn a_look_at_a_list_shows_it_to_nobody() {
+        let mut shown = Shown::default();
+        assert!(!shown.compare(&listing(&["a"])));
+        assert_eq!(shown, Shown::Nothing);
+        shown.list(&listing(&["a"]));
+        assert!(!shown.compare(&listing(&["a"])));
+        assert!(shown.compare(&listing(&["b"])));
+        assert!(!shown.compare(&listing(&["b"])), "they were told");
+        shown.doubt();
+        assert!(shown.compare(&listing(&["b"])));
     }
 
     #[test]

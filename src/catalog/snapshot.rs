@@ -1,7 +1,7 @@
 //! What all servers offer, at one moment: immutable, so that whoever reads it never sees half of a
 //! change. Pure.
 
-use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::SystemTime};
 
 use super::{
     Listing,
@@ -13,16 +13,18 @@ use crate::{
     name::ServerName,
     protocol::mcp::{Item, List, Profile},
     redact,
+    search::{Analyzed, Explanation, Hit, Index, Pattern, Place, Query, Thesaurus},
 };
 
 /// What all servers offer, at one moment.
-#[derive(Debug, Default)]
 pub struct Snapshot {
     /// Grows whenever a definition is another one than before, and only then.
     pub generation: u64,
     /// Tells these definitions from any others, also in the life of another process.
     pub fingerprint: u64,
     servers: Vec<KnownServer>,
+    index: Arc<Index>,
+    thesaurus: Arc<Thesaurus>,
     /// Of what is known.
     pub(super) revision: u64,
 }
@@ -43,9 +45,16 @@ pub struct KnownServer {
     /// What it said of itself when it was connected last.
     pub profile: Option<Arc<Profile>>,
     digest: Digest,
+    analyzed: Arc<Analyzed>,
 }
 
 impl Snapshot {
+    /// Returns one of no servers; those after it are searched with `thesaurus`.
+    pub(super) fn empty(thesaurus: Arc<Thesaurus>) -> Self {
+        let index = Arc::new(Index::new(&[], &thesaurus));
+        Self { generation: 0, fingerprint: 0, servers: Vec::new(), index, thesaurus, revision: 0 }
+    }
+
     /// Returns the servers in the order of their names.
     pub fn servers(&self) -> &[KnownServer] {
         &self.servers
@@ -53,13 +62,38 @@ impl Snapshot {
 
     /// Returns the server called `name`.
     pub fn server(&self, name: &str) -> Option<&KnownServer> {
-        let at = self.servers.binary_search_by(|server| server.name.as_str().cmp(name)).ok()?;
-        self.servers.get(at)
+        self.servers.get(self.position(name)?)
     }
 
     /// Returns the tool that `server` calls `tool`.
     pub fn tool(&self, server: &str, tool: &str) -> Option<&Item> {
         self.server(server)?.tools.iter().find(|item| item.key == tool)
+    }
+
+    /// Returns the best tools for a query, best first.
+    pub fn search(&self, query: &Query<'_>) -> Vec<Hit> {
+        self.index.search(query)
+    }
+
+    /// Returns why a tool stands where it does in an answer of [`Snapshot::search`].
+    pub fn explain(&self, query: &Query<'_>, place: Place) -> Explanation {
+        self.index.explain(query, place)
+    }
+
+    /// Returns the tools that a pattern is in, in their order.
+    pub fn grep(&self, pattern: &Pattern, limit: usize) -> Vec<Place> {
+        self.index.grep(pattern, limit)
+    }
+
+    /// Returns the position of a server, for [`Query::server`].
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.servers.binary_search_by(|server| server.name.as_str().cmp(name)).ok()
+    }
+
+    /// Returns what stands at a place that a search has found.
+    pub fn at(&self, place: Place) -> Option<(&KnownServer, &Item)> {
+        let server = self.servers.get(place.server)?;
+        Some((server, server.tools.get(place.tool)?))
     }
 
     /// Returns the snapshot after this one.
@@ -68,17 +102,22 @@ impl Snapshot {
             known.iter().filter_map(|(name, known)| self.server_after(name, known)).collect();
         let is_same = servers.len() == self.servers.len()
             && servers.iter().zip(&self.servers).all(|(one, other)| one.is_like(other));
+        let thesaurus = Arc::clone(&self.thesaurus);
         if is_same {
-            let Self { generation, fingerprint, .. } = *self;
-            return Self { generation, fingerprint, servers, revision };
+            let &Self { generation, fingerprint, .. } = self;
+            let index = Arc::clone(&self.index);
+            return Self { generation, fingerprint, servers, index, thesaurus, revision };
         }
+        let analyzed: Vec<_> = servers.iter().map(|server| Arc::clone(&server.analyzed)).collect();
+        let index = Arc::new(Index::new(&analyzed, &thesaurus));
         let mut all = Vec::new();
         for server in &servers {
             all.extend_from_slice(server.name.as_str().as_bytes());
             all.extend_from_slice(server.digest.to_string().as_bytes());
         }
         let fingerprint = Digest::of(&all).short();
-        Self { generation: self.generation + 1, fingerprint, servers, revision }
+        let generation = self.generation + 1;
+        Self { generation, fingerprint, servers, index, thesaurus, revision }
     }
 
     /// Returns what is known of a server now, with all that is as it was.
@@ -99,8 +138,21 @@ impl Snapshot {
         }
         let about = profile.as_deref().map(about).unwrap_or_default();
         let digest = digest(&about, &tools);
-        let name = name.clone();
-        Some(KnownServer { name, about: about.into(), source, since, tools, profile, digest })
+        // Also where it says something else that nobody searches.
+        let before = self.server(name.as_str()).filter(|last| last.digest == digest);
+        let analyzed = before.map(|last| Arc::clone(&last.analyzed)).unwrap_or_else(|| {
+            Arc::new(Analyzed::of(name.as_str(), &about, tools.iter().map(Item::json)))
+        });
+        let (name, about) = (name.clone(), about.into());
+        Some(KnownServer { name, about, source, since, tools, profile, digest, analyzed })
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    /// Prints how much it is, and not all of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (generation, n_servers) = (self.generation, self.servers.len());
+        write!(f, "Snapshot {{ generation: {generation}, n_servers: {n_servers} }}")
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{CONFIG, Failed, output, status};
+use super::{CONFIG, Failed, output, service, status};
 use crate::{
     config::{Config, load},
     report::chain,
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 /// the same in the merged view.
 fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     // Without a service, or with one that is not for us, nothing is known.
-    let Ok(status) = status::ask(socket)? else { return Ok(()) };
+    let Ok(status) = service::ask(socket, "daemon/status", None)? else { return Ok(()) };
     let is_declared =
         |server: &Value| server.as_str().is_some_and(|name| config.servers.contains_key(name));
     let collisions = status["collisions"].as_array().into_iter().flatten();

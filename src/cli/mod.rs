@@ -7,7 +7,9 @@ use clap::{Parser, Subcommand};
 mod check;
 mod demo_server;
 mod output;
+mod search;
 mod serve;
+mod service;
 mod status;
 
 /// Run each MCP server once per host and serve it to every client
@@ -23,6 +25,8 @@ enum Command {
     Serve(serve::Args),
     Check(check::Args),
     Status(status::Args),
+    Search(search::SearchArgs),
+    Grep(search::GrepArgs),
     DemoServer(demo_server::Args),
 }
 
@@ -73,6 +77,8 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Search(args) => search::search(&args),
+        Command::Grep(args) => search::grep(&args),
         Command::DemoServer(args) => demo_server::run(&args),
     };
     match done {

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use serde_json::Value;
+
 use crate::telemetry::log;
 
 /// Prints to standard output as it is.
@@ -36,4 +38,13 @@ pub(super) fn table<const N: usize>(rows: &[[String; N]]) {
         }
         print(&format!("{}\n", line.trim_end()));
     }
+}
+
+/// Returns a word of a server, fit for a terminal.
+pub(super) fn word(value: &Value) -> String {
+    let escaped = |found: char| match found.is_control() {
+        true => found.escape_default().to_string(),
+        false => found.to_string(),
+    };
+    value.as_str().unwrap_or_default().chars().map(escaped).collect()
 }

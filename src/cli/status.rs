@@ -1,15 +1,10 @@
 //! `metamcp status`: what the running service does.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{FAILED, Failed, UNAVAILABLE, output};
-use crate::{
-    control::client::{self, ClientError},
-    daemon::listen::{SYSTEM_SOCKET, default_socket},
-    report::chain,
-};
+use super::{Failed, output, service};
 
 /// Show the running service and its servers
 ///
@@ -25,42 +20,14 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let status = ask(args.socket.as_deref())?.map_err(failed)?;
+    let status =
+        service::ask(args.socket.as_deref(), "daemon/status", None)?.map_err(service::failed)?;
     if args.json {
         output::print(&format!("{status:#}\n"));
     } else {
         show(&status);
     }
     Ok(())
-}
-
-/// Asks the service at `socket`, or else the nearest one, for its status.
-///
-/// # Errors
-///
-/// [`Failed`] when nothing can be asked at all.
-pub(super) fn ask(socket: Option<&Path>) -> Result<Result<Value, ClientError>, Failed> {
-    let socket = socket.map_or_else(nearest_socket, Path::to_owned);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
-    Ok(runtime.block_on(client::ask(&socket, "daemon/status")))
-}
-
-fn nearest_socket() -> PathBuf {
-    let system = Path::new(SYSTEM_SOCKET);
-    if system.exists() { system.to_owned() } else { default_socket() }
-}
-
-fn failed(error: ClientError) -> Failed {
-    match error {
-        ClientError::Unreachable { .. } | ClientError::Silent { .. } => {
-            Failed::new(UNAVAILABLE, chain(&error))
-                .hint("Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.")
-        }
-        ClientError::Refused(_) | ClientError::Unreadable(_) => Failed::new(FAILED, chain(&error)),
-    }
 }
 
 fn show(status: &Value) {
@@ -116,25 +83,20 @@ fn show(status: &Value) {
 /// Says which item clients are not shown, and why.
 fn quarantined(found: &Value) -> String {
     let [server, list, item, reason] =
-        ["server", "list", "item", "reason"].map(|name| word(&found[name]));
+        ["server", "list", "item", "reason"].map(|name| output::word(&found[name]));
     format!("{server}: {list} `{item}`: {reason}")
 }
 
 /// Says which item of the merged view is there once although two servers have it.
 pub(super) fn collision(found: &Value) -> String {
     let [list, item, server, left_out] =
-        ["list", "item", "server", "left_out"].map(|name| word(&found[name]));
+        ["list", "item", "server", "left_out"].map(|name| output::word(&found[name]));
     match server == left_out {
         true => format!("{list} `{item}`: one of two of `{server}` is left out"),
         false => {
             format!("{list} `{item}`: that of `{server}` is shown, that of `{left_out}` left out")
         }
     }
-}
-
-/// Returns a word of a server, fit for a terminal.
-fn word(value: &Value) -> String {
-    value.as_str().unwrap_or_default().escape_debug().to_string()
 }
 
 /// Returns how full the pool is.

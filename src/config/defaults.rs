@@ -589,6 +589,10 @@ pub const MATCH_CONFIDENCE_GOOD: f64 = 0.5;
 /// How many tools, and how many servers, are suggested for a request. Ours: as many as one compares.
 pub const MATCHES_MAX: usize = 5;
 
+/// How many tools a search finds of which it is then told how much of a request they cover. Ours: ten
+/// times those that are suggested.
+pub const SHORTLIST_MAX: usize = 50;
+
 /// How many tools of a server that was started are told at once. Ours: the others are found by a
 /// search.
 pub const STARTED_TOOLS_MAX: usize = 20;
@@ -628,3 +632,84 @@ pub const WEB_IDLE_MAX: usize = 4;
 
 /// How much of a web API's error page is looked at, in bytes; a larger one is not quoted. Ours.
 pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;
+/// How many paths a caller may ask for of one result. Ours: more than one writes by hand.
+pub const FIELDS_MAX: usize = 64;
+
+/// How many names a path has at most. Ours: deeper than any result that people read.
+pub const FIELD_DEPTH_MAX: usize = 32;
+
+/// How many entries a search or a list of tools has, if nobody asks for another number, and how many
+/// at most. Source: seeds 000 and 002.
+pub const DISCOVER_LIMIT: usize = 20;
+/// See [`DISCOVER_LIMIT`].
+pub const DISCOVER_LIMIT_MAX: usize = 100;
+
+/// How many examples of a tool are shown. Source: seed 002.
+pub const EXAMPLES_MAX: usize = 5;
+
+/// How long a caller may have a tool take. Source: seed 000 (1.0), `timeoutMs`.
+pub const META_CALL_TIMEOUT_MAX: Duration = Duration::from_millis(600_000);
+
+/// How long a caller may have a program take. Source: seed 002, `timeout_ms`.
+pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
+
+/// How many tools a caller may have a program call. Source: seed 002, `max_tool_calls`.
+pub const EXECUTE_CALLS_MAX: usize = 1000;
+
+/// How much of a tool's description a search shows, in bytes. Source: seed 002, `summary`.
+pub const SUMMARY_BYTES_MAX: usize = 200;
+
+/// How much of an error of a server is passed on as an object, in bytes. Ours: an error that is
+/// longer says nothing more to a model.
+pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
+
+/// How large the images and sounds of a result may be together that is shown whole, in bytes of JSON
+/// text. Ours: a picture of a whole screen.
+pub const PREVIEW_MEDIA_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many blocks of a large result are shown. Ours.
+pub const PREVIEW_BLOCKS_MAX: usize = 50;
+
+/// How many bytes of large results are kept to be read on in, how many results, and for how long.
+/// Ours: what a few clients read at a time.
+pub const RESULTS_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// See [`RESULTS_BYTES_MAX`].
+pub const RESULTS_KEPT_MAX: usize = 64;
+/// See [`RESULTS_BYTES_MAX`].
+pub const RESULTS_AGE_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// How large the schema of a tool is that arguments are held against, in bytes. Ours: the largest
+/// that were seen are a tenth of it.
+pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+
+/// How many schemas are kept as they were understood, and how many bytes of their texts. Ours: the
+/// tools that a few clients use at a time.
+pub const VALIDATORS_MAX: usize = 256;
+/// See [`VALIDATORS_MAX`].
+pub const VALIDATORS_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
+pub const PROBLEMS_MAX: usize = 8;
+
+/// How much of a tool's description is shown of one that is looked at closely, in bytes. Source: seed
+/// 002, `notes`.
+pub const NOTES_BYTES_MAX: usize = 2000;
+
+/// How long the summary of a tool is, in characters. Source: seed 002, as are the next five.
+pub const SUMMARY_CHARS_MAX: usize = 200;
+/// How long the notes about a tool are, in characters.
+pub const NOTES_CHARS_MAX: usize = 2000;
+/// How long a text in an example is, in characters.
+pub const EXAMPLE_CHARS_MAX: usize = 300;
+/// How long the hint at a result is, in characters.
+pub const HINT_CHARS_MAX: usize = 200;
+/// How deep the arguments of an example are.
+pub const EXAMPLE_DEPTH_MAX: usize = 5;
+/// How many fields an object of an example has.
+pub const EXAMPLE_KEYS_MAX: usize = 50;
+
+/// How many words a tool is tagged with. Ours: there are as many hints.
+pub const TAGS_MAX: usize = 4;
+
+/// How large a schema is that is shown whole, in bytes. Source: seed 001, `schemaBudget`.
+pub const SCHEMA_SHOWN_BYTES_MAX: usize = 48_000;

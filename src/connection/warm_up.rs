@@ -5,9 +5,9 @@
 //! Source: seed 003, and the sessions of its upstream.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use serde::Deserialize;
@@ -27,6 +27,15 @@ pub(super) struct WarmUp {
     initialized: CancellationToken,
     done: CancellationToken,
     tools: OnceLock<Tools>,
+    ahead: Mutex<HashMap<List, Ahead>>,
+}
+
+/// The first page of a list, for whoever reads the list first.
+#[derive(Debug)]
+struct Ahead {
+    /// How many changes of it were announced before it was read.
+    revision: u64,
+    answer: Message,
 }
 
 /// What is remembered of a list of tools.
@@ -46,6 +55,11 @@ impl WarmUp {
     pub(super) async fn initialized(&self) {
         self.initialized.cancelled().await;
     }
+
+    fn ahead(&self) -> MutexGuard<'_, HashMap<List, Ahead>> {
+        // Held for single statements on plain data.
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Connection {
@@ -58,6 +72,13 @@ impl Connection {
     /// Tells whether the server says that calling `tool` twice does no more than calling it once.
     pub fn is_repeatable(&self, tool: &str) -> bool {
         self.warm_up.tools.get().is_some_and(|tools| tools.repeatable.contains(tool))
+    }
+
+    /// Takes the answer to the first request for `list`, which was sent before anybody used the
+    /// connection, unless the list has changed since. Only an upstream is asked so.
+    pub fn take_ahead(&self, list: List) -> Option<Message> {
+        let ahead = self.warm_up.ahead().remove(&list)?;
+        (ahead.revision == self.lists().of(list)).then_some(ahead.answer)
     }
 
     /// Tells the link that the handshake is done.
@@ -75,12 +96,15 @@ impl Connection {
                 continue;
             }
             let method = list.method();
+            let revision = self.lists().of(list);
             match self.read_ahead(list, ends).await {
                 Ok(answer) => match answer.part(Part::Result) {
-                    Some(result) if list == List::Tools => {
-                        let _set_before = self.warm_up.tools.set(Tools::read(result));
+                    Some(result) => {
+                        if list == List::Tools {
+                            let _set_before = self.warm_up.tools.set(Tools::read(result));
+                        }
+                        self.warm_up.ahead().insert(list, Ahead { revision, answer });
                     }
-                    Some(_) => {}
                     None => {
                         let error = self.quote(answer.part(Part::Error).unwrap_or_default());
                         tracing::debug!(mcp_server = %self.server, method, error, "list not read ahead");

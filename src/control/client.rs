@@ -32,14 +32,19 @@ pub enum ClientError {
         path: PathBuf,
     },
     /// The service refused.
-    #[error("the service refused: {0}")]
-    Refused(String),
+    #[error("the service refused: {message}")]
+    Refused {
+        /// Why.
+        message: String,
+        /// What can be done about it.
+        suggestion: Option<String>,
+    },
     /// What came back is not an answer.
     #[error("the answer cannot be read")]
     Unreadable(#[source] serde_json::Error),
 }
 
-/// Asks for `method` and returns the result.
+/// Asks for `method` with `params`, JSON text, and returns the result.
 ///
 /// # Errors
 ///
@@ -48,11 +53,11 @@ pub enum ClientError {
 /// # Cancel safety
 ///
 /// Safe: the question may have been asked or not.
-pub async fn ask(path: &Path, method: &str) -> Result<Value, ClientError> {
+pub async fn ask(path: &Path, method: &str, params: Option<&str>) -> Result<Value, ClientError> {
     let unreachable = |source| ClientError::Unreachable { path: path.to_owned(), source };
     let exchange = async {
         let mut stream = UnixStream::connect(path).await?;
-        let line = [Message::request(method, None).bytes(), &b"\n"[..]].concat();
+        let line = [Message::request(method, params).bytes(), &b"\n"[..]].concat();
         stream.write_all(&line).await?;
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).await?;
@@ -64,7 +69,10 @@ pub async fn ask(path: &Path, method: &str) -> Result<Value, ClientError> {
         .map_err(unreachable)?;
     let mut answer: Value = serde_json::from_str(&answer).map_err(ClientError::Unreadable)?;
     match answer.get("error") {
-        Some(error) => Err(ClientError::Refused(error["message"].to_string())),
+        Some(error) => Err(ClientError::Refused {
+            message: error["message"].as_str().unwrap_or_default().to_owned(),
+            suggestion: error["data"]["suggestion"].as_str().map(str::to_owned),
+        }),
         None => Ok(answer["result"].take()),
     }
 }

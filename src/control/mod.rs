@@ -2,6 +2,8 @@
 //!
 //! Who may open the socket's file may ask; its mode decides that.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::{
@@ -11,12 +13,23 @@ use crate::{
         jsonrpc::Part,
     },
     status::Board,
+    view::Views,
 };
 
 pub mod client;
 mod server;
+mod tools;
 
 pub use server::serve;
+
+/// Who answers operators.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    /// What the service tells about itself.
+    pub board: Arc<Board>,
+    /// What the servers offer.
+    pub views: Arc<Views>,
+}
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,30 +38,38 @@ enum Method {
     DaemonStatus,
     /// The servers alone.
     ServersList,
+    /// Tools by what they do.
+    ToolsSearch,
+    /// Tools by a pattern.
+    ToolsGrep,
 }
 
 impl Method {
-    const ALL: [Self; 2] = [Self::DaemonStatus, Self::ServersList];
+    const ALL: [Self; 4] =
+        [Self::DaemonStatus, Self::ServersList, Self::ToolsSearch, Self::ToolsGrep];
 
     fn name(self) -> &'static str {
         match self {
             Self::DaemonStatus => "daemon/status",
             Self::ServersList => "servers/list",
+            Self::ToolsSearch => "tools/search",
+            Self::ToolsGrep => "tools/grep",
         }
     }
 
-    fn run(self, board: &Board) -> Value {
-        let status = board.status();
+    async fn run(self, desk: &Desk, params: &str) -> Result<Value, RpcError> {
         let rendered = match self {
-            Self::DaemonStatus => serde_json::to_value(status),
-            Self::ServersList => serde_json::to_value(status.servers),
+            Self::DaemonStatus => serde_json::to_value(desk.board.status()),
+            Self::ServersList => serde_json::to_value(desk.board.status().servers),
+            Self::ToolsSearch => return tools::search(&desk.views, params).await,
+            Self::ToolsGrep => return tools::grep(&desk.views, params).await,
         };
-        rendered.expect("our own values have string keys")
+        Ok(rendered.expect("our own values have string keys"))
     }
 }
 
 /// Answers one line; `None` when it wants no answer.
-fn answer(board: &Board, line: bytes::Bytes) -> Option<bytes::Bytes> {
+async fn answer(desk: &Desk, line: bytes::Bytes) -> Option<bytes::Bytes> {
     let message = match Message::parse(line) {
         Ok(message) => message,
         Err(error) => {
@@ -68,9 +89,10 @@ fn answer(board: &Board, line: bytes::Bytes) -> Option<bytes::Bytes> {
         }
         (Shape::Request, asked) => {
             Some(match Method::ALL.into_iter().find(|method| method.name() == asked) {
-                Some(method) => {
-                    Message::response(id.unwrap_or("null"), &method.run(board).to_string())
-                }
+                Some(method) => match method.run(desk, message.params().unwrap_or("{}")).await {
+                    Ok(result) => Message::response(id.unwrap_or("null"), &result.to_string()),
+                    Err(error) => error.render(id),
+                },
                 None => RpcError::new(
                     METHOD_NOT_FOUND,
                     "METHOD_NOT_FOUND",

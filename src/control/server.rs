@@ -1,14 +1,12 @@
 //! Accepts operators on the control socket.
 
-use std::sync::Arc;
-
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{UnixListener, UnixStream},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::answer;
+use super::{Desk, answer};
 use crate::{
     acceptor,
     config::defaults,
@@ -17,7 +15,6 @@ use crate::{
         error::INVALID_REQUEST,
         ndjson::{Line, Lines},
     },
-    status::Board,
     telemetry::liveness::Pulse,
 };
 
@@ -28,17 +25,17 @@ use crate::{
 /// Safe: a connection that was not accepted yet stays in the backlog.
 pub async fn serve(
     listener: UnixListener,
-    board: Arc<Board>,
+    desk: Desk,
     pulse: Pulse,
     stop: CancellationToken,
     tasks: TaskTracker,
 ) {
     let stopped = stop.clone();
     let serve = |stream| {
-        let (board, stop) = (Arc::clone(&board), stopped.clone());
+        let (desk, stop) = (desk.clone(), stopped.clone());
         async move {
             tokio::select! {
-                () = connection(stream, &board) => {}
+                () = connection(stream, &desk) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -46,7 +43,7 @@ pub async fn serve(
     acceptor::accept(listener, defaults::CONTROL_CONNECTIONS_MAX, pulse, stop, tasks, serve).await;
 }
 
-async fn connection(mut stream: UnixStream, board: &Board) {
+async fn connection(mut stream: UnixStream, desk: &Desk) {
     if let Ok(peer) = stream.peer_cred() {
         tracing::debug!(peer_uid = peer.uid(), peer_pid = peer.pid(), "operator connected");
     }
@@ -59,7 +56,7 @@ async fn connection(mut stream: UnixStream, board: &Board) {
         }
         while let Some(line) = lines.next_line() {
             let answer = match line {
-                Line::Whole(line) => answer(board, line),
+                Line::Whole(line) => answer(desk, line).await,
                 Line::Oversized(line) => {
                     let text = format!(
                         "a line of {} bytes is longer than {}",

@@ -170,8 +170,9 @@ impl Daemon {
         }
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
-            let (board, stop) = (Arc::clone(&self.board), stop.clone());
-            clients.spawn(control::serve(listener, board, pulse, stop, clients.clone()));
+            let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
+            let (desk, stop) = (control::Desk { board, views }, stop.clone());
+            clients.spawn(control::serve(listener, desk, pulse, stop, clients.clone()));
         }
         clients
     }

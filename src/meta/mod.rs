@@ -3,6 +3,33 @@
 //! Everything here is pure: text in, text out. It starts no server, asks nobody and knows no time
 //! but the one that it is told; what drives it is the view.
 
+pub mod arguments;
+pub mod chain;
+pub mod cursor;
 pub mod definitions;
+pub mod describe;
+pub mod document;
+pub mod error;
+pub mod fields;
+pub mod outcome;
+pub mod preview;
+pub mod results;
+pub mod similar;
+pub mod tool_id;
+pub mod validation;
+pub mod warnings;
 
+pub use arguments::{ArgumentError, Arguments};
+pub use chain::{Chain, Progress};
+pub use cursor::{CursorError, Question};
 pub use definitions::{Set, Tool};
+pub use describe::Described;
+pub use document::Document;
+pub use error::{ErrorCode, ErrorObject};
+pub use fields::Fields;
+pub use outcome::Outcome;
+pub use preview::Preview;
+pub use results::Results;
+pub use tool_id::{ToolId, Wanted};
+pub use validation::{Validators, Verdict};
+pub use warnings::{Warning, warnings};

@@ -170,12 +170,6 @@ impl Exclusive {
         drop(heirs);
         drop(claim);
         drop(seat);
-        self.origin.roster.note_arrival(&self.origin.name);
-    }
-
-    /// Tells whether there is a connection that nobody uses.
-    pub(super) fn has_free(&self) -> bool {
-        self.idle().iter().any(|keeper| keeper.live().is_some())
     }
 
     /// Returns the connection that the next request would get, else one that is in use.

@@ -149,8 +149,8 @@ impl Pool {
         }
     }
 
-    /// Waits until there are servers with a connection to ask something that was not there before, or
-    /// was not free, and returns them. For one who waits.
+    /// Waits until there are servers with a connection that was not there before, and returns them.
+    /// For one who waits.
     ///
     /// # Cancel safety
     ///

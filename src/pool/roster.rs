@@ -54,7 +54,7 @@ pub(super) struct Roster {
     woken: Notify,
     /// Tells those who wait that they may have to wait longer, or less long.
     rules_changed: Notify,
-    /// The servers with a connection to ask something that was not there before.
+    /// The servers with a connection that was not there before.
     arrivals: Mutex<BTreeSet<ServerName>>,
     arrived: Notify,
     started: Instant,
@@ -326,8 +326,7 @@ impl Roster {
         guest.map(|guest| guest.holding().0)
     }
 
-    /// Takes note that a server has a connection to ask something that was not there, or not free,
-    /// before.
+    /// Takes note that a server has a connection that was not there before.
     pub(super) fn note_arrival(&self, server: &ServerName) {
         self.arrivals().insert(server.clone());
         self.arrived.notify_one();

@@ -221,14 +221,6 @@ impl Slot {
         }
     }
 
-    /// Tells whether there is a connection that a request of `owner` need not wait for.
-    pub fn has_free(&self, owner: Option<&Owner>) -> bool {
-        match &self.connections {
-            Connections::Exclusive(exclusive) => exclusive.has_free(),
-            Connections::Shared(_) | Connections::Owned(_) => self.live(owner).is_some(),
-        }
-    }
-
     /// Tells what is wanted of the state that the connection of `owner` has only once, and brings
     /// it about where there is a connection; the next one is told otherwise.
     ///

@@ -165,11 +165,13 @@ impl Provisioner {
         // Servers that fail are left out: somebody else can tell of them.
         let _unavailable = self.catalog.learn(limits).await;
         let snapshot = self.catalog.snapshot().await;
-        let tools: Vec<_> = snapshot
-            .servers()
-            .iter()
-            .filter(|server| self.pool.slot(server.name.as_str()).is_some())
-            .flat_map(|server| server.tools.iter().map(|tool| (&server.name, tool)))
+        // All of them were analysed for the search; only the best are, once more, by themselves.
+        let hits = snapshot.search(&offer.query(wanted, defaults::SHORTLIST_MAX));
+        let tools: Vec<_> = hits
+            .into_iter()
+            .filter_map(|hit| snapshot.at(hit.place))
+            .filter(|(server, _)| self.pool.slot(server.name.as_str()).is_some())
+            .map(|(server, tool)| (&server.name, tool))
             .collect();
         let texts = tools.iter().map(|(server, tool)| (server.as_str(), tool.json()));
         offer

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     config::{Config, Provision, Provisionable, defaults},
     name::ServerName,
-    search::{Analyzed, Index, Strategy, Thesaurus},
+    search::{Analyzed, Index, Query, Strategy, Thesaurus},
 };
 
 /// The servers that may be added, ready to be searched.
@@ -66,6 +66,11 @@ impl Offer {
                 Some(Candidate { name, server, fit, verdict })
             })
             .collect()
+    }
+
+    /// Returns what to search for where there is more than can be compared with it.
+    pub(super) fn query<'a>(&self, wanted: &'a Wanted, limit: usize) -> Query<'a> {
+        Query { text: wanted.text(), strategy: self.strategy, limit, ..Query::default() }
     }
 
     /// Returns how well each of some texts fits that fits at all, by its position, the best first.

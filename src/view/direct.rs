@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Outcome, Views, alias, answer,
     merge::Merged,
-    missing, nearest, own_profile,
+    missing, own_profile,
     reference::{self, Reference},
     shown,
 };
@@ -15,6 +15,7 @@ use crate::{
     call::CallError,
     config::defaults,
     era,
+    meta::similar::nearest,
     name::{self, QUALIFIER},
     pool::Slot,
     protocol::{

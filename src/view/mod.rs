@@ -12,10 +12,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{self, CallError, Exchange},
+    call::{self, CallError, Exchange, Sequel},
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
     connection::{Announcement, Limits, Owner},
+    meta::similar::nearest,
     name::ServerName,
     pool::{Guest, Pool, Slot},
     protocol::{
@@ -30,12 +31,15 @@ use crate::{
 
 mod alias;
 mod direct;
+mod find;
 mod merge;
 mod meta;
 mod modern;
 mod passthrough;
 mod reference;
 mod task;
+
+pub use find::{Found, FoundTool, KnownTools, Wish};
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub struct Views {
     /// Who looks at what servers offer that have a connection for each client, where the client
     /// itself cannot be told from others.
     onlooker: Owner,
+    /// What the tools of the view `meta` remember.
+    desk: Arc<meta::Desk>,
 }
 
 /// What becomes of a request.
@@ -93,7 +99,7 @@ impl Views {
         config: Arc<Config>,
     ) -> Self {
         let (config, onlooker) = (ArcSwap::new(config), Owner::onlooker());
-        Self { pool, sessions, catalog, config, onlooker }
+        Self { pool, sessions, catalog, config, onlooker, desk: Arc::default() }
     }
 
     /// Returns the sessions of the clients.
@@ -247,6 +253,19 @@ impl Views {
         session: &Session,
         request: Message,
     ) -> Result<Outcome, CallError> {
+        self.exchange_with(slot, session, request, self.limits(), None).await
+    }
+
+    /// Returns what a client's request to a server becomes, within these limits; `sequel` decides what
+    /// becomes of its outcome.
+    async fn exchange_with(
+        &self,
+        slot: Arc<Slot>,
+        session: &Session,
+        request: Message,
+        limits: Limits,
+        sequel: Option<Box<dyn Sequel>>,
+    ) -> Result<Outcome, CallError> {
         if request.part(Part::RequestState).is_some() {
             let id = request.part(Part::Id).unwrap_or("null");
             // Boxed: a request that begins need not have the room.
@@ -260,7 +279,10 @@ impl Views {
         }
         let guest = self.guest(&slot, session).await;
         let owner = guest.as_ref().map(Guest::owner).or(session.owner());
-        let exchange = Exchange::new(slot, owner, session.client(), request, self.limits());
+        let mut exchange = Exchange::new(slot, owner, session.client(), request, limits);
+        if let Some(sequel) = sequel {
+            exchange = exchange.with_sequel(sequel);
+        }
         Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
 
@@ -370,21 +392,4 @@ fn nothing_is_kept(method: &str) -> CallError {
 /// Returns a client's own word as far as an error repeats it.
 fn shown(word: &str) -> String {
     redact::cut(word, defaults::SUGGESTION_BYTES_MAX).to_owned()
-}
-
-/// Returns up to three of `known` that are close to `name`, nearest first.
-///
-/// The bound on the distance is that of seed 001: three, or two fifths of the name.
-fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    if name.len() > defaults::SUGGESTION_BYTES_MAX {
-        return Vec::new();
-    }
-    let wanted = name.to_lowercase();
-    let cutoff = 3.max(name.len() * 2 / 5);
-    let mut near: Vec<(usize, String)> = known
-        .map(|known| (strsim::levenshtein(&wanted, &known.to_lowercase()), known))
-        .filter(|(distance, _)| *distance <= cutoff)
-        .collect();
-    near.sort();
-    near.into_iter().take(3).map(|(_, known)| known).collect()
 }

@@ -62,13 +62,20 @@ impl Views {
             View::Passthrough { server, .. } => server,
         };
         let slot = self.slot_of(server)?;
-        if let Some(profile) = self.known(&slot).await {
+        let told = |profile: &Profile| {
             let is_everybodys = slot.is_standing() && !slot.is_owned();
             let tasks = if is_everybodys { slot.tasks() } else { Offer::Nothing };
-            return Ok(discovery(&profile, is_everybodys, tasks));
+            discovery(profile, is_everybodys, tasks)
+        };
+        if let Some(profile) = self.known(&slot).await {
+            return Ok(told(&profile));
         }
         // They are told to look again when it is there.
         slot.missed();
+        // What it said the last time, be it to another process.
+        if let Some(profile) = self.catalog.profile(server) {
+            return Ok(told(&profile));
+        }
         let mut capabilities = passthrough::stand_in_capabilities();
         if !slot.is_standing() || slot.is_owned() {
             mcp::leave_out_notices(&mut capabilities);

@@ -16,7 +16,7 @@ use crate::{
     protocol::{
         Message,
         jsonrpc::Part,
-        mcp::{List, method},
+        mcp::{List, Profile, method},
         task::{Offer, PREFIX},
     },
     session::Session,
@@ -73,20 +73,24 @@ impl Views {
                 let lease = call::connect(&slot, session.owner(), limits).await.ok();
                 let profile = lease.as_ref().and_then(|lease| lease.connection.profile());
                 let asked = request.string(Part::ProtocolVersion);
+                let told = |profile: &Profile| {
+                    // Without a session, there is no stream for notices.
+                    let is_standing = slot.is_standing() && session.id().is_some();
+                    let tasks = task::offered(&slot, session);
+                    answer(request, &profile.for_client(asked.as_deref(), is_standing, tasks))
+                };
                 Ok(match profile {
-                    Some(profile) => {
-                        // Without a session, there is no stream for notices.
-                        let is_standing = slot.is_standing() && session.id().is_some();
-                        let tasks = task::offered(&slot, session);
-                        let result = profile.for_client(asked.as_deref(), is_standing, tasks);
-                        answer(request, &result)
-                    }
+                    Some(profile) => told(profile),
                     // A client that fails to connect may never try again, and a server that is
                     // late or down now may be there for its first call.
                     None => {
                         slot.missed();
                         self.catalog.doubt(&slot, session.owner());
-                        answer(request, &stand_in(session, request, &server))
+                        match self.catalog.profile(&server) {
+                            // What it said the last time, be it to another process.
+                            Some(profile) => told(&profile),
+                            None => answer(request, &stand_in(session, request, &server)),
+                        }
                     }
                 })
             }

@@ -10,6 +10,7 @@ mod aliases;
 mod bad_upstreams;
 mod batches;
 mod breaker;
+mod cache;
 mod children;
 mod claude_code;
 mod command_line;

@@ -240,18 +240,21 @@ async fn a_list_that_nobody_has_seen_cannot_be_compared_but_the_next_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_listener_nothing_is_read() {
+async fn without_a_listener_a_list_is_read_for_who_searches_alone() {
     let rig = Rig::new();
     let deaf = rig.sessions.open(Scope::Every, None, "{}");
     rig.catalog.all(List::Tools, deaf.owner(), LIMITS).await;
     let n_before = rig.server("a").n_lists();
 
-    rig.change("x");
+    for _ in 0..9 {
+        rig.change("x");
+    }
     settle().await;
 
-    assert_eq!(rig.server("a").n_lists(), n_before);
+    assert_eq!(rig.server("a").n_lists(), n_before + 1);
+    assert!(rig.catalog.snapshot().await.tool("a", "x").is_some());
     let tools = rig.catalog.all(List::Tools, deaf.owner(), LIMITS).await;
-    assert!(tools[0].1.iter().any(|tool| tool.key == "x"), "it is read when it is asked for");
+    assert!(tools[0].1.iter().any(|tool| tool.key == "x"), "it is there when it is asked for");
 }
 
 #[tokio::test(start_paused = true)]

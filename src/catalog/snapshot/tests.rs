@@ -1,1 +1,162 @@
+//! One snapshot after the other.
 
+use super::*;
+use crate::{protocol::mcp::Page, search::Strategy};
+
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+/// What is known, and the snapshots that are made of it.
+struct Rig {
+    known: BTreeMap<ServerName, Known>,
+    snapshot: Snapshot,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let snapshot = Snapshot::empty(Arc::new(Thesaurus::embedded()));
+        Self { known: BTreeMap::new(), snapshot }
+    }
+
+    /// Takes tools of a server to the known, each with a description.
+    fn learn(&mut self, server: &str, tools: &[(&str, &str)]) -> u64 {
+        self.learn_with(server, tools, None)
+    }
+
+    fn learn_with(&mut self, server: &str, tools: &[(&str, &str)], about: Option<&Profile>) -> u64 {
+        let known = self.known.entry(name(server)).or_default();
+        known.learn(List::Tools, &listing(tools), about, NOW);
+        self.make()
+    }
+
+    /// Makes the next snapshot and returns its generation.
+    fn make(&mut self) -> u64 {
+        self.snapshot = self.snapshot.next(&self.known, self.snapshot.revision + 1);
+        self.snapshot.generation
+    }
+
+    fn found(&self, text: &str) -> Vec<String> {
+        let query = Query { text, limit: 10, strategy: Strategy::Keyword, ..Query::default() };
+        let hits = self.snapshot.search(&query).into_iter();
+        let found = hits.map(|hit| {
+            let (server, tool) = self.snapshot.at(hit.place).expect("it stands there");
+            format!("{}/{}", server.name, tool.key)
+        });
+        found.collect()
+    }
+}
+
+fn name(text: &str) -> ServerName {
+    ServerName::new(text).expect("a name")
+}
+
+fn listing(tools: &[(&str, &str)]) -> Listing {
+    let tool = |(name, description): &(&str, &str)| {
+        serde_json::json!({
+            "name": name, "description": description, "inputSchema": { "type": "object" },
+        })
+    };
+    let tools: Vec<_> = tools.iter().map(tool).collect();
+    let result = serde_json::json!({ "tools": tools }).to_string();
+    Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+}
+
+fn profile(title: &str, instructions: &str) -> Profile {
+    let result = serde_json::json!({
+        "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+        "serverInfo": { "name": "x", "title": title, "version": "1" }, "instructions": instructions,
+    });
+    Profile::read(&result.to_string()).expect("a profile")
+}
+
+#[test]
+fn the_generation_grows_only_if_a_definition_is_another_one() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.make(), 0);
+    assert_eq!(rig.learn("a", &[("one", "reads")]), 1);
+    assert_eq!(rig.learn("a", &[("one", "reads")]), 1, "the same again");
+    assert_eq!(rig.learn("a", &[("one", "writes")]), 2, "a description");
+    assert_eq!(rig.learn("b", &[("one", "writes")]), 3, "a server");
+    assert_eq!(rig.learn_with("b", &[("one", "writes")], Some(&profile("B", "i"))), 4);
+    assert_eq!(rig.learn_with("b", &[("one", "writes")], Some(&profile("B", "i"))), 4);
+    rig.known.remove("a");
+    assert_eq!(rig.make(), 5, "a server that is gone");
+    assert_eq!(rig.learn("b", &[]), 6, "a tool that is gone");
+}
+
+#[test]
+fn the_fingerprint_is_that_of_the_definitions_however_they_came_about() {
+    let (mut one, mut other) = (Rig::new(), Rig::new());
+    one.learn("a", &[("x", "")]);
+    one.learn("a", &[("y", "")]);
+    one.learn("b", &[]);
+    other.learn("b", &[]);
+    assert_ne!(one.snapshot.fingerprint, other.snapshot.fingerprint);
+    other.learn("a", &[("y", "")]);
+    assert_eq!(one.snapshot.fingerprint, other.snapshot.fingerprint);
+    assert_ne!(one.snapshot.generation, other.snapshot.generation);
+}
+
+#[test]
+fn a_server_from_the_disk_is_confirmed_without_a_new_generation() {
+    let mut rig = Rig::new();
+    let tools = [("one", "reads")];
+    let known = Known::restored(
+        Digest::of(b""),
+        None,
+        [(List::Tools, listing(&tools))],
+        NOW,
+        Digest::of(b""),
+    );
+    rig.known.insert(name("a"), known);
+    assert_eq!(rig.make(), 1);
+    let source = |rig: &Rig| rig.snapshot.server("a").map(|server| server.source);
+    assert_eq!(source(&rig), Some(Source::Cache));
+    assert_eq!(rig.learn("a", &tools), 1);
+    assert_eq!(source(&rig), Some(Source::Live));
+}
+
+#[test]
+fn what_a_snapshot_shows_and_finds_fits_together_and_stays_so() {
+    let mut rig = Rig::new();
+    rig.learn("b", &[("open", "opens a window"), ("shut", "shuts a window")]);
+    rig.learn("a", &[("read", "reads a book")]);
+    let names: Vec<_> = rig.snapshot.servers().iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(rig.found("shuts"), ["b/shut"]);
+    assert_eq!(rig.found("book"), ["a/read"]);
+    assert_eq!(rig.snapshot.tool("b", "open").map(|tool| &*tool.key), Some("open"));
+    assert!(rig.snapshot.tool("a", "open").is_none() && rig.snapshot.server("c").is_none());
+    let only = Query { text: "window", limit: 9, server: Some(0), ..Query::default() };
+    assert_eq!(rig.snapshot.search(&only), []);
+    let pattern = Pattern::new("opens? a").expect("a pattern");
+    assert_eq!(rig.snapshot.grep(&pattern, 9), [Place { server: 1, tool: 0 }]);
+
+    let kept = rig.snapshot.next(&rig.known, 0);
+    rig.known.clear();
+    rig.make();
+    assert_eq!(rig.found("shuts"), [""; 0]);
+    assert!(kept.tool("b", "shut").is_some(), "whoever has one keeps it");
+}
+
+#[test]
+fn what_is_not_another_one_is_not_analysed_again() {
+    let mut rig = Rig::new();
+    rig.learn("a", &[("x", "")]);
+    rig.learn("b", &[("x", "")]);
+    let analyzed = |rig: &Rig| Arc::clone(&rig.snapshot.server("a").expect("there").analyzed);
+    let (before, index) = (analyzed(&rig), Arc::clone(&rig.snapshot.index));
+    rig.learn("a", &[("x", "")]);
+    assert!(Arc::ptr_eq(&index, &rig.snapshot.index));
+    rig.learn("b", &[("y", "")]);
+    assert!(Arc::ptr_eq(&before, &analyzed(&rig)));
+    assert!(!Arc::ptr_eq(&index, &rig.snapshot.index));
+}
+
+#[test]
+fn a_server_is_about_its_title_and_its_instructions_and_no_more_than_fits() {
+    assert_eq!(about(&profile("T", "does\nthis")), "T\ndoes\nthis");
+    assert_eq!(about(&profile("", "i")), "i");
+    let bare = Profile::read(r#"{"protocolVersion":"2025-11-25","serverInfo":{"name":"n"}}"#);
+    assert_eq!(about(&bare.expect("a profile")), "n");
+    assert_eq!(about(&profile("T", &"ü".repeat(9000))).len(), defaults::ABOUT_BYTES_MAX);
+}

@@ -4,6 +4,11 @@ use super::Message;
 use crate::protocol::Members;
 
 impl Message {
+    /// Returns the parameters, as JSON text.
+    pub fn params(&self) -> Option<&str> {
+        Members::one(std::str::from_utf8(self.bytes()).ok()?, "params")
+    }
+
     /// Returns the message with `params` as `edit` leaves them; without any, it has none to begin
     /// with.
     #[must_use]

@@ -5,21 +5,39 @@
 
 use serde_json::{Value, json};
 
-use super::{Outcome, Views, answer, own_profile, shown};
+use super::{Outcome, Views, answer, missing, own_profile, shown};
 use crate::{
     call::CallError,
     config::{ToolSet, defaults},
     era,
-    meta::{Set, Tool, definitions},
+    meta::{
+        ErrorObject, Set, Tool, ToolId,
+        arguments::{Arguments, BackendKind},
+        definitions,
+    },
     name::ServerName,
     protocol::{
-        Message,
+        Message, RpcError,
+        error::INVALID_PARAMS,
+        headers,
         jsonrpc::Part,
         mcp::{self, List, method},
     },
     redact,
     session::Session,
 };
+
+mod call;
+mod desk;
+mod discover;
+mod refusal;
+mod reply;
+mod resolve;
+
+pub(super) use desk::Desk;
+use refusal::Refusal;
+use reply::Reply;
+use resolve::Resolved;
 
 impl Views {
     pub(super) async fn meta(
@@ -35,6 +53,7 @@ impl Views {
                 Ok(answer(request, &profile))
             }
             method::TOOLS_LIST => self.meta_tools(session, request),
+            method::TOOLS_CALL => self.call_of_ours(session, request).await,
             other => Err(CallError::UnknownMethod {
                 method: shown(other),
                 hint: "Only tools are behind this path: use `/direct` or `/servers/NAME` for the rest.",
@@ -88,5 +107,81 @@ impl Views {
             era::legacy_list(list, List::Tools)
         };
         Ok(Outcome::Answer(Message::response(request.part(Part::Id).unwrap_or("null"), &list)))
+    }
+
+    /// Answers a call of one of our tools, or hands it to the server of the tool that is meant.
+    async fn call_of_ours(
+        &self,
+        session: &Session,
+        request: &Message,
+    ) -> Result<Outcome, CallError> {
+        let name = request.string(Part::Name).ok_or_else(|| missing(request, "name"))?;
+        let sets = self.sets();
+        let Some(tool) = Tool::named(&name, &sets) else {
+            let id = request.part(Part::Id);
+            return Ok(Outcome::Answer(self.no_tool_of_ours(&name, &sets).render(id)));
+        };
+        let reply = Reply::to(request, session, tool);
+        let outcome = match Arguments::read(tool, headers::arguments(request).as_deref()) {
+            // Boxed: a search need not have the room of a call.
+            Ok(arguments) => Box::pin(self.run_own(session, &reply, request, arguments)).await,
+            Err(error) => Err(Refusal::from(error)),
+        };
+        Ok(outcome.unwrap_or_else(|refusal| refusal.answer(&reply)))
+    }
+
+    async fn run_own(
+        &self,
+        session: &Session,
+        reply: &Reply,
+        request: &Message,
+        arguments: Arguments,
+    ) -> Result<Outcome, Refusal> {
+        match arguments {
+            Arguments::Discover(asked) => self.discover_tools(session, reply, &asked).await,
+            Arguments::SearchTools { query, page } => {
+                self.summaries(reply, Some(&query), None, &page).await
+            }
+            Arguments::ListNamespaces(page) => self.list_namespaces(reply, &page).await,
+            Arguments::ListTools { backend_kind, backend_name, page } => match backend_kind {
+                None | Some(BackendKind::Mcp) => {
+                    self.summaries(reply, None, backend_name.as_deref(), &page).await
+                }
+                // All that there is runs on servers.
+                Some(BackendKind::Local | BackendKind::Provider) => {
+                    Ok(reply.value(&json!({ "tools": [] })))
+                }
+            },
+            Arguments::Call(asked) => self.call_tool(session, reply, request, asked).await,
+            Arguments::RunTool(asked) => self.run_tool(session, reply, request, asked).await,
+            Arguments::Execute { .. } | Arguments::ExecuteCode { .. } => {
+                Err(ErrorObject::execution_disabled().into())
+            }
+            Arguments::Provision(_)
+            | Arguments::DescribeTool { .. }
+            | Arguments::ListToolExamples { .. }
+            | Arguments::RunChain { .. } => todo!(),
+        }
+    }
+
+    /// Returns that there is no such tool here, and how one of a server is called.
+    fn no_tool_of_ours(&self, name: &str, sets: &[Set]) -> RpcError {
+        let shown = shown(name);
+        let error = RpcError::new(
+            INVALID_PARAMS,
+            "TOOL_NOT_FOUND",
+            format!("there is no tool `{shown}` at this path"),
+        );
+        let names: Vec<&str> =
+            sets.iter().flat_map(|set| set.tools()).map(|tool| tool.name()).collect();
+        let meant = ToolId::parse(name).ok().filter(|id| self.pool.slot(&id.server).is_some());
+        let remedy = match (meant, sets.first()) {
+            (Some(ToolId { server, tool }), Some(Set::Core)) => {
+                format!("Call `mcp_call` with `server`: \"{server}\" and `tool`: \"{tool}\".")
+            }
+            (Some(id), _) => format!("Call `run_tool` with `tool_id`: \"{id}\"."),
+            (None, _) => format!("There are `{}`.", names.join("`, `")),
+        };
+        error.suggest(remedy).context(json!({ "name": shown, "known": names }))
     }
 }

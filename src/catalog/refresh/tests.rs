@@ -1,0 +1,383 @@
+//! What is known of servers that come and go, and of those that do not run, in virtual time.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{sync::mpsc, task::JoinSet, time};
+use tokio_util::task::TaskTracker;
+
+use super::*;
+use crate::{
+    catalog::{Listing, Snapshot, Store},
+    config::{self, Config, SessionRules, diff::ServerDiff},
+    connection::{
+        Announcement,
+        in_process::{Manner, Server, Servers, declared},
+    },
+    pool::Pool,
+    session::{Seal, Sessions},
+};
+
+const LIMITS: Limits =
+    Limits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
+
+/// The servers `a` and `b`, and a service in front of them that keeps what it knows.
+struct Rig {
+    catalog: Arc<Catalog>,
+    pool: Arc<Pool>,
+    servers: Arc<Servers>,
+    config: Config,
+    told: mpsc::Receiver<Announcement>,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+    directory: Arc<TempDir>,
+}
+
+impl Rig {
+    async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl Fn(&mut config::Server)) -> Self {
+        let directory = Arc::new(tempfile::tempdir().expect("a directory"));
+        let server = |name: &str| {
+            let mut server = declared(name);
+            change(&mut server);
+            (self::name(name), Arc::new(server))
+        };
+        let config = Config { servers: ["a", "b"].map(server).into(), ..Config::default() };
+        Self::start(config, Servers::new(), directory).await
+    }
+
+    async fn start(config: Config, servers: Arc<Servers>, directory: Arc<TempDir>) -> Self {
+        let (dialer, announced) = servers.dialer();
+        let pool = Arc::new(Pool::new(dialer, &config));
+        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let store = Store::new(Some(directory.path().to_owned()));
+        let tracker = TaskTracker::new();
+        let catalog = Arc::new(Catalog::new(Arc::clone(&pool), sessions, tracker, telling, store));
+        catalog.restore().await;
+        let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
+        let (at_work, stopped) = (Arc::clone(&catalog), stop.clone());
+        tasks.spawn(async move { at_work.heed(announced, || LIMITS, stopped).await });
+        let (at_work, stopped) = (Arc::clone(&catalog), stop.clone());
+        tasks.spawn(async move { at_work.follow(|| LIMITS, stopped).await });
+        let (at_work, stopped) = (Arc::clone(&catalog), stop.clone());
+        tasks.spawn(async move { at_work.keep(stopped).await });
+        Self { catalog, pool, servers, config, told, stop, tasks, directory }
+    }
+
+    /// Stops the service, ends its servers, and starts another one like it.
+    async fn restart(mut self) -> Self {
+        self.stop.cancel();
+        while let Some(ended) = self.tasks.join_next().await {
+            ended.expect("no panic");
+        }
+        self.pool.close().await;
+        Self::start(self.config, self.servers, self.directory).await
+    }
+
+    fn server(&self, name: &str) -> Arc<Server> {
+        self.servers.of(name)
+    }
+
+    fn slot(&self, name: &str) -> Arc<Slot> {
+        self.pool.slot(name).expect("declared")
+    }
+
+    fn n_launches(&self) -> usize {
+        ["a", "b"].map(|name| self.server(name).n_launches()).into_iter().sum()
+    }
+
+    /// Uses `a`, as a client of its own path does.
+    async fn connect(&self) {
+        let until = Instant::now() + LIMITS.silence;
+        drop(self.slot("a").lease(None, until).await.expect("a connection"));
+        settle().await;
+    }
+
+    /// Returns the merged tools, `a`'s and `b`'s.
+    async fn tools(&self) -> Vec<(String, Vec<String>)> {
+        let all = self.catalog.all(List::Tools, None, LIMITS).await;
+        let names = |listing: &Listing| listing.iter().map(|tool| tool.key.clone()).collect();
+        all.iter().map(|(server, listing)| (server.to_string(), names(listing))).collect()
+    }
+
+    async fn snapshot(&self) -> Arc<Snapshot> {
+        self.catalog.snapshot().await
+    }
+
+    async fn source(&self, server: &str) -> Option<Source> {
+        self.snapshot().await.server(server).map(|server| server.source)
+    }
+
+    /// Returns how often clients were told that the tools of `a` have changed.
+    fn n_told(&mut self) -> usize {
+        let mut n_told = 0;
+        while self.told.try_recv().is_ok() {
+            n_told += 1;
+        }
+        n_told
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.directory.path().join("a.catalog")
+    }
+}
+
+fn name(text: &str) -> ServerName {
+    ServerName::new(text).expect("a name")
+}
+
+fn named(tool: &str) -> Value {
+    json!({ "name": tool, "inputSchema": { "type": "object" } })
+}
+
+/// Tells one version of a file from another.
+fn version(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("it is there"))
+}
+
+/// Longer than all that is held back.
+async fn settle() {
+    time::sleep(4 * defaults::CACHE_WRITE_WINDOW).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_everything_is_there_and_nothing_runs() {
+    let rig = Rig::new().await;
+    let before = rig.tools().await;
+    assert_eq!((before.len(), rig.n_launches()), (2, 2));
+    let snapshot = rig.snapshot().await;
+
+    let rig = rig.restart().await;
+
+    assert_eq!(rig.tools().await, before);
+    let again = rig.snapshot().await;
+    assert_eq!((again.servers().len(), again.fingerprint), (2, snapshot.fingerprint));
+    assert_eq!(rig.source("a").await, Some(Source::Cache));
+    assert!(rig.catalog.learn(LIMITS).await.is_empty());
+    assert_eq!(rig.catalog.profile(&name("a")).expect("known").protocol_version, "2025-11-25");
+    let prompts = rig.catalog.all(List::Prompts, None, LIMITS).await;
+    assert_eq!(prompts.len(), 2, "they say that they have none");
+    assert_eq!(rig.n_launches(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_comes_has_the_last_word_and_clients_hear_of_it_once() {
+    for (tools, n_told) in [(vec![], 0), (vec![named("x")], 1)] {
+        let rig = Rig::new().await;
+        rig.tools().await;
+        let mut rig = rig.restart().await;
+        rig.tools().await;
+        let (before, file) = (rig.snapshot().await.generation, version(&rig.file()));
+        rig.server("a").list(&tools);
+
+        rig.connect().await;
+
+        assert_eq!(rig.n_told(), n_told);
+        let snapshot = rig.snapshot().await;
+        assert_eq!(snapshot.generation, before + n_told as u64);
+        assert_eq!(rig.source("a").await, Some(Source::Live));
+        assert_eq!(snapshot.tool("a", "x").is_some(), n_told == 1);
+        assert_eq!(version(&rig.file()) != file, n_told == 1, "written only if it is another one");
+        rig.connect().await;
+        rig.tools().await;
+        assert_eq!(rig.server("a").n_lists(), 2, "it is read once in each life");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_put_away_keeps_its_tools_and_is_asked_when_it_comes_again() {
+    let rig = Rig::new().await;
+    rig.connect().await;
+    assert_eq!(rig.source("a").await, Some(Source::Live), "also where no client has listed them");
+    time::sleep(defaults::POOL_IDLE_TIMEOUT + Duration::from_secs(1)).await;
+    assert_eq!(rig.server("a").n_living(), 0);
+    rig.server("a").list(&[named("x")]);
+    let snapshot = rig.snapshot().await;
+    assert!(snapshot.tool("a", "echo").is_some() && snapshot.tool("a", "x").is_none());
+
+    rig.connect().await;
+
+    assert!(rig.snapshot().await.tool("a", "x").is_some());
+    assert_eq!(rig.server("a").n_lists(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_known_is_learned_all_at_once_and_who_fails_is_named() {
+    let rig = Rig::new().await;
+    rig.server("b").behave(Manner::Missing);
+    let left_out = rig.catalog.learn(LIMITS).await;
+    assert_eq!(left_out.len(), 1);
+    assert!(left_out[0].0 == name("b") && left_out[0].1.contains('b'), "{left_out:?}");
+    assert!(rig.snapshot().await.tool("a", "echo").is_some());
+
+    rig.server("b").behave(Manner::Hangs);
+    let start = Instant::now();
+    let left_out = rig.catalog.learn(LIMITS).await;
+    assert_eq!(left_out.len(), 1);
+    assert!(start.elapsed() <= defaults::LIST_PATIENCE);
+    assert_eq!(rig.server("a").n_lists(), 1, "it is known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_read_on_demand_and_what_was_known_survives_a_failure() {
+    let rig = Rig::new().await;
+    rig.tools().await;
+    rig.server("a").list(&[named("x")]);
+    let read = rig.catalog.refresh(&rig.slot("a"), LIMITS).await.expect("it is there");
+    assert!(read.iter().any(|tool| tool.key == "x"));
+    assert!(rig.snapshot().await.tool("a", "x").is_some());
+
+    rig.server("a").mute(true);
+    rig.catalog.refresh(&rig.slot("a"), LIMITS).await.expect_err("it says nothing");
+    assert!(rig.snapshot().await.tool("a", "x").is_some());
+    assert_eq!(rig.tools().await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_changes_makes_one_new_generation_whoever_listens() {
+    let rig = Rig::new().await;
+    rig.tools().await;
+    let before = rig.snapshot().await.generation;
+    rig.server("a").list(&[named("x")]);
+    for _ in 0..5 {
+        rig.server("a").say("notifications/tools/list_changed");
+    }
+    settle().await;
+    assert_eq!(rig.snapshot().await.generation, before + 1);
+
+    rig.server("a").say("notifications/tools/list_changed");
+    settle().await;
+    assert_eq!(rig.snapshot().await.generation, before + 1, "it is the same");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_while_a_snapshot_is_made_waits_for_the_change_before() {
+    let rig = Rig::new().await;
+    rig.tools().await;
+    for n in 0..20 {
+        let tool = format!("tool_{n}");
+        rig.server("a").list(&[named(&tool)]);
+        rig.catalog.refresh(&rig.slot("a"), LIMITS).await.expect("it is there");
+        let asking = (0..4).map(|_| rig.snapshot());
+        for snapshot in futures_util::future::join_all(asking).await {
+            assert!(snapshot.tool("a", &tool).is_some());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_nobody_asked_for_says_nothing_for_or_against_a_server() {
+    let rig = Rig::new().await;
+    rig.tools().await;
+    let failures = |rig: &Rig| rig.slot("a").gate().snapshot().failures;
+    rig.server("a").kill();
+    settle().await;
+    let permit = rig.slot("a").gate().admit().expect("it is not left alone");
+    let error = crate::connection::Failure::Unresponsive;
+    permit.failed(error.fault(), None, &error);
+    assert_eq!(failures(&rig), 1);
+
+    rig.connect().await;
+    assert_eq!((rig.server("a").n_lists(), failures(&rig)), (2, 1), "that it lists is no proof");
+    rig.server("a").kill();
+    settle().await;
+    rig.server("a").behave(Manner::Taciturn);
+    rig.server("a").mute(false);
+    rig.connect().await;
+    assert_eq!(failures(&rig), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_each_request_may_start_a_process_a_list_is_not_read_with_each() {
+    for change in [
+        (|server: &mut config::Server| server.lifecycle = Lifecycle::Ephemeral) as fn(&mut _),
+        |server| server.sharing = Sharing::Exclusive { max_connections: 2 },
+    ] {
+        let rig = Rig::with(change).await;
+        rig.tools().await;
+        settle().await;
+        for _ in 0..3 {
+            rig.connect().await;
+        }
+        assert_eq!(rig.server("a").n_lists(), 1);
+        let rig = rig.restart().await;
+        for _ in 0..3 {
+            rig.connect().await;
+        }
+        assert_eq!(rig.server("a").n_lists(), 2, "it was known from the disk alone");
+        assert_eq!(rig.source("a").await, Some(Source::Live));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_each_client_is_known_by_one_who_is_none() {
+    let rig = Rig::with(|server| server.sharing = Sharing::Session { max_connections: 4 }).await;
+    assert!(rig.catalog.learn(LIMITS).await.is_empty());
+    assert!(rig.snapshot().await.tool("a", "echo").is_some());
+    let rig = rig.restart().await;
+    let n_before = rig.n_launches();
+    let mut client = Owner::new(7, "{}");
+    let tools = rig.catalog.all(List::Tools, Some(&client), LIMITS).await;
+    assert_eq!((tools.len(), rig.n_launches()), (2, n_before), "it is answered from the disk");
+
+    let mut rig = rig;
+    rig.server("a").list(&[named("x")]);
+    let until = Instant::now() + LIMITS.silence;
+    drop(rig.slot("a").lease(Some(&client), until).await.expect("its own"));
+    settle().await;
+    assert_eq!(rig.n_told(), 1, "what its own connection lists is another list");
+    client.key = 8;
+    let tools = rig.catalog.all(List::Tools, Some(&client), LIMITS).await;
+    assert!(!tools[0].1.iter().any(|tool| tool.key == "x"), "that was said to one client alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_declared_another_way_is_not_shown_with_old_tools() {
+    let mut rig = Rig::new().await;
+    rig.tools().await;
+    settle().await;
+    let apply = |rig: &mut Rig, change: &dyn Fn(&mut Config)| {
+        let old = rig.config.clone();
+        change(&mut rig.config);
+        let diff = ServerDiff::between(&old, &rig.config);
+        rig.pool.apply(&diff, &rig.config, Duration::ZERO);
+        rig.catalog.replaced(&diff);
+    };
+    let declare = |config: &mut Config, server: config::Server| {
+        config.servers.insert(name("a"), Arc::new(server));
+    };
+
+    let slower = || config::Server { start_timeout: Duration::from_secs(7), ..declared("a") };
+    apply(&mut rig, &|config| declare(config, slower()));
+    settle().await;
+    assert!(rig.snapshot().await.server("a").is_some(), "it is the same program");
+    apply(&mut rig, &|config| declare(config, declared("other")));
+    settle().await;
+    assert!(rig.snapshot().await.server("a").is_none());
+    apply(&mut rig, &|config| declare(config, declared("a")));
+    settle().await;
+    assert_eq!(rig.source("a").await, Some(Source::Cache), "the disk knows it still");
+    apply(&mut rig, &|config| drop(config.servers.remove("a")));
+    assert!(rig.snapshot().await.server("a").is_none());
+    settle().await;
+    let rig = rig.restart().await;
+    assert_eq!(rig.snapshot().await.servers().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_directory_all_is_as_ever_but_nothing_is_kept() {
+    let rig = Rig::new().await;
+    std::fs::remove_dir(rig.directory.path()).expect("it is empty");
+    std::fs::write(rig.directory.path(), "a file").expect("written");
+    rig.tools().await;
+    let rig = rig.restart().await;
+    assert_eq!(rig.snapshot().await.servers().len(), 0);
+    assert_eq!((rig.tools().await.len(), rig.n_launches()), (2, 4));
+    std::fs::remove_file(rig.directory.path()).expect("removed");
+}

@@ -1,0 +1,376 @@
+//! The arguments of the meta tools, with types.
+//!
+//! What each tool takes is written down once, in its definition: which fields there are, and what
+//! the errors say of them, is read from there. Models nest and spell things in their own ways; what
+//! can only mean one thing is taken as that: an object that is written as a string, `null` or an
+//! empty text for a field that is left out.
+
+mod error;
+mod reader;
+
+use std::time::Duration;
+
+pub use error::ArgumentError;
+use reader::Reader;
+
+use super::{
+    definitions::Tool,
+    fields::Fields,
+    tool_id::{ToolId, Wanted},
+};
+use crate::config::defaults;
+
+/// What a tool of ours is called with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arguments {
+    /// Of `mcp_discover`.
+    Discover(Discover),
+    /// Of `mcp_provision`.
+    Provision(Provision),
+    /// Of `mcp_call`.
+    Call(Call),
+    /// Of `mcp_execute`.
+    Execute {
+        /// The program.
+        code: String,
+    },
+    /// Of `search_tools`.
+    SearchTools {
+        /// What is looked for.
+        query: String,
+        /// Which part of it.
+        page: Paging,
+    },
+    /// Of `list_namespaces`.
+    ListNamespaces(Paging),
+    /// Of `list_tools`.
+    ListTools {
+        /// Only what runs on this; all that we have runs on [`BackendKind::Mcp`].
+        backend_kind: Option<BackendKind>,
+        /// Only tools of this server.
+        backend_name: Option<String>,
+        /// Which part of it.
+        page: Paging,
+    },
+    /// Of `describe_tool`.
+    DescribeTool {
+        /// The tool.
+        tool: Wanted,
+        /// How much of it.
+        detail: Detail,
+        /// How many examples at most.
+        examples_max: usize,
+    },
+    /// Of `list_tool_examples`.
+    ListToolExamples {
+        /// The tool.
+        tool: Wanted,
+        /// How many at most.
+        max: usize,
+    },
+    /// Of `run_tool`.
+    RunTool(Run),
+    /// Of `run_chain`.
+    RunChain {
+        /// What to run, in this order; never none.
+        steps: Vec<StepArguments>,
+        /// Add which server ran each step.
+        include_backends: bool,
+        /// Add the definition of each tool.
+        include_tools: bool,
+    },
+    /// Of `execute_code`.
+    ExecuteCode {
+        /// What it is written in.
+        language: String,
+        /// The program.
+        code: String,
+        /// How long it may take.
+        timeout: Option<Duration>,
+        /// How many tools it may call.
+        tool_calls_max: Option<usize>,
+    },
+}
+
+/// What `mcp_discover` is to find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discover {
+    /// What is looked for; without it, all there is.
+    pub query: Option<String>,
+    /// Only this server.
+    pub server: Option<String>,
+    /// Only this tool.
+    pub tool: Option<Wanted>,
+    /// How much of each tool.
+    pub detail: Detail,
+    /// Which part of it.
+    pub page: Paging,
+}
+
+/// What `mcp_provision` is to find a server for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provision {
+    /// What is needed.
+    pub intent: String,
+    /// More about it.
+    pub context: Option<String>,
+    /// Start the best match, if that is allowed.
+    pub auto_provision: bool,
+}
+
+/// What `mcp_call` is to call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The tool.
+    pub tool: Wanted,
+    /// Its arguments, as the JSON text of an object.
+    pub args: String,
+    /// The parts of the result that are wanted; none for all.
+    pub fields: Fields,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// Where to read on in a result that is there already.
+    pub cursor: Option<String>,
+}
+
+/// What `run_tool` is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The tool.
+    pub tool: Wanted,
+    /// Its arguments, as the JSON text of an object.
+    pub args: String,
+    /// It is asked for a stream, which there is none of.
+    pub is_stream: bool,
+    /// It is asked to run on something else than its server, which it cannot.
+    pub is_overridden: bool,
+    /// Add the tool's definition.
+    pub include_tool: bool,
+    /// Add which server ran it.
+    pub include_backend: bool,
+    /// Add the result as it came.
+    pub include_mcp_result: bool,
+    /// Where to read on in a result that is there already.
+    pub cursor: Option<String>,
+}
+
+/// A step of a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepArguments {
+    /// The tool.
+    pub tool: Wanted,
+    /// Its arguments, as the JSON text of an object.
+    pub args: String,
+    /// Add the result of the step before as the argument `previous`.
+    pub use_previous: bool,
+}
+
+/// Which part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paging {
+    /// How many entries at most: 1 to [`defaults::DISCOVER_LIMIT_MAX`].
+    pub limit: usize,
+    /// Where it begins.
+    pub cursor: Option<String>,
+}
+
+/// How much is told of a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// What it does.
+    #[default]
+    Summary,
+    /// What it takes, too.
+    Schema,
+    /// All that its server says about it.
+    Full,
+}
+
+impl Detail {
+    const WORDS: [(&'static str, Self); 3] =
+        [("summary", Self::Summary), ("schema", Self::Schema), ("full", Self::Full)];
+
+    /// Returns what it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Schema => "schema",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// What a tool runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendKind {
+    /// A function of the gateway: there is none here.
+    Local,
+    /// A program of a provider: there is none here.
+    Provider,
+    /// An MCP server.
+    Mcp,
+}
+
+impl BackendKind {
+    const WORDS: [(&'static str, Self); 3] =
+        [("local", Self::Local), ("provider", Self::Provider), ("mcp", Self::Mcp)];
+}
+
+impl Arguments {
+    /// Reads what `tool` is called with: `text` is the JSON text of `params.arguments`.
+    ///
+    /// # Errors
+    ///
+    /// [`ArgumentError`] names the first field that is missing, unknown or wrong.
+    pub fn read(tool: Tool, text: Option<&str>) -> Result<Self, ArgumentError> {
+        let text = reader::unwrapped(text.unwrap_or("{}"));
+        let fields = Reader::of_tool(tool, &text)?;
+        Ok(match tool {
+            Tool::Discover => Self::Discover(Discover::read(&fields)?),
+            Tool::Provision => Self::Provision(Provision {
+                intent: fields.required("intent")?,
+                context: fields.text("context")?,
+                auto_provision: fields.flag("autoProvision", false)?,
+            }),
+            Tool::Call => Self::Call(Call::read(&fields)?),
+            Tool::Execute => Self::Execute { code: fields.required("code")? },
+            Tool::SearchTools => {
+                Self::SearchTools { query: fields.required("query")?, page: paging(&fields)? }
+            }
+            Tool::ListNamespaces => Self::ListNamespaces(paging(&fields)?),
+            Tool::ListTools => Self::ListTools {
+                backend_kind: fields.word("backend_kind", &BackendKind::WORDS)?,
+                backend_name: fields.text("backend_name")?,
+                page: paging(&fields)?,
+            },
+            Tool::DescribeTool => Self::DescribeTool {
+                tool: tool_id(&fields)?,
+                detail: match fields.word("detail_level", &Detail::WORDS)? {
+                    Some(detail) => detail,
+                    None => return Err(fields.missing("detail_level")),
+                },
+                examples_max: count(&fields, "examples_max", 0, defaults::EXAMPLES_MAX)?
+                    .unwrap_or(defaults::EXAMPLES_MAX),
+            },
+            Tool::ListToolExamples => Self::ListToolExamples {
+                tool: tool_id(&fields)?,
+                max: count(&fields, "max", 1, defaults::EXAMPLES_MAX)?
+                    .unwrap_or(defaults::EXAMPLES_MAX),
+            },
+            Tool::RunTool => Self::RunTool(Run::read(&fields)?),
+            Tool::RunChain => Self::RunChain {
+                steps: steps(&fields)?,
+                include_backends: fields.flag("include_backends", true)?,
+                include_tools: fields.flag("include_tools", false)?,
+            },
+            Tool::ExecuteCode => Self::ExecuteCode {
+                language: fields.required("language")?,
+                code: fields.required("code")?,
+                timeout: timeout(&fields, "timeout_ms", defaults::EXECUTE_TIMEOUT_MAX)?,
+                tool_calls_max: count(&fields, "max_tool_calls", 1, defaults::EXECUTE_CALLS_MAX)?,
+            },
+        })
+    }
+}
+
+impl Discover {
+    fn read(fields: &Reader<'_>) -> Result<Self, ArgumentError> {
+        let server = fields.text("server")?;
+        let tool = fields.text("tool")?;
+        Ok(Self {
+            query: fields.text("query")?,
+            tool: tool.map(|tool| Wanted { server: server.clone(), tool }),
+            server,
+            detail: fields.word("detail", &Detail::WORDS)?.unwrap_or_default(),
+            page: paging(fields)?,
+        })
+    }
+}
+
+impl Call {
+    fn read(fields: &Reader<'_>) -> Result<Self, ArgumentError> {
+        let (server, tool) = (fields.text("server")?, fields.required("tool")?);
+        // The server may stand in front of the tool.
+        if server.is_none() && ToolId::parse(&tool).is_err() {
+            return Err(fields.missing("server"));
+        }
+        let paths = fields.texts("fields")?;
+        Ok(Self {
+            tool: Wanted { server, tool },
+            args: fields.object("args")?,
+            fields: Fields::parse(paths.iter().map(String::as_str))
+                .map_err(|error| fields.wrong("fields", error.to_string()))?,
+            timeout: timeout(fields, "timeoutMs", defaults::META_CALL_TIMEOUT_MAX)?,
+            cursor: fields.text("cursor")?,
+        })
+    }
+}
+
+impl Run {
+    fn read(fields: &Reader<'_>) -> Result<Self, ArgumentError> {
+        Ok(Self {
+            tool: tool_id(fields)?,
+            args: fields.object("args")?,
+            is_stream: fields.flag("stream", false)?,
+            is_overridden: fields.has("backend_override"),
+            include_tool: fields.flag("include_tool", false)?,
+            include_backend: fields.flag("include_backend", false)?,
+            include_mcp_result: fields.flag("include_mcp_result", false)?,
+            cursor: fields.text("cursor")?,
+        })
+    }
+}
+
+fn tool_id(fields: &Reader<'_>) -> Result<Wanted, ArgumentError> {
+    Ok(Wanted { server: None, tool: fields.required("tool_id")? })
+}
+
+fn paging(fields: &Reader<'_>) -> Result<Paging, ArgumentError> {
+    let limit = count(fields, "limit", 1, defaults::DISCOVER_LIMIT_MAX)?;
+    Ok(Paging { limit: limit.unwrap_or(defaults::DISCOVER_LIMIT), cursor: fields.text("cursor")? })
+}
+
+/// Reads how many entries there may be. One who asks for more than there can be gets those.
+fn count(
+    fields: &Reader<'_>,
+    name: &'static str,
+    min: usize,
+    max: usize,
+) -> Result<Option<usize>, ArgumentError> {
+    let bounds = (i64::try_from(min).unwrap_or(0), i64::try_from(max).unwrap_or(i64::MAX));
+    let found = fields.integer(name)?.map(|found| found.clamp(bounds.0, bounds.1));
+    Ok(found.and_then(|found| usize::try_from(found).ok()))
+}
+
+/// Reads how long something may take, in milliseconds, at least one.
+fn timeout(
+    fields: &Reader<'_>,
+    name: &'static str,
+    max: Duration,
+) -> Result<Option<Duration>, ArgumentError> {
+    let Some(found) = fields.integer(name)? else { return Ok(None) };
+    let found = u64::try_from(found).ok().filter(|found| *found > 0).map(Duration::from_millis);
+    match found.filter(|found| *found <= max) {
+        Some(found) => Ok(Some(found)),
+        None => Err(fields.wrong(name, format!("it must be 1 to {} ms", max.as_millis()))),
+    }
+}
+
+fn steps(fields: &Reader<'_>) -> Result<Vec<StepArguments>, ArgumentError> {
+    let steps = fields.items("steps")?;
+    let read = |step: &Reader<'_>| {
+        Ok(StepArguments {
+            tool: tool_id(step)?,
+            args: step.object("args")?,
+            use_previous: step.flag("use_previous", false)?,
+        })
+    };
+    let steps: Vec<StepArguments> = steps.iter().map(read).collect::<Result<_, _>>()?;
+    if steps.is_empty() {
+        return Err(fields.missing("steps"));
+    }
+    Ok(steps)
+}
+
+#[cfg(test)]
+mod tests;

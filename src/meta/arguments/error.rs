@@ -1,0 +1,93 @@
+//! What is wrong with the arguments of a meta tool.
+
+use serde_json::json;
+
+use crate::{
+    meta::definitions::Tool,
+    protocol::{RpcError, error::INVALID_PARAMS},
+};
+
+/// Why a tool cannot be called with its arguments. Where a field is named, it is by its path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentError {
+    /// A field is not there that the tool cannot do without.
+    #[error("`{}` without `{field}`", .tool.name())]
+    Missing {
+        /// The tool.
+        tool: Tool,
+        /// The field.
+        field: String,
+        /// What it is, as the tool's definition says.
+        meaning: String,
+    },
+    /// A field is there that the tool does not have.
+    #[error("`{}` has no argument `{field}`", .tool.name())]
+    Unknown {
+        /// The tool.
+        tool: Tool,
+        /// The field.
+        field: String,
+        /// The field that may be meant.
+        meant: Option<String>,
+        /// All that it has.
+        known: Vec<String>,
+    },
+    /// A field has a value that the tool can do nothing with.
+    #[error("`{field}` of `{}` cannot be used: {problem}", .tool.name())]
+    Wrong {
+        /// The tool.
+        tool: Tool,
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What it is, as the tool's definition says.
+        meaning: String,
+    },
+    /// The arguments are not an object.
+    #[error("the arguments of `{}` are not an object", .0.name())]
+    NotAnObject(Tool),
+}
+
+impl ArgumentError {
+    /// Returns the stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "MISSING_PARAMETER",
+            Self::Unknown { .. } | Self::Wrong { .. } | Self::NotAnObject(_) => "INVALID_ARGUMENTS",
+        }
+    }
+
+    /// Returns what the caller can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Missing { field, meaning, .. } => format!("Add `{field}`: {meaning}"),
+            Self::Unknown { meant: Some(meant), .. } => format!("Did you mean `{meant}`?"),
+            Self::Unknown { known, .. } if known.is_empty() => "It takes none.".to_owned(),
+            Self::Unknown { known, .. } => format!("It takes `{}`.", known.join("`, `")),
+            Self::Wrong { field, meaning, .. } => format!("`{field}` is this: {meaning}"),
+            Self::NotAnObject(tool) => {
+                format!("Send an object with the arguments of `{}` by name.", tool.name())
+            }
+        }
+    }
+
+    /// Returns the error as a client sees it.
+    pub fn to_rpc(&self) -> RpcError {
+        let context = match self {
+            Self::Missing { tool, field, .. } => json!({ "tool": tool.name(), "parameter": field }),
+            Self::Unknown { tool, field, known, .. } => {
+                json!({ "tool": tool.name(), "parameter": field, "known": known })
+            }
+            Self::Wrong { tool, field, problem, .. } => json!({
+                "tool": tool.name(),
+                "parameter": field,
+                "validationErrors": [format!("Field '{field}': {problem}")],
+            }),
+            Self::NotAnObject(tool) => json!({ "tool": tool.name() }),
+        };
+        RpcError::new(INVALID_PARAMS, self.code(), self.to_string())
+            .suggest(self.hint())
+            .context(context)
+    }
+}

@@ -1,0 +1,235 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::meta::definitions::Set;
+
+fn read(tool: Tool, arguments: &serde_json::Value) -> Result<Arguments, ArgumentError> {
+    Arguments::read(tool, Some(&arguments.to_string()))
+}
+
+fn call(arguments: &serde_json::Value) -> Call {
+    match read(Tool::Call, arguments).expect("arguments") {
+        Arguments::Call(call) => call,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a client is told, on lines.
+fn told(tool: Tool, arguments: &str) -> String {
+    let error = Arguments::read(tool, Some(arguments)).expect_err("it is wrong");
+    format!("{}\n{error}\n{}", error.code(), error.hint())
+}
+
+#[test]
+fn without_any_argument_each_tool_says_what_it_lacks_or_does_its_usual() {
+    for (tool, lacks) in [
+        (Tool::Discover, None),
+        (Tool::Provision, Some("intent")),
+        (Tool::Call, Some("tool")),
+        (Tool::Execute, Some("code")),
+        (Tool::SearchTools, Some("query")),
+        (Tool::ListNamespaces, None),
+        (Tool::ListTools, None),
+        (Tool::DescribeTool, Some("tool_id")),
+        (Tool::ListToolExamples, Some("tool_id")),
+        (Tool::RunTool, Some("tool_id")),
+        (Tool::RunChain, Some("steps")),
+        (Tool::ExecuteCode, Some("language")),
+    ] {
+        for text in [None, Some("{}")] {
+            match (Arguments::read(tool, text), lacks) {
+                (Ok(_), None) => {}
+                (Err(error @ ArgumentError::Missing { .. }), Some(lacks)) => {
+                    assert_eq!(error.to_string(), format!("`{}` without `{lacks}`", tool.name()));
+                    let told = String::from_utf8(error.to_rpc().render(Some("1")).to_vec());
+                    let told = told.expect("text");
+                    assert!(told.contains(r#""code":"MISSING_PARAMETER""#), "{told}");
+                    assert!(told.contains(r#""code":-32602"#), "{told}");
+                }
+                (other, _) => panic!("{}: {other:?}", tool.name()),
+            }
+        }
+    }
+    assert!(
+        matches!(read(Tool::DescribeTool, &json!({"tool_id": "a/b"})), Err(ArgumentError::Missing { field, .. }) if field == "detail_level")
+    );
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let Ok(Arguments::Discover(discover)) =
+        read(Tool::Discover, &json!({"query": "", "tool": null}))
+    else {
+        panic!("arguments")
+    };
+    assert_eq!(
+        discover,
+        Discover {
+            query: None,
+            server: None,
+            tool: None,
+            detail: Detail::Summary,
+            page: Paging { limit: 20, cursor: None },
+        }
+    );
+    let plain = call(&json!({"server": "git", "tool": "log"}));
+    assert_eq!(plain.args, "{}");
+    assert!(plain.fields.is_empty() && plain.timeout.is_none() && plain.cursor.is_none());
+}
+
+#[test]
+fn arguments_of_the_tool_stay_as_they_are_written() {
+    let text = r#"{"server":"git","tool":"log","args":{ "n" : 1e400, "a":1.0 }}"#;
+    let Ok(Arguments::Call(call)) = Arguments::read(Tool::Call, Some(text)) else {
+        panic!("arguments")
+    };
+    assert_eq!(call.args, r#"{ "n" : 1e400, "a":1.0 }"#);
+}
+
+#[test]
+fn what_can_only_mean_one_thing_is_taken_as_that() {
+    for args in [json!({"n": 1}), json!("{\"n\":1}"), json!(" {\"n\":1} ")] {
+        assert_eq!(call(&json!({"server": "git", "tool": "log", "args": args})).args, "{\"n\":1}");
+    }
+    for args in [json!(null), json!(""), json!({}), json!("{}")] {
+        assert_eq!(call(&json!({"server": "git", "tool": "log", "args": args})).args, "{}");
+    }
+    let all = json!({"tool": "git/log", "args": {"n": 1}});
+    let wrapped = Arguments::read(Tool::Call, Some(&json!(all.to_string()).to_string()));
+    assert_eq!(wrapped, read(Tool::Call, &all));
+    assert_eq!(call(&all).tool, Wanted { server: None, tool: "git/log".into() });
+    let paths = |fields| call(&json!({"tool": "git/log", "fields": fields})).fields;
+    assert_eq!(paths(json!("a.b")), paths(json!(["a.b"])));
+    assert_eq!(paths(json!("[\"a\"]")), paths(json!(["a"])));
+}
+
+#[test]
+fn numbers_are_kept_within_what_there_can_be_and_times_are_refused_beyond() {
+    let limit = |limit: serde_json::Value| {
+        read(Tool::SearchTools, &json!({"query": "x", "limit": limit})).map(|read| match read {
+            Arguments::SearchTools { page, .. } => page.limit,
+            other => panic!("{other:?}"),
+        })
+    };
+    for (asked, expected) in
+        [(json!(7), 7), (json!(0), 1), (json!(-3), 1), (json!(1e9), 100), (json!("5"), 5)]
+    {
+        assert_eq!(limit(asked), Ok(expected));
+    }
+    assert!(limit(json!(1.5)).is_err() && limit(json!("many")).is_err());
+    assert!(limit(json!(true)).is_err() && limit(json!(1e300)).is_err());
+
+    let timeout = |ms: u64| {
+        read(Tool::Call, &json!({"tool": "git/log", "timeoutMs": ms})).map(|read| match read {
+            Arguments::Call(call) => call.timeout,
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(timeout(600_000), Ok(Some(Duration::from_secs(600))));
+    assert!(timeout(0).is_err() && timeout(600_001).is_err());
+}
+
+#[test]
+fn an_error_names_the_field_and_the_remedy() {
+    let call = |more: &str| told(Tool::Call, &format!(r#"{{"server":"git","tool":"log",{more}}}"#));
+    insta::assert_snapshot!(call(r#""arguments":{}"#), @r"
+    INVALID_ARGUMENTS
+    `mcp_call` has no argument `arguments`
+    Did you mean `args`?
+    ");
+    insta::assert_snapshot!(call(r#""timeout_ms":5"#), @r"
+    INVALID_ARGUMENTS
+    `mcp_call` has no argument `timeout_ms`
+    Did you mean `timeoutMs`?
+    ");
+    insta::assert_snapshot!(call(r#""repository":5"#), @r"
+    INVALID_ARGUMENTS
+    `mcp_call` has no argument `repository`
+    It takes `server`, `tool`, `args`, `fields`, `timeoutMs`, `cursor`.
+    ");
+    insta::assert_snapshot!(call(r#""args":[1]"#), @r"
+    INVALID_ARGUMENTS
+    `args` of `mcp_call` cannot be used: it must be an object, not an array
+    `args` is this: Its arguments, as its inputSchema demands. Default: none.
+    ");
+    insta::assert_snapshot!(call(r#""fields":["a..b"]"#), @r#"
+    INVALID_ARGUMENTS
+    `fields` of `mcp_call` cannot be used: `a..b` is no path: it lacks a name
+    `fields` is this: Only these parts of a JSON result, e.g. ["total", "rows[].name"].
+    "#);
+    insta::assert_snapshot!(told(Tool::Call, r#"{"tool":"log"}"#), @r"
+    MISSING_PARAMETER
+    `mcp_call` without `server`
+    Add `server`: The tool's server.
+    ");
+    insta::assert_snapshot!(told(Tool::Discover, r#"{"detail":"all"}"#), @r"
+    INVALID_ARGUMENTS
+    `detail` of `mcp_discover` cannot be used: it must be one of summary, schema, full
+    `detail` is this: Of each tool: its description; also its inputSchema; its whole definition.
+    ");
+    insta::assert_snapshot!(told(Tool::RunChain, r#"{"steps":[{"tool_id":"a/b"},{"tool":"a/c"}]}"#), @r"
+    INVALID_ARGUMENTS
+    `run_chain` has no argument `steps[1].tool`
+    Did you mean `tool_id`?
+    ");
+    insta::assert_snapshot!(told(Tool::RunChain, r#"{"steps":[{"tool_id":"a/b"},7]}"#), @r"
+    INVALID_ARGUMENTS
+    `steps[1]` of `run_chain` cannot be used: it must be an object, not a number
+    `steps[1]` is this: What to run, in this order.
+    ");
+    insta::assert_snapshot!(told(Tool::RunTool, "[]"), @r"
+    INVALID_ARGUMENTS
+    the arguments of `run_tool` are not an object
+    Send an object with the arguments of `run_tool` by name.
+    ");
+}
+
+#[test]
+fn each_field_of_each_definition_is_read() {
+    let value = |schema: &serde_json::Value| match schema["type"].as_str().expect("a type") {
+        "string" => schema["enum"].get(0).cloned().unwrap_or(json!("a/b")),
+        "integer" => json!(3),
+        "boolean" => json!(true),
+        "object" => json!({"x": 1}),
+        _ => match schema["items"]["type"].as_str() {
+            Some("string") => json!(["x"]),
+            _ => json!([{"tool_id": "a/b", "args": {"x": 1}, "use_previous": true}]),
+        },
+    };
+    for tool in [Set::Core, Set::Metatools].iter().flat_map(|set| set.tools()) {
+        let definition: serde_json::Value =
+            serde_json::from_str(tool.definition()).expect("a definition");
+        let properties = definition["inputSchema"]["properties"].as_object().expect("fields");
+        let required =
+            definition["inputSchema"]["required"].as_array().cloned().unwrap_or_default();
+        let least: serde_json::Map<_, _> = properties
+            .iter()
+            .filter(|(name, _)| required.contains(&json!(name)))
+            .map(|(name, schema)| (name.clone(), value(schema)))
+            .collect();
+        let plain = read(*tool, &json!(least)).expect("what is required is enough");
+        for (name, schema) in properties {
+            let mut more = least.clone();
+            more.insert(name.clone(), value(schema));
+            // The first word and a `true` that is the default change nothing.
+            let is_usual = schema["default"] == value(schema);
+            let found = read(*tool, &json!(more)).expect(name);
+            let is_same = found == plain;
+            assert_eq!(is_same, least.contains_key(name) || is_usual, "{}: {name}", tool.name());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_odd(text in ".{0,60}", number in 0..12usize) {
+        let all = [Set::Core, Set::Metatools];
+        let tool = *all.iter().flat_map(|set| set.tools()).nth(number).expect("twelve");
+        drop(Arguments::read(tool, Some(&text)));
+        for member in ["args", "tool_id", "steps", "limit", "fields", "detail"] {
+            let text = json!({ "tool": text, (member): text }).to_string();
+            drop(Arguments::read(tool, Some(&text)));
+        }
+    }
+}

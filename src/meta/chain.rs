@@ -1,0 +1,262 @@
+//! Tools that are run one after the other.
+//!
+//! ```text
+//!   next ──▶ a step ──on(what it came to)──▶ next … ──▶ nothing more: finish
+//!                          └─ a failure ──▶ nothing more: finish
+//! ```
+//!
+//! Pure: the caller runs the steps. A chain ends with its first failure; what there is until then is
+//! answered, with the step that failed and its own error.
+
+use serde_json::{Value, json};
+
+use super::{
+    arguments::StepArguments,
+    definitions::Tool,
+    document,
+    error::{BACKEND_KIND, ErrorCode, ErrorObject},
+    outcome::Outcome,
+    tool_id::{ToolId, Wanted},
+};
+use crate::{config::defaults, protocol::Members, redact};
+
+/// The argument that the result of the step before is put into.
+const PREVIOUS: &str = "previous";
+
+/// A chain that runs, or has run.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    steps: Vec<StepArguments>,
+    includes: Includes,
+    done: Vec<Done>,
+    /// The structured value of the last step that succeeded, as JSON text.
+    last: Option<String>,
+    is_over: bool,
+}
+
+/// What is added to the results of the steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Includes {
+    /// Which server ran it.
+    pub backends: bool,
+    /// The definition of the tool.
+    pub tools: bool,
+}
+
+/// A step that is to be run now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its place, the first at 0.
+    pub index: usize,
+    /// The tool.
+    pub tool: Wanted,
+    /// Its arguments, as the JSON text of an object.
+    pub args: String,
+}
+
+/// What a step came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// The tool, if it was found.
+    pub id: Option<ToolId>,
+    /// Its definition, as JSON text, if it is known.
+    pub definition: Option<String>,
+    /// The value, or why there is none.
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug)]
+struct Done {
+    tool_id: String,
+    server: Option<String>,
+    definition: Option<String>,
+    /// As JSON text.
+    structured: Option<String>,
+    error: Option<ErrorObject>,
+}
+
+/// How far something is, as the progress of a request tells it. Source: seed 002, "progress".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How much is done.
+    pub done: usize,
+    /// How much there is to do.
+    pub total: usize,
+    /// What has just happened.
+    pub message: &'static str,
+}
+
+impl Progress {
+    /// One thing is begun.
+    pub const STARTED: Self = Self { done: 0, total: 1, message: "started" };
+    /// It is done.
+    pub const COMPLETED: Self = Self { done: 1, total: 1, message: "completed" };
+    /// It has failed.
+    pub const ERROR: Self = Self { done: 1, total: 1, message: "error" };
+}
+
+impl Chain {
+    /// Returns a chain of `steps`, of which there may be `steps_max`.
+    ///
+    /// # Errors
+    ///
+    /// An error for the caller where there are more.
+    pub fn new(
+        steps: Vec<StepArguments>,
+        steps_max: usize,
+        includes: Includes,
+    ) -> Result<Self, ErrorObject> {
+        if steps.len() > steps_max {
+            let message = format!("{} steps are more than the {steps_max} of a chain", steps.len());
+            let remedy = "Run the first of them, then the others in another chain.";
+            return Err(ErrorObject::new(ErrorCode::ValidationInput, message, remedy)
+                .during(Tool::RunChain)
+                .detail("reason", json!("too_many_steps"))
+                .detail("limit", json!(steps_max)));
+        }
+        Ok(Self { steps, includes, done: Vec::new(), last: None, is_over: false })
+    }
+
+    /// Returns how far it is.
+    pub fn progress(&self) -> Progress {
+        let message = match self.done.last() {
+            None => "started",
+            Some(Done { error: None, .. }) => "step_completed",
+            Some(Done { error: Some(_), .. }) => "step_error",
+        };
+        Progress { done: self.done.len(), total: self.steps.len(), message }
+    }
+
+    /// Returns the step that is to be run now, if there is one more.
+    pub fn next(&self) -> Option<Step> {
+        if self.is_over {
+            return None;
+        }
+        let index = self.done.len();
+        let step = self.steps.get(index)?;
+        let args = match (&self.last, step.use_previous) {
+            (Some(previous), true) => {
+                let mut args = Members::read(&step.args).unwrap_or_default();
+                args.set(PREVIOUS, previous.as_str());
+                args.to_string()
+            }
+            _ => step.args.clone(),
+        };
+        Some(Step { index, tool: step.tool.clone(), args })
+    }
+
+    /// Takes note of what the step came to that was to be run.
+    pub fn on(&mut self, ran: Ran) {
+        let index = self.done.len();
+        let Some(step) = self.steps.get(index).filter(|_| !self.is_over) else { return };
+        let shown = redact::cut(&step.tool.tool, defaults::SUGGESTION_BYTES_MAX);
+        let mut done = Done {
+            tool_id: ran.id.as_ref().map_or_else(|| shown.to_owned(), ToolId::to_string),
+            server: ran.id.map(|id| id.server),
+            definition: ran.definition,
+            structured: None,
+            error: None,
+        };
+        match ran.outcome {
+            Outcome::Value(value) => {
+                done.structured = Some(value.clone());
+                self.last = Some(value);
+            }
+            Outcome::Failed(error) => {
+                done.error = Some(ErrorObject { step_index: Some(index), ..*error });
+                self.is_over = true;
+            }
+        }
+        self.done.push(done);
+    }
+
+    /// Returns the result of the chain, JSON text. Values that are too large for all of them to fit
+    /// into `bytes_max` are cut, and are text then.
+    pub fn to_result(&self, bytes_max: usize) -> String {
+        let share = bytes_max / self.done.len().saturating_add(1);
+        let results: Vec<String> =
+            self.done.iter().map(|done| done.to_json(self.includes, share)).collect();
+        let mut structured = Members::default();
+        structured.set("results", format!("[{}]", results.join(",")));
+        if let Some(last) = &self.last {
+            structured.set("final", fitted(last, share));
+        }
+        let error = self.done.last().and_then(|done| Some((done, done.error.as_ref()?)));
+        let error = error.map(|(done, cause)| self.error(done, cause));
+        let mut blocks = Vec::new();
+        if let Some(error) = &error {
+            blocks.push(document::text_block(&error.text()));
+            structured.set("error", json!(error).to_string());
+        }
+        let structured = structured.to_string();
+        blocks.push(document::text_block(&structured));
+        let (content, is_error) = (blocks.join(","), error.is_some());
+        format!(
+            r#"{{"content":[{content}],"structuredContent":{structured},"isError":{is_error}}}"#
+        )
+    }
+
+    /// Returns the error of a chain whose last step has failed.
+    fn error(&self, done: &Done, cause: &ErrorObject) -> ErrorObject {
+        let index = self.done.len() - 1;
+        let number = index + 1;
+        let message = format!(
+            "step {number} of {}, `{}`, has failed: {}",
+            self.steps.len(),
+            done.tool_id,
+            cause.message
+        );
+        let mut error = ErrorObject::new(ErrorCode::ChainStepFailed, message, "")
+            .during(Tool::RunChain)
+            .detail("cause_code", json!(cause.code));
+        error.tool_id = Some(done.tool_id.clone());
+        error.step_index = Some(index);
+        if let Some(op) = cause.op {
+            error = error.detail("cause_op", json!(op));
+        }
+        if let Some(kind) = cause.backend_kind {
+            error = error.detail("cause_backend_kind", json!(kind));
+        }
+        error
+    }
+}
+
+impl Done {
+    fn to_json(&self, includes: Includes, bytes_max: usize) -> String {
+        let mut members = Members::default();
+        members.set("tool_id", Value::from(self.tool_id.as_str()).to_string());
+        if let Some(value) = &self.structured {
+            members.set("structured", fitted(value, bytes_max));
+        }
+        if let Some(server) = self.server.as_ref().filter(|_| includes.backends) {
+            members.set("backend", backend(server));
+        }
+        if let Some(definition) = self.definition.as_ref().filter(|_| includes.tools) {
+            members.set("tool", definition.as_str());
+        }
+        if let Some(error) = &self.error {
+            members.set("error", json!(error).to_string());
+        }
+        members.to_string()
+    }
+}
+
+/// Returns what a tool ran on, as JSON text.
+pub fn backend(server: &str) -> String {
+    json!({ "kind": BACKEND_KIND, "serverName": server }).to_string()
+}
+
+/// Returns JSON text, or, where it is larger than there is room for, its beginning as text.
+fn fitted(value: &str, bytes_max: usize) -> String {
+    if value.len() <= bytes_max {
+        return value.to_owned();
+    }
+    let shown = document::head(value, bytes_max);
+    let left_out = value.len() - shown.len();
+    let words =
+        format!("{shown}\n[… {left_out} bytes left out: run this step alone for all of it]");
+    Value::from(words).to_string()
+}
+
+#[cfg(test)]
+mod tests;

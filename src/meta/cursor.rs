@@ -1,0 +1,149 @@
+//! Cursors of what was searched for: where the next page begins, and of what.
+//!
+//! A cursor is only good for the same question, asked of the same catalog: in any other list, the
+//! same place is another one, and a client would miss something or see it twice. It is text that
+//! nobody is meant to read.
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+
+use crate::protocol::{RpcError, error::INVALID_PARAMS};
+
+/// What a cursor is good for, in a few bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question(u64);
+
+/// Why a cursor leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CursorError {
+    /// It is none of ours.
+    #[error("it is none that was given out here")]
+    Broken,
+    /// It is of another question.
+    #[error("it belongs to another question")]
+    Foreign,
+    /// What it leads through has changed.
+    #[error("the tools have changed since")]
+    Stale,
+    /// What it leads through is kept no longer.
+    #[error("the result is kept no longer")]
+    Expired,
+}
+
+impl CursorError {
+    /// Returns the stable name of the error.
+    pub fn code(self) -> &'static str {
+        "INVALID_CURSOR"
+    }
+
+    /// Returns what the caller can do about it.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Broken => "Copy `nextCursor` as it is, or leave `cursor` out to begin anew.",
+            Self::Foreign => {
+                "Repeat everything but `cursor` as it was, or leave `cursor` out to begin anew."
+            }
+            Self::Stale => "Leave `cursor` out: search again.",
+            Self::Expired => "Leave `cursor` out: call the tool again.",
+        }
+    }
+
+    /// Returns the error as a client sees it. Source: seed 002, "invalid cursor".
+    pub fn to_rpc(self) -> RpcError {
+        RpcError::new(INVALID_PARAMS, self.code(), format!("invalid cursor: {self}"))
+            .suggest(self.hint())
+    }
+}
+
+impl Question {
+    /// Returns what stands for a question with these parts: all that its answer depends on.
+    pub fn new(parts: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            // So that no two lists of parts read the same.
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+        let mut mark = [0; 8];
+        mark.copy_from_slice(&hash.finalize()[..8]);
+        Self(u64::from_le_bytes(mark))
+    }
+
+    /// Returns the cursor of the page that begins at `offset` of what a catalog of `generation` says.
+    pub fn cursor(self, generation: u64, offset: usize) -> String {
+        let text = format!("{generation:x}.{offset:x}.{:x}", self.0);
+        BASE64_URL_SAFE_NO_PAD.encode(text)
+    }
+
+    /// Returns where the page of `cursor` begins.
+    ///
+    /// # Errors
+    ///
+    /// [`CursorError`] where it is not of this question, or of another `generation`.
+    pub fn offset(self, generation: u64, cursor: &str) -> Result<usize, CursorError> {
+        let (of_generation, offset, mark) = read(cursor).ok_or(CursorError::Broken)?;
+        if mark != self.0 {
+            return Err(CursorError::Foreign);
+        }
+        if of_generation != generation {
+            return Err(CursorError::Stale);
+        }
+        usize::try_from(offset).map_err(|_| CursorError::Broken)
+    }
+}
+
+fn read(cursor: &str) -> Option<(u64, u64, u64)> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let mut parts = text.split('.').map(|part| u64::from_str_radix(part, 16).ok());
+    let found = (parts.next()??, parts.next()??, parts.next()??);
+    parts.next().is_none().then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_good_for_its_question_and_its_catalog_only() {
+        let question = Question::new(&["log", "git"]);
+        let cursor = question.cursor(7, 20);
+        assert_eq!(question.offset(7, &cursor), Ok(20));
+        assert_eq!(question.offset(8, &cursor), Err(CursorError::Stale));
+        for other in [&["log"][..], &["lo", "ggit"], &["log", "git", ""], &["git", "log"]] {
+            assert_eq!(Question::new(other).offset(7, &cursor), Err(CursorError::Foreign));
+        }
+        let three_parts = BASE64_URL_SAFE_NO_PAD.encode("1.2.3.4");
+        for odd in ["", "20", "x", &cursor[1..], &three_parts, &format!("{cursor}=")] {
+            assert!(question.offset(7, odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn one_that_leads_nowhere_says_what_to_do() {
+        let all =
+            [CursorError::Broken, CursorError::Foreign, CursorError::Stale, CursorError::Expired];
+        for error in all {
+            let told = error.to_rpc();
+            assert_eq!((told.code, told.name), (INVALID_PARAMS, "INVALID_CURSOR"));
+            assert!(told.message.starts_with("invalid cursor"), "{}", told.message);
+            assert!(told.suggestion.is_some_and(|hint| hint.contains("cursor")));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cursor_comes_back(generation: u64, offset: u32, part in ".{0,20}") {
+            let question = Question::new(&[&part]);
+            let cursor = question.cursor(generation, offset as usize);
+            prop_assert_eq!(question.offset(generation, &cursor), Ok(offset as usize));
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in ".{0,40}") {
+            prop_assert!(Question::new(&[]).offset(0, &text).is_err());
+        }
+    }
+}

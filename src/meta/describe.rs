@@ -1,0 +1,204 @@
+//! A tool of a server, described to a model: in a sentence, with its schema, or in full.
+//!
+//! A definition is what its server wrote, as JSON text. Of what is short everything is shown; of what
+//! is long, the beginning, and it is said that there is more.
+
+mod collapse;
+mod examples;
+
+use serde_json::{Map, Value, json};
+
+pub use collapse::fitted_schema;
+pub use examples::{Example, examples};
+
+use super::{arguments::Detail, document, tool_id::ToolId};
+use crate::{
+    config::defaults::{NOTES_CHARS_MAX, SCHEMA_SHOWN_BYTES_MAX, SUMMARY_CHARS_MAX, TAGS_MAX},
+    protocol::Members,
+};
+
+/// A tool's definition, and whose it is.
+#[derive(Clone, Debug)]
+pub struct Described<'a> {
+    id: ToolId,
+    definition: &'a str,
+    members: Members<'a>,
+}
+
+impl<'a> Described<'a> {
+    /// Reads the definition of the tool `id`, JSON text. What it lacks is as if it were empty.
+    pub fn new(id: ToolId, definition: &'a str) -> Self {
+        let members = Members::read(definition).unwrap_or_default();
+        Self { id, definition, members }
+    }
+
+    /// Returns what its server says about it.
+    fn description(&self) -> String {
+        let said = self.members.string("description").filter(|text| !text.trim().is_empty());
+        said.or_else(|| self.title()).unwrap_or_default()
+    }
+
+    fn title(&self) -> Option<String> {
+        let annotated = self.members.get("annotations").and_then(Members::read).unwrap_or_default();
+        self.members.string("title").or_else(|| annotated.string("title"))
+    }
+
+    /// Returns what it does, in short and on one line.
+    pub fn summary(&self) -> String {
+        let words: Vec<String> = self.description().split_whitespace().map(str::to_owned).collect();
+        cut(&words.join(" "), SUMMARY_CHARS_MAX)
+    }
+
+    /// Returns all that its server says about it, unless that is very long.
+    pub fn notes(&self) -> String {
+        cut(self.description().trim(), NOTES_CHARS_MAX)
+    }
+
+    /// Returns the JSON text of its input schema; where that is too large, without what is deep in it.
+    pub fn schema(&self) -> String {
+        let schema = self.members.get("inputSchema").filter(|schema| schema.starts_with('{'));
+        fitted_schema(schema.unwrap_or(r#"{"type":"object"}"#), SCHEMA_SHOWN_BYTES_MAX).into_owned()
+    }
+
+    /// Returns its arguments in short: which are required, their defaults and their types.
+    pub fn schema_info(&self) -> Value {
+        let schema = self.members.get("inputSchema").unwrap_or("{}");
+        let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+        let (mut defaults, mut types) = (Map::new(), Map::new());
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            if let Some(default) = property.get("default") {
+                defaults.insert(name.clone(), default.clone());
+            }
+            types.insert(name.clone(), type_of(property).into());
+        }
+        let required: Vec<&Value> = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|name| name.is_string())
+            .collect();
+        json!({ "required": required, "defaults": defaults, "types": types })
+    }
+
+    /// Returns words about it: what it declares of its manner.
+    pub fn tags(&self) -> Vec<&'static str> {
+        let hints = self.members.get("annotations").and_then(Members::read).unwrap_or_default();
+        let all = [
+            ("readOnlyHint", "read-only"),
+            ("destructiveHint", "destructive"),
+            ("idempotentHint", "idempotent"),
+            ("openWorldHint", "open-world"),
+        ];
+        let declared = all.iter().filter(|(hint, _)| hints.get(hint) == Some("true"));
+        declared.map(|(_, tag)| *tag).take(TAGS_MAX).collect()
+    }
+
+    /// Returns the entry of `mcp_discover` for it, JSON text of an object: as much as `detail` says.
+    pub fn discovered(&self, detail: Detail) -> String {
+        let mut entry = Members::default();
+        entry.set("tool", quoted(&self.id.tool));
+        entry.set("server", quoted(&self.id.server));
+        match detail {
+            Detail::Summary => entry.set("description", quoted(&self.summary())),
+            Detail::Schema => {
+                entry.set("description", quoted(&self.notes()));
+                entry.set("inputSchema", self.schema());
+            }
+            Detail::Full => entry.set("definition", self.definition.to_owned()),
+        }
+        entry.to_string()
+    }
+
+    /// Returns the entry of `search_tools` and `list_tools` for it, JSON text of an object.
+    pub fn listed(&self) -> String {
+        json!({
+            "id": self.id.to_string(),
+            "name": self.id.tool,
+            "namespace": self.id.server,
+            "shortDescription": self.summary(),
+            "tags": self.tags(),
+        })
+        .to_string()
+    }
+
+    /// Returns the answer of `describe_tool` about it, JSON text of the structured value.
+    pub fn described(&self, detail: Detail, examples_max: usize) -> String {
+        let mut answer = Members::default();
+        answer.set("summary", quoted(&self.summary()));
+        match detail {
+            Detail::Summary => {}
+            Detail::Schema => self.add_schema(&mut answer),
+            Detail::Full => {
+                self.add_schema(&mut answer);
+                answer.set("notes", quoted(&self.notes()));
+                answer.set("examples", json!(self.examples(examples_max)).to_string());
+            }
+        }
+        answer.to_string()
+    }
+
+    fn add_schema(&self, answer: &mut Members<'_>) {
+        let mut tool = self.members.clone();
+        let is_large = self.definition.len() > SCHEMA_SHOWN_BYTES_MAX;
+        if is_large {
+            tool.set("inputSchema", self.schema());
+            // What it answers with is seen when it answers.
+            tool.take("outputSchema");
+            tool.take("icons");
+            tool.set("description", quoted(&self.notes()));
+        }
+        answer.set("tool", tool.to_string());
+        answer.set("schemaInfo", self.schema_info().to_string());
+    }
+
+    /// Returns up to `max` examples of its arguments, as far as its schema tells.
+    pub fn examples(&self, max: usize) -> Vec<Example> {
+        let schema = self.members.get("inputSchema").unwrap_or("{}");
+        let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+        examples(&schema, max)
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Returns the type of a field in a word.
+fn type_of(schema: &Value) -> String {
+    match &schema["type"] {
+        Value::String(kind) if kind == "array" => match schema["items"]["type"].as_str() {
+            Some(items) => format!("array of {items}"),
+            None => kind.clone(),
+        },
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
+            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+            kinds.join(" or ")
+        }
+        _ if schema["enum"].is_array() => "enum".to_owned(),
+        _ => "any".to_owned(),
+    }
+}
+
+/// Returns the beginning of a text, with a sign that there is more.
+pub(super) fn cut(text: &str, chars_max: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
+    let (end_short, _) = text.char_indices().nth(chars_max.saturating_sub(1)).unwrap_or((end, ' '));
+    let shown = &text[..end_short];
+    // Not within a word, unless the text is one.
+    let shown = match shown.rfind(char::is_whitespace) {
+        Some(at) if at > end_short / 2 => shown[..at].trim_end(),
+        _ => shown,
+    };
+    format!("{shown}…")
+}
+
+/// Returns an answer with a structured value, JSON text, and the same as text, as the protocol asks
+/// for.
+pub fn answer(structured: &str) -> String {
+    let block = document::text_block(structured);
+    format!(r#"{{"content":[{block}],"structuredContent":{structured},"isError":false}}"#)
+}
+
+#[cfg(test)]
+mod tests;

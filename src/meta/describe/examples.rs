@@ -1,0 +1,182 @@
+//! Examples of a tool's arguments, as far as its schema tells.
+//!
+//! Those that the schema gives come first. Else one has what is required and nothing more, another one
+//! everything that the schema gives a value for. Where it gives none, a word in angle brackets says what
+//! belongs there.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::cut;
+use crate::config::defaults::{
+    EXAMPLE_CHARS_MAX, EXAMPLE_DEPTH_MAX, EXAMPLE_KEYS_MAX, EXAMPLES_MAX, HINT_CHARS_MAX,
+};
+
+/// An example of arguments.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Example {
+    /// What it is called.
+    pub id: String,
+    /// What it shows.
+    pub title: &'static str,
+    /// More about it.
+    pub description: String,
+    /// The arguments.
+    pub args: Value,
+    /// What comes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_hint: Option<String>,
+}
+
+/// Returns up to `max` examples for the arguments that `schema` describes, but no more than
+/// [`EXAMPLES_MAX`].
+pub fn examples(schema: &Value, max: usize) -> Vec<Example> {
+    let reader = Reader { root: schema };
+    let given =
+        schema["examples"].as_array().into_iter().flatten().filter(|given| given.is_object());
+    let mut found: Vec<Example> = given
+        .map(|given| Example {
+            id: String::new(),
+            title: "As the tool gives it",
+            description: "An example from the tool's own schema.".to_owned(),
+            args: bounded(given, 0),
+            result_hint: None,
+        })
+        .collect();
+    let hint = schema["description"].as_str().map(|text| cut(text, HINT_CHARS_MAX));
+    let least = reader.object(schema, Which::Required, 0);
+    let most = reader.object(schema, Which::Valued, 0);
+    let made = [
+        (least, "The least it takes", "Only what is required. Replace what is in angle brackets."),
+        (most, "With everything", "Every argument that the schema has a value for."),
+    ];
+    for (args, title, description) in made {
+        let is_new = found.iter().all(|known| known.args != args);
+        let is_empty = args.as_object().is_some_and(Map::is_empty);
+        if is_new && !(is_empty && title == "With everything") {
+            let description = cut(description, EXAMPLE_CHARS_MAX);
+            let result_hint = hint.clone();
+            found.push(Example { id: String::new(), title, description, args, result_hint });
+        }
+    }
+    found.truncate(max.min(EXAMPLES_MAX));
+    for (number, example) in found.iter_mut().enumerate() {
+        example.id = format!("example-{}", number + 1);
+    }
+    found
+}
+
+/// Which fields of an object an example has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// Only those that are required.
+    Required,
+    /// Those, and those for which there is a value.
+    Valued,
+}
+
+struct Reader<'a> {
+    root: &'a Value,
+}
+
+impl<'a> Reader<'a> {
+    /// Returns the schema that a schema of the same document refers to, or itself.
+    fn resolved(&self, schema: &'a Value) -> &'a Value {
+        let mut schema = schema;
+        for _ in 0..EXAMPLE_DEPTH_MAX {
+            let target = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
+            match target.and_then(|path| self.root.pointer(path)) {
+                Some(found) => schema = found,
+                None => break,
+            }
+        }
+        schema
+    }
+
+    fn object(&self, schema: &'a Value, which: Which, depth: usize) -> Value {
+        let schema = self.resolved(schema);
+        let required = schema["required"].as_array();
+        let is_required =
+            |name: &str| required.is_some_and(|all| all.iter().any(|found| found == name));
+        let mut found = Map::new();
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            if found.len() >= EXAMPLE_KEYS_MAX {
+                break;
+            }
+            let property = self.resolved(property);
+            let value = match given(property) {
+                Some(value) if which == Which::Valued || is_required(name) => {
+                    Some(bounded(value, depth + 1))
+                }
+                None if is_required(name) => Some(self.made(name, property, which, depth + 1)),
+                Some(_) | None => None,
+            };
+            if let Some(value) = value {
+                found.insert(name.clone(), value);
+            }
+        }
+        Value::Object(found)
+    }
+
+    /// Returns a value for a field that the schema has none for.
+    fn made(&self, name: &str, schema: &'a Value, which: Which, depth: usize) -> Value {
+        let choice = ["anyOf", "oneOf", "allOf"].iter().find_map(|keyword| schema[*keyword].get(0));
+        if let Some(choice) = choice
+            && depth < EXAMPLE_DEPTH_MAX
+            && schema["type"].is_null()
+        {
+            let choice = self.resolved(choice);
+            return given(choice).map_or_else(
+                || self.made(name, choice, which, depth + 1),
+                |value| bounded(value, depth),
+            );
+        }
+        let kind = match &schema["type"] {
+            Value::Array(kinds) => kinds.first().and_then(Value::as_str),
+            other => other.as_str(),
+        };
+        let smallest = || schema.get("minimum").filter(|min| min.is_number()).cloned();
+        match kind {
+            Some("integer" | "number") => smallest().unwrap_or_else(|| json!(1)),
+            Some("boolean") => json!(true),
+            Some("null") => Value::Null,
+            Some("array") if depth < EXAMPLE_DEPTH_MAX && schema["items"].is_object() => {
+                let items = self.resolved(&schema["items"]);
+                let item = given(items).map(|value| bounded(value, depth + 1));
+                json!([item.unwrap_or_else(|| self.made(name, items, which, depth + 1))])
+            }
+            Some("array") => json!([]),
+            Some("object") if depth < EXAMPLE_DEPTH_MAX => self.object(schema, which, depth),
+            Some("object") => json!({}),
+            _ => json!(format!("<{}>", cut(name, HINT_CHARS_MAX))),
+        }
+    }
+}
+
+/// Returns the value that a schema gives for itself.
+fn given(schema: &Value) -> Option<&Value> {
+    let from = |keyword: &str| schema[keyword].get(0);
+    from("examples")
+        .or_else(|| schema.get("default").filter(|value| !value.is_null()))
+        .or_else(|| schema.get("const"))
+        .or_else(|| from("enum"))
+}
+
+/// Returns a value that is neither too deep nor too wide nor too long for an example.
+fn bounded(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::Object(_) | Value::Array(_) if depth >= EXAMPLE_DEPTH_MAX => json!("…"),
+        Value::Object(members) => members
+            .iter()
+            .take(EXAMPLE_KEYS_MAX)
+            .map(|(name, value)| (name.clone(), bounded(value, depth + 1)))
+            .collect::<Map<_, _>>()
+            .into(),
+        Value::Array(items) => {
+            items.iter().take(EXAMPLE_KEYS_MAX).map(|item| bounded(item, depth + 1)).collect()
+        }
+        Value::String(text) => json!(cut(text, EXAMPLE_CHARS_MAX)),
+        other => other.clone(),
+    }
+}

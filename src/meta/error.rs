@@ -1,0 +1,275 @@
+//! Why a tool of ours did not do what it was asked for, as the model sees it.
+//!
+//! An error of a tool is a result, not an error of the protocol: the model reads it and can do
+//! better. It is told twice, in words and as an object; its code is one of a few, and what it was in
+//! detail is in `details`.
+
+mod call;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    definitions::Tool,
+    tool_id::{BadId, ToolId},
+};
+use crate::{config::defaults, protocol::error, redact};
+
+/// What kind of failure it is. Source: seed 002, `ErrorObject`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The server has no such tool.
+    ToolNotFound,
+    /// There is no such server.
+    NoBackends,
+    /// A tool runs on its own server and on no other.
+    BackendOverrideInvalid,
+    /// The tool does not run on what was asked for.
+    BackendOverrideNoMatch,
+    /// The tool cannot be called with these arguments.
+    ValidationInput,
+    /// The tool's answer is none.
+    ValidationOutput,
+    /// The tool has failed, or could not be asked.
+    ExecutionFailed,
+    /// There are no streams.
+    StreamNotSupported,
+    /// A stream broke off.
+    StreamFailed,
+    /// A step of a chain has failed.
+    ChainStepFailed,
+    /// The caller does not want it any more.
+    Cancelled,
+    /// It took too long.
+    Timeout,
+    /// Something of ours has failed.
+    Internal,
+}
+
+impl ErrorCode {
+    /// Returns what it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ToolNotFound => "tool_not_found",
+            Self::NoBackends => "no_backends",
+            Self::BackendOverrideInvalid => "backend_override_invalid",
+            Self::BackendOverrideNoMatch => "backend_override_no_match",
+            Self::ValidationInput => "validation_input",
+            Self::ValidationOutput => "validation_output",
+            Self::ExecutionFailed => "execution_failed",
+            Self::StreamNotSupported => "stream_not_supported",
+            Self::StreamFailed => "stream_failed",
+            Self::ChainStepFailed => "chain_step_failed",
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Tells whether the same again may succeed, as far as the kind tells.
+    fn is_retryable(self) -> bool {
+        match self {
+            Self::ExecutionFailed | Self::StreamFailed | Self::Internal => true,
+            Self::ToolNotFound
+            | Self::NoBackends
+            | Self::BackendOverrideInvalid
+            | Self::BackendOverrideNoMatch
+            | Self::ValidationInput
+            | Self::ValidationOutput
+            | Self::StreamNotSupported
+            | Self::ChainStepFailed
+            | Self::Cancelled
+            | Self::Timeout => false,
+        }
+    }
+}
+
+/// What a tool's servers are to the tools of ours: MCP servers, all of them.
+pub const BACKEND_KIND: &str = "mcp";
+
+/// An error of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ErrorObject {
+    /// The kind.
+    pub code: ErrorCode,
+    /// What failed, and what to do about it.
+    pub message: String,
+    /// The tool that was to be run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<String>,
+    /// The tool of ours that was to do it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub op: Option<&'static str>,
+    /// What the tool runs on, if it came that far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend_kind: Option<&'static str>,
+    /// The step of a chain, the first at 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_index: Option<usize>,
+    /// The same again may succeed.
+    pub retryable: bool,
+    /// More about it.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+}
+
+impl ErrorObject {
+    /// Returns an error; `message` says what failed, `remedy` what to do about it.
+    pub fn new(code: ErrorCode, message: impl Into<String>, remedy: &str) -> Self {
+        let mut message: String = message.into();
+        if !remedy.is_empty() {
+            message.push_str(". ");
+            message.push_str(remedy);
+        }
+        Self {
+            code,
+            message,
+            tool_id: None,
+            op: None,
+            backend_kind: None,
+            step_index: None,
+            retryable: code.is_retryable(),
+            details: Map::new(),
+        }
+    }
+
+    /// The server has no such tool; `similar` are ids of tools that may be meant.
+    pub fn unknown_tool(id: &ToolId, similar: &[String]) -> Self {
+        let remedy = match similar {
+            [] => "Search for tools: it may be called otherwise.".to_owned(),
+            [one, ..] => format!("Did you mean `{one}`?"),
+        };
+        let shown = redact::cut(&id.tool, defaults::SUGGESTION_BYTES_MAX);
+        let message = format!("server `{}` has no tool `{shown}`", id.server);
+        Self::new(ErrorCode::ToolNotFound, message, &remedy).detail("similarTools", json!(similar))
+    }
+
+    /// There is no such server; `similar` may be meant, `available` are the first there are.
+    pub fn unknown_server(server: &str, similar: &[String], available: &[String]) -> Self {
+        let remedy = match similar {
+            [] => "Search for tools: their servers are named with them.".to_owned(),
+            [one, ..] => format!("Did you mean `{one}`?"),
+        };
+        let shown = redact::cut(server, defaults::SUGGESTION_BYTES_MAX);
+        Self::new(ErrorCode::NoBackends, format!("there is no server `{shown}`"), &remedy)
+            .detail("similarServers", json!(similar))
+            .detail("availableServers", json!(available))
+    }
+
+    /// What was written names no tool.
+    pub fn bad_id(error: &BadId) -> Self {
+        Self::new(ErrorCode::ValidationInput, error.to_string(), error.hint())
+            .detail("reason", json!("invalid_format"))
+    }
+
+    /// Programs cannot be run here.
+    pub fn execution_disabled() -> Self {
+        let remedy = "Call the tools one by one. The operator can enable it in the configuration.";
+        let mut error =
+            Self::new(ErrorCode::ExecutionFailed, "running code is not enabled", remedy)
+                .detail("reason", json!("execution_disabled"));
+        error.retryable = false;
+        error
+    }
+
+    /// Results come whole.
+    pub fn no_stream() -> Self {
+        let remedy = "Leave `stream` out: the result comes when it is there.";
+        Self::new(ErrorCode::StreamNotSupported, "results are not streamed", remedy)
+    }
+
+    /// A tool runs on its own server.
+    pub fn no_override() -> Self {
+        let remedy = "Leave `backend_override` out, and name the server in `tool_id`.";
+        let message = "a tool runs on its own server and on no other";
+        Self::new(ErrorCode::BackendOverrideInvalid, message, remedy)
+    }
+
+    /// The caller has gone.
+    pub fn cancelled() -> Self {
+        Self::new(ErrorCode::Cancelled, "the call was cancelled", "")
+    }
+
+    /// The tool took longer than the caller gave it.
+    pub fn timeout(after: std::time::Duration) -> Self {
+        let remedy = "It may have been executed all the same: check before you call it again, with \
+                      more time.";
+        let message = format!("no answer within {} s", after.as_secs_f64());
+        Self::new(ErrorCode::Timeout, message, remedy)
+    }
+
+    /// The tool of `server` was answered with a JSON-RPC error, which is given as JSON text.
+    pub fn of_server(server: &str, rpc: &str) -> Self {
+        let rpc: Value = match rpc.len() <= defaults::ERROR_DETAIL_BYTES_MAX {
+            true => serde_json::from_str(rpc).unwrap_or_default(),
+            false => Value::Null,
+        };
+        let said = rpc["message"].as_str().unwrap_or("no reason that is of use");
+        let said = redact::cut(said, defaults::QUOTE_BYTES_MAX);
+        let is_lasting = matches!(
+            rpc["code"].as_i64(),
+            Some(error::INVALID_PARAMS | error::METHOD_NOT_FOUND | error::INVALID_REQUEST)
+        );
+        let message = format!("server `{server}` refused the call: {said}");
+        let mut error = Self::new(ErrorCode::ExecutionFailed, message, "").on_server();
+        error.retryable = !is_lasting;
+        if rpc.is_null() { error } else { error.detail("rpc", rpc) }
+    }
+
+    /// The tool has failed, and says so in its result with the words `said`.
+    pub fn of_tool(said: &str) -> Self {
+        let said = match said.trim() {
+            "" => "the tool has failed and does not say why",
+            said => redact::cut(said, defaults::QUOTE_BYTES_MAX),
+        };
+        Self::new(ErrorCode::ExecutionFailed, said, "").on_server()
+    }
+
+    /// The tool's answer is no result of a tool.
+    pub fn no_result(server: &str) -> Self {
+        let message = format!("server `{server}` answered with something that is no result");
+        let remedy = "Tell whoever maintains the server: it breaks the protocol.";
+        Self::new(ErrorCode::ValidationOutput, message, remedy).on_server()
+    }
+
+    /// Adds the tool that was to be run.
+    #[must_use]
+    pub fn about(self, id: &ToolId) -> Self {
+        Self { tool_id: Some(id.to_string()), ..self }
+    }
+
+    /// Adds the tool of ours that was to do it.
+    #[must_use]
+    pub fn during(self, op: Tool) -> Self {
+        Self { op: Some(op.name()), ..self }
+    }
+
+    /// Adds something about it.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: Value) -> Self {
+        self.details.insert(name.to_owned(), value);
+        self
+    }
+
+    fn on_server(self) -> Self {
+        Self { backend_kind: Some(BACKEND_KIND), ..self }
+    }
+
+    /// Returns the error in words.
+    pub fn text(&self) -> String {
+        let problems = self.details.get("validationErrors").and_then(Value::as_array);
+        let lines = problems.into_iter().flatten().filter_map(Value::as_str);
+        lines.fold(self.message.clone(), |text, line| format!("{text}\n- {line}"))
+    }
+
+    /// Returns the error as the result of a tool, JSON text.
+    pub fn to_result(&self) -> String {
+        let content = json!([{ "type": "text", "text": self.text() }]);
+        let error = json!(self);
+        format!(r#"{{"content":{content},"structuredContent":{{"error":{error}}},"isError":true}}"#)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! What a call that got no answer is to a model.
+
+use serde_json::{Value, json};
+
+use super::{ErrorCode, ErrorObject};
+use crate::{
+    call::CallError, connection::Failure, era::Untranslatable, pool::SlotError, report::chain,
+};
+
+/// What a failure is: its kind, what it is called in the details, and whether the same again may
+/// succeed.
+struct Kind {
+    code: ErrorCode,
+    reason: &'static str,
+    may_pass: bool,
+}
+
+impl Kind {
+    fn lasting(code: ErrorCode, reason: &'static str) -> Self {
+        Self { code, reason, may_pass: false }
+    }
+
+    fn passing(reason: &'static str) -> Self {
+        Self { code: ErrorCode::ExecutionFailed, reason, may_pass: true }
+    }
+
+    fn of(error: &CallError) -> Self {
+        use ErrorCode::{ExecutionFailed, NoBackends, Timeout, ToolNotFound, ValidationInput};
+        match error {
+            CallError::Unqualified { .. } => Self::lasting(ToolNotFound, "tool_not_found"),
+            CallError::UnknownServer { .. } => Self::lasting(NoBackends, "server_not_found"),
+            CallError::MissingParameter { .. } => {
+                Self::lasting(ValidationInput, "missing_parameter")
+            }
+            CallError::UnknownResource { .. } => {
+                Self::lasting(ValidationInput, "resource_not_found")
+            }
+            CallError::UnknownCursor { .. } => Self::lasting(ValidationInput, "invalid_cursor"),
+            CallError::UnknownLevel { .. } => Self::lasting(ValidationInput, "invalid_level"),
+            CallError::UnknownMethod { .. } => Self::lasting(ExecutionFailed, "method_not_found"),
+            CallError::NoSession { .. } => Self::lasting(ExecutionFailed, "session_required"),
+            CallError::TooManyWatched { .. } => {
+                Self::lasting(ExecutionFailed, "too_many_subscriptions")
+            }
+            CallError::NoList { .. } => Self::passing("list_unusable"),
+            CallError::Tripped { .. } => Self::passing("circuit_open"),
+            CallError::NotConnected { source, .. } => match source {
+                SlotError::Exhausted { .. } => Self::passing("pool_exhausted"),
+                SlotError::Busy { .. } => Self::passing("server_busy"),
+                SlotError::Closing(_) => Self::passing("server_closed"),
+                SlotError::SessionRequired(_) => Self::lasting(ExecutionFailed, "session_required"),
+                SlotError::SessionEnded(_) => Self::lasting(ExecutionFailed, "session_ended"),
+                SlotError::Dial { error, .. } if error.code() == "TIMEOUT" => {
+                    Self::lasting(Timeout, "server_not_connected")
+                }
+                SlotError::Dial { .. } => Self::passing("server_not_connected"),
+            },
+            CallError::Untranslatable { source, .. } => match source {
+                Untranslatable::NoCounterpart { .. } => {
+                    Self::lasting(ExecutionFailed, "not_in_servers_version")
+                }
+                Untranslatable::UnknownState | Untranslatable::OtherRequest => {
+                    Self::lasting(ValidationInput, "unknown_state")
+                }
+                Untranslatable::TaskRequired => {
+                    Self::lasting(ExecutionFailed, "capability_required")
+                }
+            },
+            CallError::Unanswered { .. } => Self::lasting(ExecutionFailed, "question_unanswered"),
+            CallError::Failed { source, .. } => Self::of_failure(source),
+        }
+    }
+
+    fn of_failure(failure: &Failure) -> Self {
+        match failure {
+            Failure::Timeout { .. } => Self::lasting(ErrorCode::Timeout, "timeout"),
+            Failure::NotInTime { .. } => Self::lasting(ErrorCode::Timeout, "server_not_connected"),
+            Failure::Oversized { .. } => {
+                Self::lasting(ErrorCode::ExecutionFailed, "answer_too_large")
+            }
+            Failure::Exited { .. } | Failure::HungUp { .. } => Self::passing("server_exited"),
+            Failure::Closed | Failure::Gone => Self::passing("server_closed"),
+            Failure::Connect(_) => Self::passing("server_not_connected"),
+            Failure::SessionLost(_) | Failure::EraLost(_) => Self::passing("session_lost"),
+            Failure::Unresponsive => Self::passing("server_unresponsive"),
+            Failure::Status { .. } => Self::passing("upstream_status"),
+            Failure::BrokenOff(_) => Self::passing("answer_broken_off"),
+            Failure::Overrun => Self::passing("client_too_slow"),
+            Failure::Saturated => Self::passing("server_saturated"),
+        }
+    }
+}
+
+impl From<&CallError> for ErrorObject {
+    fn from(error: &CallError) -> Self {
+        let Kind { code, reason, may_pass } = Kind::of(error);
+        let mut object = Self::new(code, chain(error), &error.hint()).on_server();
+        object.retryable = may_pass;
+        if let Value::Object(context) = error.to_rpc().context {
+            object.details = context;
+        }
+        if let Some(wait) = object.details.remove("retry_in_ms") {
+            object = object.detail("retry_after_ms", wait);
+        }
+        object.detail("reason", json!(reason)).detail("cause", json!(error.code()))
+    }
+}

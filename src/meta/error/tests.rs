@@ -1,0 +1,93 @@
+use std::time::Duration;
+
+use super::*;
+use crate::{call::CallError, connection::Failure, name::ServerName};
+
+fn git() -> ServerName {
+    ServerName::new("git").expect("a name")
+}
+
+fn result(error: &ErrorObject) -> Value {
+    serde_json::from_str(&error.to_result()).expect("JSON")
+}
+
+#[test]
+fn an_error_is_told_in_words_and_as_an_object() {
+    let error = ErrorObject::unknown_tool(&ToolId::new("git", "lgo"), &["git/log".to_owned()])
+        .about(&ToolId::new("git", "lgo"))
+        .during(Tool::Call);
+    insta::assert_snapshot!(error.to_result(), @r#"{"content":[{"text":"server `git` has no tool `lgo`. Did you mean `git/log`?","type":"text"}],"structuredContent":{"error":{"code":"tool_not_found","details":{"similarTools":["git/log"]},"message":"server `git` has no tool `lgo`. Did you mean `git/log`?","op":"mcp_call","retryable":false,"tool_id":"git/lgo"}},"isError":true}"#);
+}
+
+#[test]
+fn what_is_wrong_with_each_field_is_on_a_line_of_its_own() {
+    let error =
+        ErrorObject::new(ErrorCode::ValidationInput, "the arguments do not fit", "Mend them.")
+            .detail("validationErrors", json!(["Field 'a': x", "Field 'b': y"]));
+    assert_eq!(
+        error.text(),
+        "the arguments do not fit. Mend them.\n- Field 'a': x\n- Field 'b': y"
+    );
+}
+
+#[test]
+fn a_call_without_an_answer_says_what_happened_and_whether_to_try_again() {
+    let failed = |source| CallError::Failed { server: git(), source };
+    let tripped = CallError::Tripped { server: git(), retry_in: Duration::from_secs(9) };
+    let unknown = CallError::UnknownServer { server: "gti".into(), similar: vec!["git".into()] };
+    for (error, code, reason, retryable) in [
+        (unknown, "no_backends", "server_not_found", false),
+        (tripped, "execution_failed", "circuit_open", true),
+        (failed(Failure::Timeout { after: Duration::from_secs(60) }), "timeout", "timeout", false),
+        (failed(Failure::Unresponsive), "execution_failed", "server_unresponsive", true),
+        (failed(Failure::Oversized { length: 1 }), "execution_failed", "answer_too_large", false),
+    ] {
+        let object = ErrorObject::from(&error);
+        let shown = result(&object)["structuredContent"]["error"].clone();
+        assert_eq!(shown["code"], code);
+        assert_eq!(shown["details"]["reason"], reason);
+        assert_eq!(shown["details"]["cause"], error.code());
+        assert_eq!(shown["retryable"], retryable);
+        assert!(object.message.ends_with(&error.hint()), "{}", object.message);
+    }
+    let tripped = CallError::Tripped { server: git(), retry_in: Duration::from_secs(9) };
+    assert_eq!(ErrorObject::from(&tripped).details["retry_after_ms"], 9000);
+}
+
+#[test]
+fn what_a_server_answers_is_passed_on_and_what_cannot_pass_is_not_called_so() {
+    let error = ErrorObject::of_server("git", r#"{"code":-32000,"message":"no","data":[1]}"#);
+    assert_eq!(error.details["rpc"], json!({"code": -32000, "message": "no", "data": [1]}));
+    assert!(error.retryable && error.message.contains("no"));
+    assert!(!ErrorObject::of_server("git", r#"{"code":-32602,"message":"no"}"#).retryable);
+    for odd in ["", "7", "[", &format!(r#"{{"code":1,"message":"{}"}}"#, "x".repeat(100_000))] {
+        let error = ErrorObject::of_server("git", odd);
+        assert!(error.to_result().len() < 1000);
+    }
+}
+
+#[test]
+fn every_code_is_called_the_same_in_words_and_in_json() {
+    use ErrorCode::*;
+    let all = [
+        ToolNotFound,
+        NoBackends,
+        BackendOverrideInvalid,
+        BackendOverrideNoMatch,
+        ValidationInput,
+        ValidationOutput,
+        ExecutionFailed,
+        StreamNotSupported,
+        StreamFailed,
+        ChainStepFailed,
+        Cancelled,
+        Timeout,
+        Internal,
+    ];
+    for code in all {
+        assert_eq!(json!(code), code.name());
+        let may_pass = matches!(code, ExecutionFailed | StreamFailed | Internal);
+        assert_eq!(ErrorObject::new(code, "x", "").retryable, may_pass);
+    }
+    assert!(!ErrorObject::execution_disabled().retryable);
+}

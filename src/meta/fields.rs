@@ -1,0 +1,188 @@
+//! The parts of a result that were asked for.
+//!
+//! A path is the names of members with dots between them. Arrays are gone through whether the path
+//! says so (`rows[].name`) or not. What is found keeps its place; what is not is left out, and so is
+//! an item of an array that has nothing of it. Several fields of one array come back in one object
+//! for each item, not in an array each.
+//!
+//! Values are passed on as they are written; they are not read.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::{
+    config::defaults::{FIELD_DEPTH_MAX, FIELDS_MAX},
+    protocol::Members,
+};
+
+/// What is asked for of a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    root: Node,
+}
+
+/// What is asked for of one value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    /// All of it.
+    is_whole: bool,
+    members: BTreeMap<String, Node>,
+}
+
+/// A path that leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPath {
+    /// It has no name before, between or after its dots.
+    #[error("`{0}` is no path: it lacks a name")]
+    Empty(String),
+    /// It has more names than any result is deep.
+    #[error("a path of more than {FIELD_DEPTH_MAX} names")]
+    Deep,
+    /// There are too many.
+    #[error("more than {FIELDS_MAX} paths")]
+    Many,
+}
+
+impl Fields {
+    /// Reads paths like `total` and `rows[].name`.
+    ///
+    /// # Errors
+    ///
+    /// [`BadPath`] says what is wrong with the first that is wrong.
+    pub fn parse<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Self, BadPath> {
+        let mut root = Node::default();
+        for (number, path) in paths.into_iter().enumerate() {
+            if number >= FIELDS_MAX {
+                return Err(BadPath::Many);
+            }
+            root.add(path.trim())?;
+        }
+        Ok(Self { root })
+    }
+
+    /// Tells whether nothing was asked for, which means all.
+    pub fn is_empty(&self) -> bool {
+        self.root.members.is_empty()
+    }
+
+    /// Returns what of the JSON text `value` was asked for; nothing where it has none of it.
+    pub fn of(&self, value: &str) -> Option<String> {
+        self.root.of(value, FIELD_DEPTH_MAX)
+    }
+
+    /// Returns the result of a call, JSON text, with what was asked for of its structured value; or,
+    /// where that has none of it, of each text that is JSON. Where nothing has any of it, and where
+    /// nothing was asked for, the result stays as it is.
+    ///
+    /// A text that says the same as the structured value, as the protocol wants one to, goes with it.
+    pub fn apply(&self, result: &str) -> String {
+        if self.is_empty() {
+            return result.to_owned();
+        }
+        self.applied(result).unwrap_or_else(|| result.to_owned())
+    }
+
+    fn applied(&self, result: &str) -> Option<String> {
+        let mut members = Members::read(result)?;
+        let structured = members.get("structuredContent").map(str::to_owned);
+        let found = structured.as_deref().and_then(|value| self.of(value));
+        let change: Box<dyn Fn(&str) -> Option<String>> = match (&structured, &found) {
+            (Some(whole), Some(found)) => {
+                let whole: Option<serde_json::Value> = serde_json::from_str(whole).ok();
+                let is_copy =
+                    move |text: &str| whole.is_some() && serde_json::from_str(text).ok() == whole;
+                Box::new(move |text| is_copy(text).then(|| found.clone()))
+            }
+            _ => Box::new(|text| {
+                text.trim_start().starts_with(['{', '[']).then(|| self.of(text)).flatten()
+            }),
+        };
+        let content = members.get("content").and_then(|content| edit_texts(content, &*change));
+        drop(change);
+        if found.is_none() && content.is_none() {
+            return None;
+        }
+        if let Some(content) = content {
+            members.set("content", content);
+        }
+        if let Some(found) = found {
+            members.set("structuredContent", found);
+        }
+        Some(members.to_string())
+    }
+}
+
+/// Returns the blocks of a result with the texts that `change` has another one for; nothing where it
+/// has none.
+fn edit_texts(content: &str, change: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let blocks: Vec<&RawValue> = serde_json::from_str(content).ok()?;
+    let mut is_changed = false;
+    let mut edited = |block: &&RawValue| -> Option<String> {
+        let mut members = Members::read(block.get())?;
+        if members.string("type")? != "text" {
+            return None;
+        }
+        let text = change(&members.string("text")?)?;
+        members.set("text", serde_json::Value::from(text).to_string());
+        is_changed = true;
+        Some(members.to_string())
+    };
+    let blocks: Vec<String> = blocks
+        .iter()
+        .map(|block| edited(block).unwrap_or_else(|| block.get().to_owned()))
+        .collect();
+    is_changed.then(|| format!("[{}]", blocks.join(",")))
+}
+
+impl Node {
+    fn add(&mut self, path: &str) -> Result<(), BadPath> {
+        let mut node = self;
+        // `[].name` is of each item of an array that is all of the result.
+        let names = path.strip_prefix("[].").unwrap_or(path);
+        for (depth, name) in names.split('.').enumerate() {
+            if depth >= FIELD_DEPTH_MAX {
+                return Err(BadPath::Deep);
+            }
+            let mut name = name;
+            while let Some(shorter) = name.strip_suffix("[]") {
+                name = shorter;
+            }
+            if name.is_empty() {
+                let shown = crate::redact::cut(path, crate::config::defaults::SUGGESTION_BYTES_MAX);
+                return Err(BadPath::Empty(shown.to_owned()));
+            }
+            node = node.members.entry(name.to_owned()).or_default();
+        }
+        node.is_whole = true;
+        Ok(())
+    }
+
+    /// Returns what of `value` was asked for. Arrays within arrays are gone through to the depth of
+    /// `n_arrays`: text may be nested deeper than we can follow.
+    fn of(&self, value: &str, n_arrays: usize) -> Option<String> {
+        let value = value.trim_ascii();
+        if self.is_whole {
+            return Some(value.to_owned());
+        }
+        if value.starts_with('[') {
+            let n_arrays = n_arrays.checked_sub(1)?;
+            let items: Vec<&RawValue> = serde_json::from_str(value).ok()?;
+            let items = items.iter();
+            let found: Vec<String> =
+                items.filter_map(|item| self.of(item.get(), n_arrays)).collect();
+            return (!found.is_empty()).then(|| format!("[{}]", found.join(",")));
+        }
+        let members = Members::read(value)?;
+        let mut found = Members::default();
+        for (name, value) in members.iter() {
+            if let Some(part) = self.members.get(name).and_then(|node| node.of(value, n_arrays)) {
+                found.set(name, part);
+            }
+        }
+        (!found.is_empty()).then(|| found.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn fields(paths: &[&str]) -> Fields {
+    Fields::parse(paths.iter().copied()).expect("paths")
+}
+
+fn of(paths: &[&str], value: &str) -> Option<String> {
+    fields(paths).of(value)
+}
+
+#[test]
+fn what_is_asked_for_keeps_its_place_and_its_spelling() {
+    let value = r#"{"total":1e400,"rows":[{"name":"a","size":1.0},{"name":"b"},{"size":2},7],"x":{"y":{"z":null}}}"#;
+    for (paths, expected) in [
+        (&["total"][..], r#"{"total":1e400}"#),
+        (&["rows[].name"], r#"{"rows":[{"name":"a"},{"name":"b"}]}"#),
+        (&["rows.name"], r#"{"rows":[{"name":"a"},{"name":"b"}]}"#),
+        (&["rows[].size"], r#"{"rows":[{"size":1.0},{"size":2}]}"#),
+        (&["x.y.z"], r#"{"x":{"y":{"z":null}}}"#),
+        (&["x.y", "x.y.z"], r#"{"x":{"y":{"z":null}}}"#),
+        (&["none", "x.none", "total.none", "total"], r#"{"total":1e400}"#),
+    ] {
+        assert_eq!(of(paths, value).as_deref(), Some(expected), "{paths:?}");
+    }
+    assert_eq!(of(&["none"], value), None);
+    assert_eq!(of(&["rows[].none"], value), None);
+}
+
+#[test]
+fn two_fields_of_one_array_come_back_together() {
+    let value = r#"{"rows":[{"a":1,"b":2,"c":3},{"b":4},{"c":5}]}"#;
+    assert_eq!(
+        of(&["rows[].a", "rows[].b"], value).as_deref(),
+        Some(r#"{"rows":[{"a":1,"b":2},{"b":4}]}"#)
+    );
+}
+
+#[test]
+fn arrays_in_arrays_and_one_that_is_the_whole_value_are_gone_through() {
+    assert_eq!(of(&["[].a"], r#"[{"a":1},{"b":2}]"#).as_deref(), Some(r#"[{"a":1}]"#));
+    assert_eq!(of(&["a"], r#"[{"a":1},{"b":2}]"#).as_deref(), Some(r#"[{"a":1}]"#));
+    let value = r#"{"r":[[{"a":1,"b":0}],[{"b":2}],{"a":3}]}"#;
+    assert_eq!(of(&["r[][].a"], value).as_deref(), Some(r#"{"r":[[{"a":1}],{"a":3}]}"#));
+}
+
+#[test]
+fn what_is_nested_without_end_is_not_followed() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    assert_eq!(of(&["a"], &deep), None);
+}
+
+#[test]
+fn a_path_that_leads_nowhere_is_refused() {
+    for path in ["", ".", "a.", ".a", "a..b", "[]", "a.[]"] {
+        assert!(matches!(Fields::parse([path]), Err(BadPath::Empty(_))), "{path}");
+    }
+    let deep = "a.".repeat(FIELD_DEPTH_MAX) + "a";
+    assert_eq!(Fields::parse([&*deep]), Err(BadPath::Deep));
+    assert_eq!(Fields::parse(vec!["a"; FIELDS_MAX + 1]), Err(BadPath::Many));
+}
+
+#[test]
+fn the_structured_value_is_looked_at_first_and_the_text_that_repeats_it_goes_with_it() {
+    let result = r#"{"x":1e400,"content":[{"type":"text","text":"{ \"a\": 1, \"b\": 2 }"},{"type":"text","text":"{\"a\":3}"}],"structuredContent":{"a":1,"b":2},"isError":false}"#;
+    assert_eq!(
+        fields(&["b"]).apply(result),
+        r#"{"x":1e400,"content":[{"type":"text","text":"{\"b\":2}"},{"type":"text","text":"{\"a\":3}"}],"structuredContent":{"b":2},"isError":false}"#
+    );
+}
+
+#[test]
+fn else_each_text_that_is_json_is_looked_at_and_other_blocks_stay() {
+    let image = r#"{ "type":"image","data":"AAAA","mimeType":"image/png"}"#;
+    let result = format!(
+        r#"{{"content":[{{"type":"text","text":"{{\"a\":1,\"b\":2}}","annotations":{{"priority":1e0}}}},{image},{{"type":"text","text":"a is 1"}},{{"type":"text","text":"[{{\"c\":1}}]"}}],"structuredContent":{{"c":1}}}}"#
+    );
+    assert_eq!(
+        fields(&["a"]).apply(&result),
+        format!(
+            r#"{{"content":[{{"type":"text","text":"{{\"a\":1}}","annotations":{{"priority":1e0}}}},{image},{{"type":"text","text":"a is 1"}},{{"type":"text","text":"[{{\"c\":1}}]"}}],"structuredContent":{{"c":1}}}}"#
+        )
+    );
+}
+
+#[test]
+fn where_nothing_is_found_or_asked_for_every_byte_stays() {
+    for result in [
+        r#"{ "content": [ {"type":"text","text":"{\"a\":1}"} ] }"#,
+        r#"{"content":[{"type":"text","text":"{\"a\":"}]}"#,
+        r#"{"content":"{\"b\":1}"}"#,
+        r#"{"structuredContent":[{"a":1}]}"#,
+        r#"{"toolResult":1}"#,
+        "[]",
+        "{",
+        "",
+    ] {
+        assert_eq!(fields(&["b"]).apply(result), result);
+        assert_eq!(Fields::default().apply(result), result);
+    }
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[abc]{0,3}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[abc]", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// Tells whether `part` is `whole` with some things left out.
+fn is_part(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => part
+            .iter()
+            .all(|(name, value)| whole.get(name).is_some_and(|whole| is_part(value, whole))),
+        (Value::Array(part), Value::Array(whole)) => {
+            let mut rest = whole.iter();
+            part.iter().all(|item| rest.any(|whole| is_part(item, whole)))
+        }
+        (part, whole) => part == whole,
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_comes_back_is_a_part_of_what_there_was(
+        value in json(),
+        paths in prop::collection::vec("[abc](\\[\\])?(\\.[abc](\\[\\])?){0,3}", 1..4),
+    ) {
+        let fields = Fields::parse(paths.iter().map(String::as_str)).expect("paths");
+        if let Some(found) = fields.of(&value.to_string()) {
+            let found: Value = serde_json::from_str(&found).expect("JSON");
+            prop_assert!(is_part(&found, &value), "{} of {}", found, value);
+            prop_assert_eq!(fields.of(&found.to_string()), Some(found.to_string()));
+        }
+        let result = json!({ "content": value, "structuredContent": value }).to_string();
+        let applied = fields.apply(&result);
+        prop_assert!(serde_json::from_str::<Value>(&applied).is_ok());
+    }
+
+    #[test]
+    fn no_text_is_too_odd(path in ".{0,30}", text in ".{0,60}") {
+        if let Ok(fields) = Fields::parse([path.as_str()]) {
+            drop(fields.apply(&text));
+        }
+    }
+}

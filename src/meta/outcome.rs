@@ -1,0 +1,121 @@
+//! What the answer of a tool comes to: a value, or a failure.
+
+use serde_json::{Value, value::RawValue};
+
+use super::error::ErrorObject;
+use crate::protocol::Members;
+
+/// What the answer of a tool comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Its structured value, as JSON text; where it has none, its text read as JSON, or as it is.
+    Value(String),
+    /// Why there is none.
+    Failed(Box<ErrorObject>),
+}
+
+impl Outcome {
+    /// Reads the result of a call to a tool of `server`, as JSON text.
+    pub fn read(server: &str, result: &str) -> Self {
+        let Some(result) = Members::read(result) else {
+            return Self::Failed(Box::new(ErrorObject::no_result(server)));
+        };
+        let text = texts(result.get("content").unwrap_or("[]")).join("\n");
+        if result.get("isError") == Some("true") {
+            return Self::Failed(Box::new(ErrorObject::of_tool(&text)));
+        }
+        Self::Value(match result.get("structuredContent").filter(|value| *value != "null") {
+            Some(value) => value.to_owned(),
+            None => match is_json(&text) {
+                true => text.trim().to_owned(),
+                false => Value::from(text).to_string(),
+            },
+        })
+    }
+}
+
+/// Tells whether a text is an object or an array, as JSON.
+fn is_json(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with(['{', '[']) && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+/// Returns the blocks of a result that are no text, as JSON texts: images, sounds, links.
+pub fn other_blocks(result: &str) -> Vec<String> {
+    let content = Members::one(result, "content").unwrap_or("[]");
+    let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();
+    let is_text = |block: &&RawValue| {
+        Members::read(block.get()).and_then(|block| block.string("type")).as_deref() == Some("text")
+    };
+    blocks.iter().filter(|block| !is_text(block)).map(|block| block.get().to_owned()).collect()
+}
+
+/// Returns the texts of the blocks of a result.
+fn texts(content: &str) -> Vec<String> {
+    let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();
+    let text = |block: &&RawValue| {
+        let block = Members::read(block.get())?;
+        if block.string("type")? == "text" { block.string("text") } else { None }
+    };
+    blocks.iter().filter_map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::meta::error::ErrorCode;
+
+    fn value(result: &str) -> String {
+        match Outcome::read("git", result) {
+            Outcome::Value(value) => value,
+            Outcome::Failed(error) => panic!("{error:?}"),
+        }
+    }
+
+    #[test]
+    fn the_value_is_the_structured_one_or_the_text() {
+        let text = r#""content":[{"type":"text","text":"{\"a\":1e400}"},{"type":"image"}]"#;
+        for (result, expected) in [
+            (format!(r#"{{{text},"structuredContent":{{"b": 2}}}}"#), r#"{"b": 2}"#),
+            (format!("{{{text}}}"), r#"{"a":1e400}"#),
+            (
+                r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#.into(),
+                r#""a\nb""#,
+            ),
+            (r#"{"content":[],"structuredContent":null}"#.into(), r#""""#),
+            ("{}".into(), r#""""#),
+        ] {
+            assert_eq!(value(&result), expected);
+        }
+    }
+
+    #[test]
+    fn a_failure_says_what_the_tool_says() {
+        let failed = r#"{"content":[{"type":"text","text":"no such branch"}],"isError":true}"#;
+        for (result, code, said) in [
+            (failed, ErrorCode::ExecutionFailed, "no such branch"),
+            (r#"{"isError":true}"#, ErrorCode::ExecutionFailed, "does not say why"),
+            ("[]", ErrorCode::ValidationOutput, "no result"),
+            ("", ErrorCode::ValidationOutput, "no result"),
+        ] {
+            match Outcome::read("git", result) {
+                Outcome::Failed(error) if error.code == code => {
+                    assert!(error.message.contains(said), "{}", error.message);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_is_json(text in ".{0,60}") {
+            drop(Outcome::read("git", &text));
+            let result = serde_json::json!({ "content": [{ "type": "text", "text": text }] });
+            let found = value(&result.to_string());
+            prop_assert!(serde_json::from_str::<&RawValue>(&found).is_ok(), "{}", found);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What is shown of a result that is too large to be shown.
+//!
+//! Of each text the beginning and a little of the end, and how to get the rest. Images and sounds
+//! stay, up to a bound of their own: clients do not show them as text. What is neither is described.
+
+use serde_json::json;
+
+use super::{
+    definitions::Tool,
+    document::{self, Block, Document, Offset, Part},
+    tool_id::ToolId,
+};
+use crate::{
+    config::defaults::{PREVIEW_BLOCKS_MAX, PREVIEW_MEDIA_BYTES_MAX},
+    protocol::Members,
+};
+
+/// What a result says of its own size, in `_meta`.
+pub const META_KEY: &str = "metamcp/result";
+
+/// The part of the room for texts that is for their ends: one of so many.
+const TAIL_SHARE: usize = 8;
+
+/// The part of the room that one thing other than a text may have: one of so many.
+const SIDE_SHARE: usize = 4;
+
+/// How large a block of another kind is at most that is shown as it is, in bytes. Ours: links to
+/// resources are smaller.
+const SIDE_BYTES: usize = 1024;
+
+/// How many bytes of the room the words about the preview take. Ours: they are about 600.
+const WORDS_BYTES: usize = 1024;
+
+/// A result that is too large to be shown.
+#[derive(Clone, Debug)]
+pub struct Preview<'a> {
+    /// The result without what is left out of it.
+    members: Members<'a>,
+    /// The blocks that are shown, as JSON text.
+    blocks: Vec<String>,
+    document: Document,
+    shown_bytes: usize,
+    next: Option<Offset>,
+}
+
+impl<'a> Preview<'a> {
+    /// Returns what is shown of `result`, JSON text, where it is larger than `bytes_max`.
+    pub fn of(result: &'a str, bytes_max: usize) -> Option<Self> {
+        if result.len() <= bytes_max {
+            return None;
+        }
+        let mut members = Members::read(result).unwrap_or_default();
+        let content = members.take("content");
+        let structured = members.take("structuredContent").filter(|value| value != "null");
+        let blocks = content.as_deref().and_then(Block::all);
+        let media: usize = blocks.iter().flatten().map(Block::media_bytes).sum();
+        let is_media_kept = media <= PREVIEW_MEDIA_BYTES_MAX;
+        if is_media_kept && result.len() - media <= bytes_max {
+            return None;
+        }
+        // What has no blocks at all, although it is that large, is shown as it is written.
+        let is_odd = blocks.is_none() && structured.is_none();
+        let blocks = blocks.unwrap_or_else(|| match is_odd {
+            true => vec![Block::Text(result.to_owned())],
+            false => Vec::new(),
+        });
+        let side_max = bytes_max / SIDE_SHARE;
+        for name in names(&members) {
+            let is_large = members.get(&name).is_some_and(|value| value.len() > side_max);
+            if is_large || is_odd {
+                members.take(&name);
+            }
+        }
+        let mut builder = Builder::new(bytes_max, is_media_kept);
+        builder.room = builder.room.saturating_sub(members.to_string().len());
+        let is_said = structured.as_deref().is_none_or(|value| {
+            blocks
+                .iter()
+                .any(|block| matches!(block, Block::Text(text) if document::is_copy(text, value)))
+        });
+        for block in blocks {
+            builder.add(block);
+        }
+        if let Some(value) = structured {
+            if !is_said {
+                builder.add(Block::Text(value.to_string()));
+            }
+        }
+        Some(builder.finish(members))
+    }
+
+    /// Returns what there is of the result, to be read on in.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// Returns where to read on.
+    pub fn next(&self) -> Option<Offset> {
+        self.next
+    }
+
+    /// Returns the result to show, as JSON text: that of a call of the tool `id` by `op`, which reads
+    /// on with `cursor`, if the rest is kept.
+    pub fn to_result(&self, id: &ToolId, op: Tool, cursor: Option<&str>) -> String {
+        let mut blocks = vec![document::text_block(&self.words(id, op, cursor))];
+        blocks.extend(self.blocks.iter().cloned());
+        let size = size(self.document.bytes(), self.shown_bytes, cursor);
+        let mut members = self.members.clone();
+        members.set("content", format!("[{}]", blocks.join(",")));
+        members.set_within("_meta", META_KEY, &size);
+        // Its definition says that it answers with a structured value.
+        if op == Tool::RunTool {
+            members.set("structuredContent", format!(r#"{{"preview":{size}}}"#));
+        }
+        members.to_string()
+    }
+
+    fn words(&self, id: &ToolId, op: Tool, cursor: Option<&str>) -> String {
+        let (bytes, shown) = (self.document.bytes(), self.shown_bytes);
+        let mut words = format!("This is a preview: {shown} of {bytes} bytes of the result.");
+        match cursor {
+            Some(cursor) => words.push_str(&read_on(id, op, cursor)),
+            None => words.push_str(" The rest is too large to be kept: ask the tool for less."),
+        }
+        if op == Tool::Call {
+            words.push_str(" To get only parts of a JSON result, call again with `fields`.");
+        }
+        words
+    }
+}
+
+/// Says how to go on after what is shown.
+pub(super) fn read_on(id: &ToolId, op: Tool, cursor: &str) -> String {
+    let name = op.name();
+    let which = match op {
+        Tool::Call => {
+            let (server, tool) = (json!(id.server), json!(id.tool));
+            format!(r#""server": {server}, "tool": {tool}"#)
+        }
+        _ => format!(r#""tool_id": {}"#, json!(id.to_string())),
+    };
+    format!(
+        r#" To read on, call {name} with {{{which}, "cursor": "{cursor}"}}: nothing is run again."#
+    )
+}
+
+/// Returns what a result says of its own size.
+pub(super) fn size(bytes: usize, shown_bytes: usize, cursor: Option<&str>) -> String {
+    match cursor {
+        Some(cursor) => {
+            json!({ "bytes": bytes, "shownBytes": shown_bytes, "nextCursor": cursor }).to_string()
+        }
+        None => json!({ "bytes": bytes, "shownBytes": shown_bytes }).to_string(),
+    }
+}
+
+fn names(members: &Members<'_>) -> Vec<String> {
+    members.iter().map(|(name, _)| name.to_owned()).collect()
+}
+
+impl Block<'_> {
+    fn media_bytes(&self) -> usize {
+        match self {
+            Self::Media(json) => json.len(),
+            Self::Text(_) | Self::Other(_) => 0,
+        }
+    }
+}
+
+/// What is put together for a preview.
+struct Builder {
+    /// How much room is left for texts.
+    room: usize,
+    /// How much room is left for small blocks of other kinds, which are shown as they are.
+    side_room: usize,
+    is_media_kept: bool,
+    document: Document,
+    shown: Vec<Shown>,
+    shown_bytes: usize,
+}
+
+/// A block of a preview.
+enum Shown {
+    /// As it is.
+    Whole(String),
+    /// As much of a text as there is room for.
+    Text(Part),
+}
+
+impl Builder {
+    fn new(bytes_max: usize, is_media_kept: bool) -> Self {
+        Self {
+            room: bytes_max.saturating_sub(WORDS_BYTES).max(bytes_max / 2),
+            side_room: bytes_max / SIDE_SHARE,
+            is_media_kept,
+            document: Document::default(),
+            shown: Vec::new(),
+            shown_bytes: 0,
+        }
+    }
+
+    fn add(&mut self, block: Block<'_>) {
+        let has_place = self.shown.len() < PREVIEW_BLOCKS_MAX;
+        match block {
+            Block::Text(text) => {
+                let part = self.document.add_text(&text);
+                if has_place {
+                    self.shown.push(Shown::Text(part));
+                }
+            }
+            Block::Media(json) if self.is_media_kept => {
+                self.shown_bytes += json.len();
+                self.shown.push(Shown::Whole(json.to_owned()));
+            }
+            Block::Other(json) if json.len() <= SIDE_BYTES.min(self.side_room) && has_place => {
+                self.side_room -= json.len();
+                self.room = self.room.saturating_sub(json.len());
+                self.shown_bytes += json.len();
+                self.shown.push(Shown::Whole(json.to_owned()));
+            }
+            Block::Media(json) | Block::Other(json) => {
+                self.document.add_other(json);
+                if has_place {
+                    let words = document::text_block(&document::description(json));
+                    self.room = self.room.saturating_sub(words.len());
+                    self.shown.push(Shown::Whole(words));
+                }
+            }
+        }
+    }
+
+    /// Returns how much room each text has: the short ones what they need, the others the same.
+    fn shares(&self) -> Vec<usize> {
+        let mut needs: Vec<(usize, usize)> = Vec::new();
+        for (number, shown) in self.shown.iter().enumerate() {
+            if let Shown::Text(part) = shown {
+                needs.push((self.document.json_bytes(*part), number));
+            }
+        }
+        needs.sort_unstable();
+        let (mut room, mut n_left) = (self.room, needs.len());
+        let mut shares = vec![0; self.shown.len()];
+        for (need, number) in needs {
+            let share = need.min(room / n_left);
+            shares[number] = share;
+            room -= share;
+            n_left -= 1;
+        }
+        shares
+    }
+
+    fn finish(mut self, members: Members<'_>) -> Preview<'_> {
+        let shares = self.shares();
+        let (mut blocks, mut next) = (Vec::new(), None);
+        let mut end_of_shown = 0;
+        for (shown, share) in self.shown.iter().zip(shares) {
+            let part = match shown {
+                Shown::Whole(json) => {
+                    blocks.push(json.clone());
+                    continue;
+                }
+                Shown::Text(part) => *part,
+            };
+            end_of_shown = part.end;
+            let text = &self.document.text()[part.start..part.end];
+            if document::json_bytes(text) <= share {
+                self.shown_bytes += text.len();
+                blocks.push(document::text_block(text));
+                continue;
+            }
+            let tail = document::tail(text, share / TAIL_SHARE);
+            let head = document::head(&text[..text.len() - tail.len()], share - share / TAIL_SHARE);
+            let left_out = text.len() - head.len() - tail.len();
+            next = next.or(Some(part.start + head.len()));
+            self.shown_bytes += head.len() + tail.len();
+            let shown = format!("{head}\n[… {left_out} bytes left out …]\n{tail}");
+            blocks.push(document::text_block(&shown));
+        }
+        let is_more = end_of_shown < self.document.text().len();
+        let next = next.or(is_more.then_some(end_of_shown)).or_else(|| self.document.first_other());
+        let Self { document, shown_bytes, .. } = self;
+        Preview { members, blocks, document, shown_bytes, next }
+    }
+}
+
+impl Document {
+    fn json_bytes(&self, part: Part) -> usize {
+        document::json_bytes(&self.text()[part.start..part.end])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+const MAX: usize = 8 * 1024;
+
+fn id() -> ToolId {
+    ToolId::new("git", "log")
+}
+
+fn shown(result: &str, op: Tool) -> Value {
+    let preview = Preview::of(result, MAX).expect("it is large");
+    serde_json::from_str(&preview.to_result(&id(), op, Some("CURSOR"))).expect("JSON")
+}
+
+fn text(n_lines: usize) -> String {
+    (0..n_lines).map(|n| format!("line {n} of it\n")).collect()
+}
+
+#[test]
+fn what_fits_is_shown_as_it_is() {
+    assert!(Preview::of(r#"{"content":[]}"#, MAX).is_none());
+    let image = json!({ "type": "image", "data": "A".repeat(100_000), "mimeType": "image/png" });
+    let result = json!({ "content": [image, { "type": "text", "text": "a picture" }] });
+    assert!(Preview::of(&result.to_string(), MAX).is_none());
+}
+
+#[test]
+fn of_a_long_text_the_beginning_and_a_little_of_the_end_are_shown() {
+    let text = text(10_000);
+    let result = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
+    let result = result.to_string();
+    let preview = Preview::of(&result, MAX).expect("it is large");
+    let rendered = preview.to_result(&id(), Tool::Call, Some("CURSOR"));
+    assert!(rendered.len() <= MAX, "{}", rendered.len());
+    let shown: Value = serde_json::from_str(&rendered).expect("JSON");
+
+    let words = shown["content"][0]["text"].as_str().expect("words");
+    let size = &shown["_meta"][META_KEY];
+    insta::assert_snapshot!(words, @r#"This is a preview: 6692 of 158890 bytes of the result. To read on, call mcp_call with {"server": "git", "tool": "log", "cursor": "CURSOR"}: nothing is run again. To get only parts of a JSON result, call again with `fields`."#);
+    assert_eq!(size["bytes"], text.len());
+    assert_eq!(size["nextCursor"], "CURSOR");
+    assert_eq!(shown["isError"], true);
+
+    let part = shown["content"][1]["text"].as_str().expect("text");
+    let (head, tail) = part.split_once("\n[… ").expect("a gap");
+    assert!(text.starts_with(head) && head.ends_with(" of it\n"));
+    assert!(tail.ends_with("line 9999 of it\n") && tail.contains("bytes left out …]\nline "));
+    assert_eq!(preview.next(), Some(head.len()));
+    assert_eq!(preview.document().text(), text);
+}
+
+#[test]
+fn a_short_text_beside_a_long_one_is_shown_whole() {
+    let (long, short) = (text(10_000), text(20));
+    let block = |text: &str| json!({ "type": "text", "text": text });
+    let result = json!({ "content": [block(&long), block(&short), block(&long)] }).to_string();
+    let shown = shown(&result, Tool::Call);
+    let length = |n: usize| shown["content"][n]["text"].as_str().expect("text").len();
+    assert_eq!(shown["content"][2]["text"], short);
+    assert!(length(1).abs_diff(length(3)) < 100 && length(1) > 2500);
+}
+
+#[test]
+fn a_structured_value_is_left_out_and_can_be_read_on_in_if_no_text_says_the_same() {
+    let value = json!({ "rows": vec![json!({ "name": "x" }); 2000] });
+    let copy = json!({
+        "content": [{ "type": "text", "text": value.to_string() }],
+        "structuredContent": value,
+    });
+    let alone = json!({ "content": [], "structuredContent": value });
+    let beside = json!({
+        "content": [{ "type": "text", "text": "2000 rows" }],
+        "structuredContent": value,
+    });
+    for (result, text) in [
+        (copy, value.to_string()),
+        (alone, value.to_string()),
+        (beside, format!("2000 rows\n{value}")),
+    ] {
+        let result = result.to_string();
+        let preview = Preview::of(&result, MAX).expect("it is large");
+        assert_eq!(preview.document().text(), text);
+        assert!(shown(&result, Tool::Call)["structuredContent"].is_null());
+    }
+}
+
+#[test]
+fn what_is_no_text_is_described_and_can_be_had_whole() {
+    let blob = json!({
+        "type": "resource",
+        "resource": { "uri": "a:b", "mimeType": "application/pdf", "blob": "A".repeat(40_000) },
+    });
+    let link = json!({ "type": "resource_link", "uri": "a:c", "name": "c" });
+    let result = json!({ "content": [blob, link] }).to_string();
+    let preview = Preview::of(&result, MAX).expect("it is large");
+    let shown = shown(&result, Tool::Call);
+    assert_eq!(
+        shown["content"][1]["text"],
+        "[resource application/pdf a:b: 30000 bytes, left out]"
+    );
+    assert_eq!(shown["content"][2], link);
+    let page = preview.document().page(preview.next().expect("more"), MAX).expect("a page");
+    assert_eq!(page.blocks, [blob.to_string()]);
+
+    let image = json!({ "type": "image", "data": "A".repeat(PREVIEW_MEDIA_BYTES_MAX), "mimeType": "image/png" });
+    let result = json!({ "content": [image] }).to_string();
+    let preview = Preview::of(&result, MAX).expect("it is large");
+    assert_eq!(preview.next(), Some(0));
+}
+
+#[test]
+fn a_text_of_a_resource_is_text() {
+    let text = text(2000);
+    let resource = json!({ "type": "resource", "resource": { "uri": "a:b", "text": text } });
+    let result = json!({ "content": [resource] }).to_string();
+    let preview = Preview::of(&result, MAX).expect("it is large");
+    assert_eq!(preview.document().text(), format!("a:b:\n{text}"));
+}
+
+#[test]
+fn where_the_rest_is_not_kept_that_is_said() {
+    let result = json!({ "content": [{ "type": "text", "text": text(2000) }] }).to_string();
+    let preview = Preview::of(&result, MAX).expect("it is large");
+    let shown: Value =
+        serde_json::from_str(&preview.to_result(&id(), Tool::RunTool, None)).expect("JSON");
+    insta::assert_snapshot!(shown["content"][0]["text"].as_str().expect("words"), @"This is a preview: 6692 of 30890 bytes of the result. The rest is too large to be kept: ask the tool for less.");
+    assert_eq!(shown["structuredContent"]["preview"], shown["_meta"][META_KEY]);
+}
+
+#[test]
+fn what_is_beside_the_content_stays_unless_it_is_large() {
+    let result =
+        format!(r#"{{"content":[],"x":1e400,"y":"{}","_meta":{{"z":1}}}}"#, "y".repeat(100_000));
+    let preview = Preview::of(&result, MAX).expect("it is large");
+    let rendered = preview.to_result(&id(), Tool::Call, None);
+    assert!(rendered.contains(r#""x":1e400"#) && rendered.contains(r#""z":1"#));
+    assert!(!rendered.contains("yyy"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn a_preview_is_not_too_large_and_all_of_the_rest_can_be_read(
+        texts in prop::collection::vec(("[a-c\n\"\\\\\u{1}ä]{0,30}", 1..100usize), 0..70),
+        n_blobs in 0..4usize, with_value: bool,
+    ) {
+        let mut content: Vec<Value> = texts.iter()
+            .map(|(text, times)| json!({ "type": "text", "text": text.repeat(*times) }))
+            .collect();
+        for n in 0..n_blobs {
+            content.insert(n.min(content.len()), json!({ "type": "x", "data": "A".repeat(4000) }));
+        }
+        let mut result = json!({ "content": content });
+        if with_value {
+            result["structuredContent"] = json!({ "a": texts.iter().map(|(text, _)| text).collect::<Vec<_>>() });
+        }
+        let result = result.to_string();
+        let Some(preview) = Preview::of(&result, MAX) else {
+            prop_assert!(result.len() <= MAX);
+            return Ok(());
+        };
+        let rendered = preview.to_result(&id(), Tool::Call, Some(&"C".repeat(27)));
+        prop_assert!(serde_json::from_str::<Value>(&rendered).is_ok());
+        // Each block has a frame of its own.
+        prop_assert!(rendered.len() <= MAX + PREVIEW_BLOCKS_MAX * 100, "{}", rendered.len());
+        prop_assert!(preview.next().is_some() || preview.shown_bytes >= preview.document().bytes() - texts.len());
+    }
+
+    #[test]
+    fn no_text_is_too_odd(text in ".{0,60}") {
+        for max in [0, 10] {
+            if let Some(preview) = Preview::of(&text, max) {
+                let rendered = preview.to_result(&id(), Tool::Call, None);
+                prop_assert!(serde_json::from_str::<Value>(&rendered).is_ok());
+            }
+        }
+    }
+}

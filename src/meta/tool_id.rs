@@ -1,0 +1,155 @@
+//! What a model calls a tool, and which tool it may mean by that.
+//!
+//! A tool has its server's name in front: `git/log`. Models have seen other ways to write that, and
+//! each of them is understood: `git__log`, `git:log`, and the two in fields of their own. The first
+//! separator counts, since no server's name has any of them.
+
+use std::fmt;
+
+use crate::{config::defaults, name::QUALIFIER, redact};
+
+/// The separator of the ids that we hand out.
+pub const SEPARATOR: &str = "/";
+
+/// What may stand between a server and its tool.
+const SEPARATORS: [&str; 3] = [SEPARATOR, ":", QUALIFIER];
+
+/// A tool of a server, neither of which needs to exist.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolId {
+    /// The server.
+    pub server: String,
+    /// The tool's name there.
+    pub tool: String,
+}
+
+/// What a model has written: the server in a field of its own, or in front of the tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The server, if it has a field.
+    pub server: Option<String>,
+    /// The tool.
+    pub tool: String,
+}
+
+/// A text that names no tool.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` names no tool: it has no server in front")]
+pub struct BadId {
+    text: String,
+}
+
+impl BadId {
+    /// Returns what to write instead.
+    pub fn hint(&self) -> &'static str {
+        "Write `server/tool`, as the search for tools shows it."
+    }
+}
+
+impl ToolId {
+    /// Returns the id of `tool` of `server`.
+    pub fn new(server: impl Into<String>, tool: impl Into<String>) -> Self {
+        Self { server: server.into(), tool: tool.into() }
+    }
+
+    /// Splits `text` at its first separator, of whichever kind it is.
+    ///
+    /// # Errors
+    ///
+    /// [`BadId`] where there is none, or nothing on one of its sides.
+    pub fn parse(text: &str) -> Result<Self, BadId> {
+        let found = SEPARATORS.iter().filter_map(|separator| {
+            let at = text.find(separator)?;
+            Some((at, separator.len()))
+        });
+        match found.min() {
+            Some((at, length)) if at > 0 && at + length < text.len() => {
+                Ok(Self::new(&text[..at], &text[at + length..]))
+            }
+            _ => Err(BadId { text: redact::cut(text, defaults::SUGGESTION_BYTES_MAX).to_owned() }),
+        }
+    }
+}
+
+/// Writes the id as we hand it out.
+impl fmt::Display for ToolId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{SEPARATOR}{}", self.server, self.tool)
+    }
+}
+
+impl Wanted {
+    /// Returns what may be meant, what is more likely first: never none.
+    ///
+    /// With a server in a field of its own, the tool's name is what is written, since some have a
+    /// separator in them; but some models write the server twice.
+    ///
+    /// # Errors
+    ///
+    /// [`BadId`] where no server is named.
+    pub fn readings(&self) -> Result<Vec<ToolId>, BadId> {
+        let Some(server) = &self.server else { return Ok(vec![ToolId::parse(&self.tool)?]) };
+        let literal = ToolId::new(server, &self.tool);
+        let twice = ToolId::parse(&self.tool).ok().filter(|found| found.server == *server);
+        Ok([Some(literal), twice].into_iter().flatten().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn wanted(server: Option<&str>, tool: &str) -> Wanted {
+        Wanted { server: server.map(str::to_owned), tool: tool.to_owned() }
+    }
+
+    #[test]
+    fn a_tool_is_understood_however_its_server_is_put_in_front() {
+        for (text, server, tool) in [
+            ("git/log", "git", "log"),
+            ("git:log", "git", "log"),
+            ("git__log", "git", "log"),
+            ("git/log:x__y", "git", "log:x__y"),
+            ("git:log/x", "git", "log/x"),
+            ("my_git__log_all", "my_git", "log_all"),
+        ] {
+            assert_eq!(ToolId::parse(text), Ok(ToolId::new(server, tool)), "{text}");
+            assert_eq!(wanted(None, text).readings(), Ok(vec![ToolId::new(server, tool)]));
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_server_or_a_tool_is_none() {
+        for text in ["", "log", "/log", "git/", "__", ":", "a_b"] {
+            let error = ToolId::parse(text).expect_err(text).to_string();
+            assert!(error.contains("no server in front"), "{error}");
+        }
+        let long = "x".repeat(10_000);
+        assert!(ToolId::parse(&long).expect_err("no separator").to_string().len() < 300);
+    }
+
+    #[test]
+    fn a_server_that_is_written_twice_counts_once_unless_the_tool_is_called_so() {
+        let git = |tool: &str| ToolId::new("git", tool);
+        let of = |server, tool| wanted(Some(server), tool).readings().expect("a server");
+        assert_eq!(of("git", "log"), [git("log")]);
+        assert_eq!(of("git", "git/log"), [git("git/log"), git("log")]);
+        assert_eq!(of("git", "git__log"), [git("git__log"), git("log")]);
+        assert_eq!(of("git", "hub/log"), [git("hub/log")]);
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_that_we_hand_out_is_understood(server in "[a-z0-9]{1,9}", tool in ".{1,20}") {
+            let id = ToolId::new(server, tool);
+            prop_assert_eq!(ToolId::parse(&id.to_string()), Ok(id));
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in ".{0,50}") {
+            drop(ToolId::parse(&text));
+        }
+    }
+}

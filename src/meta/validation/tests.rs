@@ -1,0 +1,227 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn check(schema: &Value, args: &Value) -> Verdict {
+    Validators::default().check(&schema.to_string(), &args.to_string())
+}
+
+fn lines(schema: &Value, args: &Value) -> Vec<String> {
+    match check(schema, args) {
+        Verdict::Wrong(misfit) => misfit.problems.iter().map(Problem::to_string).collect(),
+        Verdict::Fits => Vec::new(),
+        Verdict::Unchecked(reason) => panic!("{reason}"),
+    }
+}
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "branch": { "type": "string", "description": "The branch.", "minLength": 1 },
+            "state": { "enum": ["open", "closed"] },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 100 },
+            "author": {
+                "type": "object",
+                "properties": { "email": { "type": "string", "pattern": "@" } },
+                "required": ["email"],
+            },
+            "tags": { "type": "array", "items": { "type": "string" }, "uniqueItems": true },
+            "since": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+        },
+        "required": ["branch"],
+        "additionalProperties": false,
+    })
+}
+
+#[test]
+fn what_fits_fits() {
+    let args = json!({ "branch": "main", "limit": 5, "author": { "email": "a@b", "x": 1 } });
+    assert_eq!(check(&schema(), &args), Verdict::Fits);
+    assert_eq!(check(&json!({ "type": "object" }), &json!({ "a": 1 })), Verdict::Fits);
+}
+
+#[test]
+fn each_problem_names_its_field_and_what_it_must_be() {
+    for (args, expected) in [
+        (json!({}), "Field 'branch': it is missing"),
+        (json!({ "branch": 7 }), "Field 'branch': it must be a string, not a number"),
+        (json!({ "branch": "" }), "Field 'branch': it must have at least 1 characters"),
+        (
+            json!({ "branch": "b", "brnch": 1 }),
+            "Field 'brnch': there is no such field; did you mean `branch`?",
+        ),
+        (
+            json!({ "branch": "b", "somewhere_else": 1 }),
+            "Field 'somewhere_else': there is no such field; there are `author`, `branch`, `limit`, `since`, `state`, `tags`",
+        ),
+        (
+            json!({ "branch": "b", "state": "opn" }),
+            r#"Field 'state': it must be one of "open", "closed""#,
+        ),
+        (json!({ "branch": "b", "limit": 0 }), "Field 'limit': it must be at least 1"),
+        (json!({ "branch": "b", "limit": 101 }), "Field 'limit': it must be at most 100"),
+        (
+            json!({ "branch": "b", "limit": "5" }),
+            "Field 'limit': it must be an integer, not a string",
+        ),
+        (json!({ "branch": "b", "author": {} }), "Field 'author.email': it is missing"),
+        (
+            json!({ "branch": "b", "author": { "email": "x" } }),
+            "Field 'author.email': it must match the pattern `@`",
+        ),
+        (
+            json!({ "branch": "b", "tags": ["a", 1] }),
+            "Field 'tags[1]': it must be a string, not a number",
+        ),
+        (
+            json!({ "branch": "b", "tags": ["a", "a"] }),
+            "Field 'tags': its items must differ from each other",
+        ),
+        (
+            json!({ "branch": "b", "since": [] }),
+            "Field 'since': it must be a string or an integer, not an array",
+        ),
+        (json!([]), "The arguments: it must be an object, not an array"),
+    ] {
+        assert_eq!(lines(&schema(), &args), [expected], "{args}");
+    }
+}
+
+#[test]
+fn of_several_forms_the_nearest_is_told() {
+    let schema = json!({ "properties": { "to": { "oneOf": [
+        { "type": "object", "required": ["id"] },
+        { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name", "of"] },
+        { "type": "string" },
+    ] } } });
+    assert_eq!(
+        lines(&schema, &json!({ "to": { "name": "x" } })),
+        [r#"Field 'to': it has none of its 3 forms; in the nearest, "id" is missing"#]
+    );
+}
+
+#[test]
+fn the_error_has_all_that_it_takes_to_do_better() {
+    let Verdict::Wrong(misfit) = check(&schema(), &json!({ "limit": 0, "stat": "open" })) else {
+        panic!("it does not fit")
+    };
+    let error = misfit.to_error(&ToolId::new("git", "log"));
+    assert_eq!(error.code, ErrorCode::ValidationInput);
+    assert!(!error.retryable);
+    let expected = &error.details["expected"];
+    assert_eq!(
+        expected["branch"],
+        json!({ "type": "string", "description": "The branch.", "minLength": 1 })
+    );
+    assert_eq!(expected["limit"]["maximum"], 100);
+    insta::assert_snapshot!(error.text(), @r"
+    the arguments do not fit `git/log`, which was not called. Mend these, then call again.
+    - Field 'limit': it must be at least 1
+    - Field 'stat': there is no such field; did you mean `state`?
+    - Field 'branch': it is missing
+    ");
+}
+
+#[test]
+fn only_so_many_problems_are_told_and_a_long_value_is_not_repeated() {
+    let args = json!({ "tags": vec![json!({ "x": "y".repeat(10_000) }); 1000] });
+    let Verdict::Wrong(misfit) = check(&schema(), &args) else { panic!("it does not fit") };
+    assert!(misfit.has_more && misfit.problems.len() == PROBLEMS_MAX);
+    assert!(misfit.to_error(&ToolId::new("a", "b")).to_result().len() < 8000);
+
+    let many: serde_json::Map<String, Value> =
+        (0..10_000).map(|n| (format!("{n}{}", "x".repeat(1000)), json!(1))).collect();
+    let Verdict::Wrong(misfit) = check(&schema(), &Value::Object(many)) else { panic!("it") };
+    assert!(misfit.to_error(&ToolId::new("a", "b")).to_result().len() < 16_000);
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_lets_the_call_through() {
+    for (schema, reason) in [
+        (json!({ "type": "strnig" }), "cannot be used"),
+        (json!({ "$ref": "http://127.0.0.1:9/schema.json" }), "cannot be used"),
+        (json!({ "$ref": "#/$defs/none" }), "cannot be used"),
+        (json!({ "$schema": "https://example.org/own" }), "cannot be used"),
+        (json!({ "properties": { "a": { "pattern": "(?=a)" } } }), "cannot be used"),
+        (json!({ "description": "x".repeat(SCHEMA_BYTES_MAX) }), "larger than"),
+    ] {
+        match check(&schema, &json!({})) {
+            Verdict::Unchecked(why) => assert!(why.to_string().contains(reason), "{why}"),
+            other => panic!("{schema}: {other:?}"),
+        }
+    }
+    let verdict = Validators::default().check("{}", r#"{"a":1e400}"#);
+    assert_eq!(verdict, Verdict::Unchecked(Unchecked::Unreadable));
+}
+
+#[test]
+fn a_schema_is_of_the_draft_that_it_says() {
+    let tuple = json!({ "properties": { "a": { "items": [{ "type": "string" }] } } });
+    let mut old = tuple.clone();
+    old["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    let args = json!({ "a": [1] });
+    assert_eq!(lines(&old, &args), ["Field 'a[0]': it must be a string, not a number"]);
+    assert!(matches!(check(&tuple, &args), Verdict::Unchecked(_)));
+    let new = json!({ "properties": { "a": { "prefixItems": [{ "type": "string" }] } } });
+    assert_eq!(lines(&new, &args), ["Field 'a[0]': it must be a string, not a number"]);
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_comes_to_an_end() {
+    let tree = json!({
+        "$defs": { "node": {
+            "type": "object",
+            "properties": { "children": { "items": { "$ref": "#/$defs/node" } } },
+        } },
+        "$ref": "#/$defs/node",
+    });
+    assert_eq!(lines(&tree, &json!({ "children": [{ "children": [7] }] })).len(), 1);
+    for endless in [
+        json!({ "$ref": "#" }),
+        json!({ "allOf": [{ "$ref": "#" }] }),
+        json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }, "$ref": "#/$defs/a" }),
+        json!({ "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "not": { "$ref": "#/$defs/a" } }] } }, "$ref": "#/$defs/a" }),
+    ] {
+        drop(check(&endless, &json!({ "a": 1 })));
+    }
+}
+
+#[test]
+fn what_was_understood_once_is_kept_and_the_one_used_longest_ago_goes() {
+    let validators = Validators::default();
+    let schema = |n: usize| format!(r#"{{"title":"{n}"}}"#);
+    for n in 0..VALIDATORS_MAX {
+        assert_eq!(validators.check(&schema(n), "{}"), Verdict::Fits);
+    }
+    let known = |n| {
+        validators.lock(|cache| cache.known.contains_key(&Key::from(Sha256::digest(schema(n)))))
+    };
+    validators.check(&schema(0), "{}");
+    validators.check(&schema(VALIDATORS_MAX), "{}");
+    assert!(known(0) && !known(1) && known(VALIDATORS_MAX));
+    let large = |n: usize| format!(r#"{{"title":"{n}{}"}}"#, "x".repeat(SCHEMA_BYTES_MAX / 2));
+    for n in 0..20 {
+        validators.check(&large(n), "{}");
+    }
+    let (bytes, sum) = validators
+        .lock(|cache| (cache.bytes, cache.known.values().map(|known| known.bytes).sum::<usize>()));
+    assert!(bytes == sum && bytes <= VALIDATORS_BYTES_MAX, "{bytes} {sum}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_schema_is_too_odd(
+        keyword in "(type|enum|required|properties|items|anyOf|\\$ref|\\$id|pattern|const|not|if|minimum|\\$schema|\\$defs)",
+        value in prop_oneof![
+            Just(json!(null)), Just(json!([])), Just(json!({})), Just(json!("x")), Just(json!(-1)),
+            Just(json!([{}])), Just(json!({ "x": "y" })), Just(json!({ "x": { "$ref": "#" } })), Just(json!("#")),
+        ],
+        args in prop_oneof![Just(json!({})), Just(json!({ "x": 1 })), Just(json!({ "x": { "x": [] } }))],
+    ) {
+        if let Verdict::Wrong(misfit) = check(&json!({ (keyword): value }), &args) {
+            prop_assert!(!misfit.to_error(&ToolId::new("a", "b")).text().is_empty());
+        }
+    }
+}

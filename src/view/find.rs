@@ -1,0 +1,219 @@
+//! Tools of all servers, found by what they do or by pattern; the same for clients and operators.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Views;
+use crate::{
+    call::CallError,
+    catalog::{KnownServer, Snapshot},
+    config::defaults,
+    name::ServerName,
+    protocol::{Members, mcp::Item},
+    redact,
+    search::{Explanation, Hit, Pattern, Place, Query, Strategy},
+};
+
+/// What is looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wish<'a> {
+    /// What the tool should do, in words; all tools where it is absent.
+    pub text: Option<&'a str>,
+    /// Only tools of this server.
+    pub server: Option<&'a str>,
+    /// How tools are ranked; as is configured where it is absent.
+    pub strategy: Option<Strategy>,
+    /// How many come before those that are wanted.
+    pub offset: usize,
+    /// How many are wanted.
+    pub limit: usize,
+    /// Whether each score is to be explained.
+    pub is_explained: bool,
+}
+
+/// What is known of the tools of all servers, at one moment.
+#[derive(Debug)]
+pub struct KnownTools {
+    /// What they are.
+    pub snapshot: Arc<Snapshot>,
+    /// Servers whose tools are not known, and why.
+    pub unavailable: Vec<(ServerName, String)>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Found {
+    /// What it was found in.
+    pub known: KnownTools,
+    /// The tools, best first; in the order of their servers where nothing was searched for.
+    pub tools: Vec<FoundTool>,
+    /// There are more of them.
+    pub has_more: bool,
+}
+
+/// A tool that was found.
+#[derive(Debug)]
+pub struct FoundTool {
+    /// Where it is.
+    pub place: Place,
+    /// How well it fits, in a unit of the strategy; absent where nothing was searched for.
+    pub score: Option<f64>,
+    /// How much of what is looked for it accounts for, from 0 to 1.
+    pub confidence: Option<f64>,
+    /// The parts of the score, where they were asked for.
+    pub explanation: Option<Explanation>,
+}
+
+/// A tool as operators are shown it.
+#[derive(Debug, Serialize)]
+pub struct ShownTool<'a> {
+    server: &'a str,
+    tool: &'a str,
+    description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'a Explanation>,
+}
+
+impl Views {
+    /// Returns what is known of the tools of all servers. Those of which nothing is known are asked
+    /// first, for as long as [`Catalog::learn`](crate::catalog::Catalog::learn) waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn known_tools(&self) -> KnownTools {
+        let unavailable = self.catalog.learn(self.limits()).await;
+        KnownTools { snapshot: self.catalog.snapshot().await, unavailable }
+    }
+
+    /// Looks for tools in what is `known`.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::UnknownServer`] where only those of a server are wanted that is not declared.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn find(&self, known: KnownTools, wish: &Wish<'_>) -> Result<Found, CallError> {
+        if let Some(server) = wish.server
+            && self.pool.slot(server).is_none()
+        {
+            return Err(self.unknown_server(server));
+        }
+        let snapshot = &known.snapshot;
+        let only = wish.server.map(|server| snapshot.position(server));
+        let tools = match (wish.text, only) {
+            // Declared, and nothing is known of it.
+            (_, Some(None)) => Vec::new(),
+            (Some(text), only) => {
+                let query = Query {
+                    text,
+                    strategy: wish.strategy.unwrap_or(self.config.load().search.strategy),
+                    limit: wish.offset + wish.limit + 1,
+                    server: only.flatten(),
+                    vector: None,
+                };
+                let hits = snapshot.search(&query);
+                let shown = |hit: &Hit| FoundTool {
+                    place: hit.place,
+                    score: Some(hit.score),
+                    confidence: Some(hit.confidence),
+                    explanation: wish.is_explained.then(|| snapshot.explain(&query, hit.place)),
+                };
+                hits.iter().skip(wish.offset).map(shown).collect()
+            }
+            (None, only) => all_tools(snapshot, only.flatten())
+                .skip(wish.offset)
+                .take(wish.limit + 1)
+                .map(FoundTool::listed)
+                .collect(),
+        };
+        Ok(known.cut(tools, wish.limit))
+    }
+
+    /// Returns the tools that `pattern` is in.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn grep(&self, pattern: &Pattern, limit: usize) -> Found {
+        let known = self.known_tools().await;
+        let places = known.snapshot.grep(pattern, limit + 1);
+        known.cut(places.into_iter().map(FoundTool::listed).collect(), limit)
+    }
+}
+
+fn all_tools(snapshot: &Snapshot, only: Option<usize>) -> impl Iterator<Item = Place> {
+    let servers = snapshot.servers().iter().enumerate();
+    servers
+        .filter(move |(server, _)| only.is_none_or(|only| only == *server))
+        .flat_map(|(server, known)| (0..known.tools.len()).map(move |tool| Place { server, tool }))
+}
+
+impl FoundTool {
+    fn listed(place: Place) -> Self {
+        Self { place, score: None, confidence: None, explanation: None }
+    }
+}
+
+impl KnownTools {
+    fn cut(self, mut tools: Vec<FoundTool>, limit: usize) -> Found {
+        let has_more = tools.len() > limit;
+        tools.truncate(limit);
+        Found { known: self, tools, has_more }
+    }
+
+    /// Returns the servers whose tools are not known, and why, as the model or operator is shown it.
+    pub fn unavailable(&self) -> Vec<Value> {
+        let shown = |(server, reason): &(ServerName, String)| json!({ "server": server, "reason": redact::cut(reason, defaults::QUOTE_BYTES_MAX) });
+        self.unavailable.iter().map(shown).collect()
+    }
+}
+
+impl Found {
+    /// Returns the tools with their servers and definitions.
+    pub fn each(&self) -> impl Iterator<Item = (&FoundTool, &KnownServer, &Item)> {
+        self.tools.iter().filter_map(|found| {
+            let (server, item) = self.known.snapshot.at(found.place)?;
+            Some((found, server, item))
+        })
+    }
+
+    /// Returns what was found as operators are shown it.
+    pub fn to_value(&self) -> Value {
+        let tools: Vec<ShownTool<'_>> = self
+            .each()
+            .map(|(found, server, item)| ShownTool {
+                server: server.name.as_str(),
+                tool: &item.key,
+                description: description(item, defaults::SUMMARY_BYTES_MAX),
+                score: found.score,
+                confidence: found.confidence,
+                explanation: found.explanation.as_ref(),
+            })
+            .collect();
+        json!({
+            "generation": self.known.snapshot.generation, "tools": tools,
+            "hasMore": self.has_more, "unavailable": self.known.unavailable(),
+        })
+    }
+}
+
+/// Returns what a tool says of itself, on one line, cut.
+pub(super) fn description(item: &Item, bytes_max: usize) -> String {
+    let text = Members::read(item.json()).and_then(|definition| definition.string("description"));
+    one_line(&text.unwrap_or_default(), bytes_max)
+}
+
+/// Returns a text on one line, cut.
+pub(super) fn one_line(text: &str, bytes_max: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    redact::cut(&line, bytes_max).to_owned()
+}

@@ -1,0 +1,296 @@
+//! A call of one tool, through a tool of ours.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::time::Instant;
+
+use super::{Desk, Refusal, Reply, Resolved};
+use crate::{
+    call::{CallError, Sequel, Then, Turn, Unanswered},
+    connection::Limits,
+    era::{self, Untranslatable},
+    meta::{
+        self, ErrorObject, ToolId, Verdict, Wanted,
+        arguments::{Call, Run},
+        error::BACKEND_KIND,
+        fields::Fields,
+    },
+    protocol::{
+        Members, Message, RpcError,
+        error::{CAPABILITY_REQUIRED, URL_ELICITATION_REQUIRED},
+        jsonrpc::Part,
+        mcp::Item,
+    },
+    session::Session,
+    view::{Outcome, Views},
+};
+
+/// What becomes of the result of the tool.
+enum Form {
+    /// The client gets it as it is, as far as it has asked for it.
+    AsItIs(Fields),
+    /// It is part of an object.
+    Wrapped {
+        /// What else is in it.
+        run: Box<Run>,
+        /// The tool's definition, JSON text.
+        definition: String,
+    },
+}
+
+/// Makes the answer to the client of what the server has said.
+struct Finish {
+    desk: Arc<Desk>,
+    reply: Reply,
+    id: ToolId,
+    form: Form,
+    bytes_max: usize,
+    since: Instant,
+}
+
+/// The structured value of `run_tool`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ran<'a> {
+    structured: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<Backend<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_result: Option<Box<RawValue>>,
+    duration_ms: u64,
+}
+
+/// What a tool has run on.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Backend<'a> {
+    kind: &'static str,
+    server_name: &'a str,
+}
+
+impl<'a> Backend<'a> {
+    /// Returns the server called `name`.
+    pub(super) fn of(name: &'a str) -> Self {
+        Self { kind: BACKEND_KIND, server_name: name }
+    }
+}
+
+impl Views {
+    /// Answers `mcp_call`.
+    pub(super) async fn call_tool(
+        &self,
+        session: &Session,
+        reply: &Reply,
+        request: &Message,
+        asked: Call,
+    ) -> Result<Outcome, Refusal> {
+        if let Some(cursor) = &asked.cursor {
+            return self.read_on(reply, &asked.tool, cursor);
+        }
+        let limits = self.limits_of(asked.timeout);
+        let resolved = self.resolve(session, &asked.tool, limits).await?;
+        let form = Form::AsItIs(asked.fields);
+        self.run(session, reply, request, resolved, &asked.args, form, limits).await
+    }
+
+    /// Answers `run_tool`.
+    pub(super) async fn run_tool(
+        &self,
+        session: &Session,
+        reply: &Reply,
+        request: &Message,
+        asked: Run,
+    ) -> Result<Outcome, Refusal> {
+        if asked.is_stream {
+            return Err(ErrorObject::no_stream().into());
+        }
+        if asked.is_overridden {
+            return Err(ErrorObject::no_override().into());
+        }
+        if let Some(cursor) = &asked.cursor {
+            return self.read_on(reply, &asked.tool, cursor);
+        }
+        let limits = self.limits();
+        let resolved = self.resolve(session, &asked.tool, limits).await?;
+        let (args, definition) = (asked.args.clone(), resolved.item.json().to_owned());
+        let form = Form::Wrapped { run: Box::new(asked), definition };
+        self.run(session, reply, request, resolved, &args, form, limits).await
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what both tools of ours have read of a request")]
+    async fn run(
+        &self,
+        session: &Session,
+        reply: &Reply,
+        request: &Message,
+        resolved: Resolved,
+        args: &str,
+        form: Form,
+        limits: Limits,
+    ) -> Result<Outcome, Refusal> {
+        let Resolved { slot, id, item } = resolved;
+        self.check(&id, &item, args)?;
+        let call = call_of(request, &item.key, args);
+        let finish = Finish {
+            desk: Arc::clone(&self.desk),
+            reply: reply.clone(),
+            id: id.clone(),
+            form,
+            bytes_max: self.config.load().tools.result_bytes_max,
+            since: Instant::now(),
+        };
+        self.exchange_with(slot, session, call, limits, Some(Box::new(finish)))
+            .await
+            .map_err(|error| ErrorObject::from(&error).about(&id).into())
+    }
+
+    /// Holds arguments against the schema of a tool.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorObject`] with all that is wrong with them.
+    pub(super) fn check(&self, id: &ToolId, item: &Item, args: &str) -> Result<(), ErrorObject> {
+        let schema = Members::one(item.json(), "inputSchema").unwrap_or("{}");
+        match self.desk.validators.check(schema, args) {
+            Verdict::Fits => Ok(()),
+            Verdict::Wrong(misfit) => Err(misfit.to_error(id)),
+            Verdict::Unchecked(reason) => {
+                let (server, tool) = (&id.server, &id.tool);
+                tracing::debug!(mcp_server = server, mcp_tool = tool, %reason, "arguments not checked");
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the next page of a result that is there already.
+    fn read_on(&self, reply: &Reply, wanted: &Wanted, cursor: &str) -> Result<Outcome, Refusal> {
+        let bytes_max = self.config.load().tools.result_bytes_max;
+        let mut refused = None;
+        for id in wanted.readings().map_err(|error| ErrorObject::bad_id(&error))? {
+            match self.desk.page(reply.tool, &id, cursor, bytes_max) {
+                Ok(page) => return Ok(reply.result(&page)),
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(refused.unwrap_or(meta::cursor::CursorError::Broken).into())
+    }
+
+    /// Returns the limits of a call that its client gives so much time; never more than the service
+    /// does in all.
+    fn limits_of(&self, timeout: Option<Duration>) -> Limits {
+        let limits = self.limits();
+        let Some(timeout) = timeout else { return limits };
+        let total = timeout.min(limits.total);
+        Limits { silence: total, total }
+    }
+}
+
+/// Returns the call of `tool` that a call of ours stands for. What is not about the tool of ours stays.
+pub(super) fn call_of(request: &Message, tool: &str, args: &str) -> Message {
+    let call = request.with_params(|params| {
+        params.set("name", Value::from(tool).to_string());
+        params.set("arguments", args.to_owned());
+    });
+    // Nobody would know here whose a task is.
+    era::without_tasks(call)
+}
+
+/// Tells whether a client of the protocol must see an error as it is: it can do something about it
+/// that a model cannot.
+pub(super) fn is_for_client(error: &str) -> bool {
+    let code = RpcError::code_of(error);
+    matches!(code, Some(CAPABILITY_REQUIRED | URL_ELICITATION_REQUIRED))
+}
+
+/// Tells whether it is the client that lacks something.
+pub(super) fn is_of_client(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Unanswered { source: Unanswered::NoVisits | Unanswered::Undeclared { .. }, .. }
+            | CallError::Untranslatable { source: Untranslatable::TaskRequired, .. }
+    )
+}
+
+impl Sequel for Finish {
+    fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+        let then = match outcome {
+            Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
+                (Some(result), _) => {
+                    let result = self.result(result);
+                    self.answer(&result)
+                }
+                (None, Some(error)) if is_for_client(error) => Then::Answer(answer),
+                (None, error) => {
+                    self.failed(ErrorObject::of_server(&self.id.server, error.unwrap_or("null")))
+                }
+            },
+            Err(error) if is_of_client(&error) => Then::Error(error),
+            Err(error) => self.failed(ErrorObject::from(&error)),
+        };
+        Turn { notice: None, then }
+    }
+
+    fn may_go_on(&self) -> bool {
+        false
+    }
+}
+
+impl Finish {
+    /// Returns the result of the tool as the client gets it.
+    fn result(&self, result: &str) -> String {
+        // The server wants to know something first.
+        let kind = Members::read(result).and_then(|result| result.string("resultType"));
+        if kind.is_some_and(|kind| kind != "complete") {
+            return result.to_owned();
+        }
+        let result = match &self.form {
+            Form::AsItIs(fields) => fields.apply(result),
+            Form::Wrapped { run, definition } => match self.wrapped(result, run, definition) {
+                Ok(wrapped) => wrapped,
+                Err(error) => {
+                    return error.about(&self.id).during(self.reply.tool).to_result();
+                }
+            },
+        };
+        self.desk.shown(self.reply.tool, &self.id, result, self.bytes_max)
+    }
+
+    /// Returns the result as part of an object.
+    fn wrapped(&self, result: &str, run: &Run, definition: &str) -> Result<String, ErrorObject> {
+        let structured = match meta::Outcome::read(&self.id.server, result) {
+            meta::Outcome::Value(value) => value,
+            meta::Outcome::Failed(error) => return Err(*error),
+        };
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+        let null = || RawValue::from_string("null".to_owned()).expect("null is JSON");
+        let ran = Ran {
+            structured: raw(&structured).unwrap_or_else(null),
+            tool: if run.include_tool { raw(definition) } else { None },
+            backend: run.include_backend.then(|| Backend::of(&self.id.server)),
+            mcp_result: if run.include_mcp_result { raw(result) } else { None },
+            duration_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        let ran = serde_json::to_string(&ran).expect("our own values have string keys");
+        // What is no text is shown as it is.
+        let mut blocks = vec![json!({ "type": "text", "text": ran }).to_string()];
+        blocks.extend(meta::outcome::other_blocks(result));
+        Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))
+    }
+
+    fn answer(&self, result: &str) -> Then {
+        match Message::parse(self.reply.render(result)) {
+            Ok(answer) => Then::Answer(answer),
+            Err(_) => self.failed(ErrorObject::no_result(&self.id.server)),
+        }
+    }
+
+    fn failed(&self, error: ErrorObject) -> Then {
+        let result = error.about(&self.id).during(self.reply.tool).to_result();
+        let answer = Message::parse(self.reply.render(&result));
+        Then::Answer(answer.expect("an answer of our own is a message"))
+    }
+}

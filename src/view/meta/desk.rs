@@ -1,0 +1,78 @@
+//! What the tools of ours remember between calls: large results, and schemas that were read.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    config::defaults,
+    meta::{
+        Tool, ToolId,
+        cursor::CursorError,
+        preview::Preview,
+        results::{Bounds, Results},
+        validation::Validators,
+    },
+};
+
+/// What the tools of ours remember.
+#[derive(Debug)]
+pub(in crate::view) struct Desk {
+    pub(super) validators: Validators,
+    results: Mutex<Results>,
+    since: Instant,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        let bounds = Bounds {
+            bytes_max: defaults::RESULTS_BYTES_MAX,
+            count_max: defaults::RESULTS_KEPT_MAX,
+            age_max: defaults::RESULTS_AGE_MAX,
+        };
+        Self {
+            validators: Validators::default(),
+            results: Mutex::new(Results::new(bounds)),
+            since: Instant::now(),
+        }
+    }
+}
+
+impl Desk {
+    /// Returns a result of `id`, JSON text, as `op` shows it: one that is larger than `bytes_max` as a
+    /// preview, and what is left out is kept for a while.
+    pub(super) fn shown(&self, op: Tool, id: &ToolId, result: String, bytes_max: usize) -> String {
+        let Some(preview) = Preview::of(&result, bytes_max) else { return result };
+        let cursor = preview.next().and_then(|next| {
+            let mut word = [0; crate::meta::results::WORD_BYTES];
+            // Who could guess it could read what others were answered.
+            getrandom::fill(&mut word).ok()?;
+            let document = preview.document().clone();
+            self.results().keep(word, id, document, next, self.now())
+        });
+        preview.to_result(id, op, cursor.as_deref())
+    }
+
+    /// Returns the page of a result of `id` that was kept, as a result of `op`, JSON text.
+    pub(super) fn page(
+        &self,
+        op: Tool,
+        id: &ToolId,
+        cursor: &str,
+        bytes_max: usize,
+    ) -> Result<String, CursorError> {
+        self.results().page(id, op, cursor, bytes_max, self.now())
+    }
+
+    fn now(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    fn results(&self) -> MutexGuard<'_, Results> {
+        // Held for statements on plain data.
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,71 @@
+//! How what a tool of ours has to say reaches its client.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    era,
+    meta::{ErrorObject, Tool},
+    protocol::{
+        Message, RpcError,
+        jsonrpc::Part,
+        mcp::{self, method},
+    },
+    session::Session,
+    view::Outcome,
+};
+
+/// The answer to a call of a tool of ours.
+#[derive(Clone, Debug)]
+pub(super) struct Reply {
+    /// The tool.
+    pub(super) tool: Tool,
+    /// The client's id of the request, JSON text.
+    id: String,
+    is_modern: bool,
+}
+
+impl Reply {
+    /// Returns the answer to `request`, a call of `tool`.
+    pub(super) fn to(request: &Message, session: &Session, tool: Tool) -> Self {
+        let id = request.part(Part::Id).unwrap_or("null").to_owned();
+        Self { tool, id, is_modern: session.is_modern() }
+    }
+
+    /// Returns the answer with a structured value, which is told as text as well.
+    pub(super) fn value(&self, value: &impl Serialize) -> Outcome {
+        let value = serde_json::to_string(value).expect("our own values have string keys");
+        let text = Value::from(value.as_str());
+        let content = json!([{ "type": "text", "text": text }]);
+        self.result(&format!(r#"{{"content":{content},"structuredContent":{value}}}"#))
+    }
+
+    /// Returns the answer that says why there is none.
+    pub(super) fn failed(&self, error: ErrorObject) -> Outcome {
+        self.result(&error.during(self.tool).to_result())
+    }
+
+    /// Returns the answer to a call that makes no sense.
+    pub(super) fn refused(&self, error: RpcError) -> Outcome {
+        let error = if self.is_modern { error.for_modern() } else { error };
+        Outcome::Answer(error.render(Some(&self.id)))
+    }
+
+    /// Returns the answer with the result of a tool, JSON text.
+    pub(super) fn result(&self, result: &str) -> Outcome {
+        Outcome::Answer(self.render(result))
+    }
+
+    /// Returns the answer with the result of a tool, JSON text, as the client gets it.
+    pub(super) fn render(&self, result: &str) -> Bytes {
+        match self.is_modern {
+            true => {
+                let info = Some(mcp::implementation_text());
+                let result = era::decorate(result, method::TOOLS_CALL, info);
+                Message::response(&self.id, &result)
+            }
+            false => Message::response(&self.id, result),
+        }
+    }
+}

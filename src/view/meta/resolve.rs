@@ -1,0 +1,94 @@
+//! Which tool a model means.
+
+use std::sync::Arc;
+
+use crate::{
+    catalog::Snapshot,
+    connection::Limits,
+    meta::{ErrorObject, ToolId, Wanted, similar::nearest},
+    name::ServerName,
+    pool::Slot,
+    protocol::mcp::{Item, List},
+    session::Session,
+    view::Views,
+};
+
+/// How many names of servers an error shows. Ours: a model that sees them all reads none.
+const AVAILABLE_MAX: usize = 20;
+
+/// A tool that is there.
+#[derive(Clone, Debug)]
+pub(super) struct Resolved {
+    /// Its server.
+    pub(super) slot: Arc<Slot>,
+    /// What it is called.
+    pub(super) id: ToolId,
+    /// Its definition.
+    pub(super) item: Item,
+}
+
+impl Views {
+    /// Returns the tool that is meant. Where nothing known is called so, its server is asked.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorObject`] when there is no such server or tool, or the server cannot be asked.
+    pub(super) async fn resolve(
+        &self,
+        session: &Session,
+        wanted: &Wanted,
+        limits: Limits,
+    ) -> Result<Resolved, ErrorObject> {
+        let readings = wanted.readings().map_err(|error| ErrorObject::bad_id(&error))?;
+        let snapshot = self.catalog.snapshot().await;
+        let declared: Vec<(Arc<Slot>, &ToolId)> =
+            readings.iter().filter_map(|id| Some((self.pool.slot(&id.server)?, id))).collect();
+        let Some((first, _)) = declared.first() else {
+            let server = readings.first().map_or("", |id| id.server.as_str());
+            return Err(self.no_server(server));
+        };
+        for (slot, id) in &declared {
+            if let Some(item) = snapshot.tool(&id.server, &id.tool) {
+                let (slot, id, item) = (Arc::clone(slot), (*id).clone(), item.clone());
+                return Ok(Resolved { slot, id, item });
+            }
+        }
+        // It may be new, or nothing is known of its server.
+        let listing = self
+            .catalog
+            .listing(first, List::Tools, self.lister(session), limits)
+            .await
+            .map_err(|error| ErrorObject::from(&*error))?;
+        for (slot, id) in &declared {
+            if let Some(item) = listing.iter().find(|item| item.key == id.tool) {
+                let (slot, id, item) = (Arc::clone(slot), (*id).clone(), item.clone());
+                return Ok(Resolved { slot, id, item });
+            }
+        }
+        let id = declared.last().map_or(&readings[0], |(_, id)| id);
+        Err(no_tool(&snapshot, &listing, id))
+    }
+
+    /// Returns that there is no such server, and which one may be meant.
+    pub(super) fn no_server(&self, server: &str) -> ErrorObject {
+        let slots = self.pool.slots();
+        let similar = nearest(server, slots.keys().map(ServerName::to_string));
+        let available: Vec<String> =
+            slots.keys().take(AVAILABLE_MAX).map(ServerName::to_string).collect();
+        ErrorObject::unknown_server(server, &similar, &available)
+    }
+}
+
+/// Returns that a server has no such tool: which of its own may be meant, or who has one of that name.
+fn no_tool(snapshot: &Snapshot, listing: &[Item], id: &ToolId) -> ErrorObject {
+    let own = nearest(&id.tool, listing.iter().map(|item| item.key.clone()));
+    let mut similar: Vec<String> =
+        own.into_iter().map(|tool| ToolId::new(&id.server, tool).to_string()).collect();
+    let elsewhere = snapshot.servers().iter().filter(|server| {
+        server.name.as_str() != id.server && server.tools.iter().any(|item| item.key == id.tool)
+    });
+    similar.extend(
+        elsewhere.take(3).map(|server| ToolId::new(server.name.as_str(), &id.tool).to_string()),
+    );
+    ErrorObject::unknown_tool(id, &similar)
+}

@@ -1,0 +1,270 @@
+//! What is known of servers that do not run: lists from the life before, and files that are not what
+//! they should be.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    all,
+    harness::{
+        client::Client,
+        daemon::{Daemon, Start},
+        fake::{Fakes, Upstream},
+        scripted::Scripted,
+    },
+    server_status, until,
+};
+
+/// A cache directory that outlives its daemons.
+struct Cache(TempDir);
+
+impl Cache {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn start(&self, config: impl Into<String>) -> Start {
+        Daemon::with(config).env("CACHE_DIRECTORY", self.0.path())
+    }
+
+    /// Returns the path of a server's file.
+    fn file(&self, server: &str) -> PathBuf {
+        self.0.path().join(format!("catalog/{server}.catalog"))
+    }
+
+    /// Waits until there is a file with `text` in it.
+    async fn wait(&self, server: &str, text: &str) {
+        until(async || {
+            fs::read_to_string(self.file(server)).is_ok_and(|found| found.contains(text))
+        })
+        .await;
+    }
+
+    /// Has a service learn what there is to know of its servers.
+    async fn fill(&self, config: &str) {
+        let mut daemon = self.start(config).ready();
+        assert!(!tools(&daemon.client("/")).await.is_empty());
+        assert!(daemon.stop().success());
+    }
+}
+
+async fn list(client: &Client, method: &str) -> Value {
+    client.request(json!(1), method, json!({})).await.answer()["result"].clone()
+}
+
+async fn tools(client: &Client) -> Vec<String> {
+    let listed = list(client, "tools/list").await;
+    let tools = listed["tools"].as_array().expect("a list").iter();
+    tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// Tells one version of a file from another.
+fn version(path: &Path) -> u64 {
+    fs::metadata(path).expect("it is there").ino()
+}
+
+#[tokio::test]
+async fn after_a_restart_every_list_is_there_and_no_server_runs() {
+    const N_TOOLS: usize = 500;
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    let names: Vec<String> = (0..N_TOOLS).map(|n| format!("tool_{n}")).collect();
+    let mut options = vec!["--page", "50", "--subscribe"];
+    options.extend(names.iter().flat_map(|name| ["--named", name]));
+    let config = fakes.server("many", &options)
+        + &fakes.server("few", &[])
+        + "sharing = \"exclusive\"\n"
+        + &fakes.server("own", &[])
+        + "sharing = \"session\"\n";
+    let methods = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+    let mut daemon = cache.start(&*config).ready();
+    let client = daemon.client("/").header("mcp-protocol-version", "2025-11-25");
+    let mut before = Vec::new();
+    for method in methods {
+        before.push(list(&client, method).await);
+    }
+    assert!(daemon.stop().success());
+    let n_tools = before[0]["tools"].as_array().expect("a list").len();
+    let pids = || ["many", "few"].map(|server| fakes.pids(server).len());
+    let n_before = pids();
+    assert!(n_tools > N_TOOLS && n_before == [1, 1], "{n_tools} {n_before:?}");
+
+    let daemon = cache.start(&*config).ready();
+
+    let client = daemon.client("/");
+    for (method, before) in methods.into_iter().zip(before) {
+        assert_eq!(list(&client, method).await, before, "{method}");
+    }
+    for server in ["many", "few"] {
+        let status = server_status(&daemon, server).await;
+        assert_eq!((&status["pid"], &status["connections"]), (&Value::Null, &json!(0)), "{status}");
+    }
+    assert_eq!(pids(), n_before, "nothing was started");
+    assert_eq!(client.call("few__echo", json!({ "value": 1 })).await["value"], 1);
+    assert_eq!(client.call("many__echo", json!({ "value": 1 })).await["value"], 1);
+    let resource = list(&client, "resources/list").await["resources"][0]["uri"].clone();
+    let read = client.request(json!(2), "resources/read", json!({ "uri": resource })).await;
+    assert!(read.answer()["result"]["contents"].is_array());
+}
+
+#[tokio::test]
+async fn the_files_are_for_us_alone() {
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    cache.fill(&fakes.server("fake", &[])).await;
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    let file = cache.file("fake");
+    assert_eq!((mode(&file), mode(file.parent().expect("one"))), (0o600, 0o700));
+    let names = fs::read_dir(file.parent().expect("one")).expect("readable");
+    assert_eq!(names.count(), 1, "no draft is left");
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_as_we_write_it_is_ignored_and_written_again() {
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    let config = fakes.server("fake", &[]);
+    cache.fill(&config).await;
+    let good = fs::read(cache.file("fake")).expect("there");
+    let flipped = {
+        let mut bytes = good.clone();
+        let at = bytes.len() / 2;
+        bytes[at] ^= 1;
+        bytes
+    };
+    let large = [good.clone(), vec![b' '; 17 << 20]].concat();
+    for (content, says) in [
+        (&good[..good.len() / 2], true),
+        (&flipped, true),
+        (b"", true),
+        (b"\0\xff", true),
+        (&large, true),
+        (b"{\"format\":2}\n", false),
+    ] {
+        fs::write(cache.file("fake"), content).expect("written");
+        let n_before = fakes.pids("fake").len();
+
+        let mut daemon = cache.start(&*config).ready();
+        assert!(!tools(&daemon.client("/")).await.is_empty());
+
+        assert_eq!(fakes.pids("fake").len(), n_before + 1, "the server is asked");
+        assert_eq!(daemon.log().matches("cached lists ignored").count(), usize::from(says));
+        assert!(daemon.stop().success());
+        let body = |bytes: &[u8]| bytes.splitn(2, |byte| *byte == b'\n').last().map(<[u8]>::to_vec);
+        let written = fs::read(cache.file("fake")).expect("there");
+        assert_eq!(body(&written), body(&good));
+    }
+}
+
+#[tokio::test]
+async fn another_program_under_the_same_name_is_not_shown_with_the_tools_of_the_last() {
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    cache.fill(&fakes.server("fake", &["--named", "old"])).await;
+
+    let daemon = cache.start(fakes.server("fake", &["--named", "new"])).ready();
+
+    let tools = tools(&daemon.client("/")).await;
+    assert!(tools.contains(&"fake__new".to_owned()) && !tools.contains(&"fake__old".to_owned()));
+    assert!(!daemon.log().contains("cached lists ignored"), "that is nobody's fault");
+}
+
+#[tokio::test]
+async fn a_definition_that_changes_is_told_and_written_and_one_that_does_not_is_neither() {
+    let cache = Cache::new();
+    let version_of_schema = Arc::new(AtomicU64::new(0));
+    let now = Arc::clone(&version_of_schema);
+    let upstream = Scripted::start(move |asked, wire| {
+        if asked.method() != "tools/list" {
+            return false;
+        }
+        let schema = json!({ "type": "object", "x": now.load(Ordering::Relaxed) });
+        let tool = json!({ "name": "a", "description": "as ever", "inputSchema": schema });
+        wire.json(&asked.result(&json!({ "tools": [tool] })));
+        true
+    });
+    let config = upstream.server("");
+    cache.fill(&config).await;
+    let first = version(&cache.file("up"));
+    for (schema, is_other) in [(0, false), (1, true), (1, false)] {
+        let before = version(&cache.file("up"));
+        version_of_schema.store(schema, Ordering::Relaxed);
+        let mut daemon = cache.start(&*config).ready();
+        let client = daemon.client("/").initialized().await;
+        let mut stream = client.listen().await;
+        tools(&client).await;
+
+        // Whoever it is that has it connected.
+        daemon.client("/servers/up").tool("a", json!({})).await;
+
+        if is_other {
+            assert_eq!(stream.message().await["method"], "notifications/tools/list_changed");
+            let listed = list(&client, "tools/list").await;
+            assert_eq!(listed["tools"][0]["inputSchema"]["x"], schema);
+            cache.wait("up", &format!("\"x\":{schema}")).await;
+        }
+        assert!(daemon.stop().success());
+        assert_eq!(version(&cache.file("up")) != before, is_other, "schema {schema}");
+    }
+    assert_ne!(version(&cache.file("up")), first);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_had_is_listed_as_it_was_and_told_of_by_its_own_word() {
+    let cache = Cache::new();
+    let upstream = Upstream::start(&[]);
+    let config = upstream.server("up", "");
+    cache.fill(&config).await;
+    drop(upstream);
+
+    let daemon = cache.start(config).ready();
+
+    assert!(tools(&daemon.client("/")).await.contains(&"up__echo".to_owned()));
+    let client = daemon.client("/servers/up");
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
+    let told = client.request(json!(1), "initialize", params).await.answer();
+    assert_eq!(told["result"]["serverInfo"]["name"], "fake_mcp");
+    let call = daemon.client("/").tool("up__echo", json!({})).await.answer();
+    assert!(call["error"]["message"].as_str().is_some_and(|text| text.contains("`up`")), "{call}");
+}
+
+#[tokio::test]
+async fn two_services_may_keep_the_same_directory() {
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    let config = fakes.server("one", &["--page", "5"]) + &fakes.server("two", &[]);
+    let mut daemons = [cache.start(&*config).ready(), cache.start(&*config).ready()];
+    let lists = all(daemons.iter().map(|daemon| async { tools(&daemon.client("/")).await })).await;
+    assert_eq!(lists[0], lists[1]);
+    for daemon in &mut daemons {
+        assert!(daemon.stop().success());
+    }
+    let pids: BTreeSet<_> = fakes.pids("one");
+
+    let daemon = cache.start(config).ready();
+
+    assert_eq!(tools(&daemon.client("/")).await, lists[0]);
+    assert_eq!(fakes.pids("one"), pids);
+    assert!(!daemon.log().contains("cached lists ignored"));
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_written_costs_one_warning() {
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    fs::write(cache.0.path().join("catalog"), "a file").expect("written");
+    let config = fakes.server("one", &[]) + &fakes.server("two", &[]);
+    let mut daemon = cache.start(config).ready();
+    let client = daemon.client("/");
+    for _ in 0..3 {
+        assert!(!tools(&client).await.is_empty());
+        client.call("one__flip_tools", json!({})).await;
+    }
+    assert!(daemon.stop().success());
+    assert_eq!(daemon.log().matches("lists are not cached").count(), 1);
+}
