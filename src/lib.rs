@@ -120,6 +120,7 @@
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |
 //! | [`session`] | what is remembered of a client between its requests |
 //! | [`catalog`] | what all servers offer |
+//! | [`provision`] | servers that are added when somebody asks for what they do |
 //! | [`meta`] | the meta tools: their definitions, arguments, checks and errors |
 //! | [`view`] | what a client sees: all servers merged, or one as it is |
 //! | [`status`] | what the service tells about itself |
@@ -179,6 +180,7 @@ pub mod meta;
 pub mod name;
 pub mod pool;
 pub mod protocol;
+pub mod provision;
 pub mod redact;
 pub mod report;
 pub mod search;

@@ -576,10 +576,62 @@ pub const TRUSTED_MAX: usize = 256;
 /// How long an answer of the registry is good. Source: seed 000, 24 h.
 pub const REGISTRY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How many words of a request for a server are looked for. Ours: a sentence or two.
+pub const WANTED_WORDS_MAX: usize = 24;
+
+/// How much of a request must be covered for a match to be mentioned, from 0 to 1. Ours: one word
+/// of four.
+pub const MATCH_CONFIDENCE_MIN: f64 = 0.25;
+
+/// How much must be covered for a match to be worth no look elsewhere. Source: seed 000, 0.5.
+pub const MATCH_CONFIDENCE_GOOD: f64 = 0.5;
+
+/// How many tools, and how many servers, are suggested for a request. Ours: as many as one compares.
+pub const MATCHES_MAX: usize = 5;
+
+/// How many tools a search finds of which it is then told how much of a request they cover. Ours: ten
+/// times those that are suggested.
+pub const SHORTLIST_MAX: usize = 50;
+
+/// How many tools of a server that was started are told at once. Ours: the others are found by a
+/// search.
+pub const STARTED_TOOLS_MAX: usize = 20;
+
+/// How much of a description stands in a suggestion, in bytes. Ours: a sentence or two.
+pub const SUGGESTION_TEXT_BYTES_MAX: usize = 300;
+
 /// How many bytes of the names of servers the instructions of the view `meta` have. Ours: clients cut
 /// instructions at 2 KB.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 1 << 10;
 
+/// How many words of a request a registry is asked for, each by itself: it looks for a word in names.
+/// Ours.
+pub const REGISTRY_WORDS_MAX: usize = 4;
+
+/// How many servers a page of a registry is to have. Source: its API allows 100.
+pub const REGISTRY_PAGE_ITEMS: usize = 100;
+
+/// How many pages of an answer of a registry are read. Ours: who finds nothing among 300 says it in
+/// other words.
+pub const REGISTRY_PAGES_MAX: usize = 3;
+
+/// The largest page of a registry, in bytes. Ours: an entry has some kilobytes.
+pub const REGISTRY_PAGE_BYTES_MAX: usize = 2 << 20;
+
+/// How long a registry may take for a page. Ours: somebody waits.
+pub const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a registry is left alone that has failed. Ours.
+pub const REGISTRY_PAUSE: Duration = Duration::from_secs(60);
+
+/// For how many words the answers of a registry are kept. Ours: 300 servers each at the most.
+pub const REGISTRY_WORDS_KEPT: usize = 128;
+/// How many idle TCP connections to one web API are kept. Ours: one for what is learned in the
+/// background, and some for those who wait.
+pub const WEB_IDLE_MAX: usize = 4;
+
+/// How much of a web API's error page is looked at, in bytes; a larger one is not quoted. Ours.
+pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;
 /// How many paths a caller may ask for of one result. Ours: more than one writes by hand.
 pub const FIELDS_MAX: usize = 64;
 
@@ -635,6 +687,10 @@ pub const VALIDATORS_BYTES_MAX: usize = 1024 * 1024;
 
 /// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
 pub const PROBLEMS_MAX: usize = 8;
+
+/// How much of a tool's description is shown of one that is looked at closely, in bytes. Source: seed
+/// 002, `notes`.
+pub const NOTES_BYTES_MAX: usize = 2000;
 
 /// How long the summary of a tool is, in characters. Source: seed 002, as are the next five.
 pub const SUMMARY_CHARS_MAX: usize = 200;

@@ -316,5 +316,11 @@ fn root(
     Ok(view)
 }
 
+/// Returns what a good text says.
+#[cfg(test)]
+pub(crate) fn parsed(text: &str) -> Config {
+    tests::good(text)
+}
+
 #[cfg(test)]
 pub(super) mod tests;

@@ -113,6 +113,13 @@ impl Servers {
         Arc::clone(known.entry(command.to_owned()).or_insert_with(|| Arc::new(Server::new())))
     }
 
+    /// Returns those that were launched, by what they are declared with.
+    pub(crate) fn launched(&self) -> Vec<String> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let launched = known.iter().filter(|(_, server)| server.n_launches() > 0);
+        launched.map(|(command, _)| command.clone()).collect()
+    }
+
     /// Returns a dialer of these servers, and what it announces.
     pub(crate) fn dialer(self: &Arc<Self>) -> (Dialer, mpsc::Receiver<Announcement>) {
         let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);

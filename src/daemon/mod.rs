@@ -23,6 +23,7 @@ use crate::{
     control,
     ingress::{self, Edge},
     pool::Pool,
+    provision::Provisioner,
     session::{Seal, Sessions},
     status::Board,
     systemd::notify,
@@ -44,6 +45,7 @@ pub struct Daemon {
     source: Option<PathBuf>,
     log: LogControl,
     pool: Arc<Pool>,
+    provisioner: Arc<Provisioner>,
     views: Arc<Views>,
     /// What servers say to nobody in particular, until it is taken.
     announced: Option<mpsc::Receiver<Announcement>>,
@@ -97,11 +99,15 @@ impl Daemon {
         let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
         let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
+        let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
+        let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
+        let provisioner = Arc::new(provisioner);
         let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
         Ok(Self {
             source,
             log,
             pool,
+            provisioner,
             views,
             announced: Some(announced),
             told: Some(told),

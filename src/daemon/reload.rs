@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::Daemon;
 use crate::{
     config::{
-        diff::ServerDiff,
         load::{self, LoadError},
         secret::credentials_directory,
     },
@@ -56,23 +55,23 @@ impl Daemon {
         if new.listen.session.key != old.listen.session.key {
             tracing::warn!("another key for session ids takes effect with the next restart");
         }
-        let diff = ServerDiff::between(&old, &new);
-        tracing::info!(
-            added = ?diff.added, removed = ?diff.removed, changed = ?diff.changed,
-            "configuration reloaded"
-        );
         self.log.set(new.service.log_level);
         if self.tls.replace(identity) {
             let tls = new.listen.tls.is_some();
             tracing::info!(tls, "another certificate for new connections");
         }
-        self.pool.apply(&diff, &new, old.service.max_total_timeout);
+        let new = Arc::new(new);
+        let diff = self.provisioner.reload(&new, old.service.max_total_timeout);
+        tracing::info!(
+            added = ?diff.added, removed = ?diff.removed, changed = ?diff.changed,
+            "configuration reloaded"
+        );
         self.views.sessions().apply(&new.listen.session);
         self.views.sessions().tell_as(&new.tools);
         self.views.sessions().tell_again();
         self.views.sessions().let_go(&diff.removed);
         self.views.replaced(&diff);
-        self.views.apply(Arc::new(new));
+        self.views.apply(new);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 //! ([`Thesaurus`]), and from no model.
 
 mod analyzed;
+mod bearing;
 mod best;
 mod definition;
 mod document;
@@ -30,6 +31,7 @@ mod weights;
 mod words;
 
 pub use analyzed::{Analyzed, Field};
+pub use bearing::bearing;
 pub use explanation::{Explanation, Part};
 pub use index::Index;
 pub use pattern::{Pattern, PatternError};

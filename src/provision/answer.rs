@@ -1,0 +1,225 @@
+//! What is answered to somebody who asks for a server. Pure.
+//!
+//! ```text
+//!  tools that are there ──┐ the surest of the two, tools first        "local" / "catalog"
+//!  declared servers ──────┘ good: nothing else is looked at
+//!  a registry ────────────── after them, where none is good           "registry" if it is alone
+//!                                                                      "none"
+//! ```
+
+use serde::Serialize;
+
+use super::{matching::Fit, trust::Verdict};
+use crate::{
+    config::{Provisionable, defaults},
+    name::ServerName,
+    redact::cut,
+};
+
+/// What is answered to somebody who asks for a server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Provisioned {
+    /// Where the best match is from.
+    pub source: Source,
+    /// Tools that can be called now, the best first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<FoundTool>,
+    /// Servers that are not there, the best first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub matches: Vec<Match>,
+    /// The server that was started, or would have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerName>,
+    /// What to do next.
+    pub message: String,
+}
+
+/// Where the best match is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// It is there.
+    Local,
+    /// It is declared to be there when somebody asks for it.
+    Catalog,
+    /// It is known to a registry, and not declared.
+    Registry,
+    /// There is none.
+    None,
+}
+
+/// A tool that can be called now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FoundTool {
+    /// Its name, as its server has it.
+    pub tool: String,
+    /// Its server.
+    pub server: ServerName,
+    /// What it does.
+    pub description: String,
+    /// How much of what is wanted it covers.
+    pub confidence: f64,
+}
+
+/// A server that is not there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Match {
+    /// One that is declared.
+    Declared(DeclaredServer),
+    /// One that a registry lists.
+    Listed(ListedServer),
+}
+
+/// A declared server that was not there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeclaredServer {
+    /// Its name.
+    pub name: ServerName,
+    /// What it is for.
+    pub description: String,
+    /// How much of what is wanted it covers.
+    pub confidence: f64,
+    /// Whether its namespace is trusted.
+    pub trusted: bool,
+    /// Whether it was started.
+    pub started: bool,
+    /// Which words made the confidence, and why it was started or not.
+    pub reason: String,
+}
+
+/// A server that a registry lists. It is never started.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ListedServer {
+    /// Its name there.
+    pub name: String,
+    /// What it is for, in the words of whoever published it.
+    pub description: String,
+    /// How much of what is wanted it covers.
+    pub confidence: f64,
+    /// What an operator could declare.
+    pub install: String,
+}
+
+impl FoundTool {
+    /// Returns the tool of which `json` is the definition.
+    pub(super) fn new(server: &ServerName, tool: &str, json: &str, confidence: f64) -> Self {
+        #[derive(serde::Deserialize)]
+        struct Described {
+            description: Option<String>,
+        }
+        let described = serde_json::from_str::<Described>(json).ok();
+        let description = described.and_then(|found| found.description).unwrap_or_default();
+        let (tool, server) = (tool.to_owned(), server.clone());
+        Self { tool, server, description: shown(&description), confidence }
+    }
+}
+
+impl DeclaredServer {
+    /// Returns a server that fits and was not started.
+    pub(super) fn new(
+        name: &ServerName,
+        server: &Provisionable,
+        fit: &Fit,
+        verdict: &Verdict,
+    ) -> Self {
+        Self {
+            name: name.clone(),
+            description: shown(&server.description),
+            confidence: fit.confidence,
+            trusted: verdict.trust.is_ok(),
+            started: false,
+            reason: format!("{fit}; {verdict}"),
+        }
+    }
+}
+
+/// Returns a text fit to be shown in a suggestion: on one line, and not longer than is read.
+pub(super) fn shown(text: &str) -> String {
+    let line = text.replace(char::is_control, " ");
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let beginning = cut(&line, defaults::SUGGESTION_TEXT_BYTES_MAX);
+    if beginning.len() < line.len() { format!("{beginning}…") } else { line }
+}
+
+impl Provisioned {
+    /// Returns that nothing was found, and what could be done.
+    pub(super) fn nothing(message: impl Into<String>) -> Self {
+        Self::from(Source::None, message)
+    }
+
+    pub(super) fn from(source: Source, message: impl Into<String>) -> Self {
+        let (tools, matches) = (Vec::new(), Vec::new());
+        Self { source, tools, matches, server: None, message: message.into() }
+    }
+
+    /// Tells whether it has something that is worth no look elsewhere.
+    pub(super) fn is_good(&self) -> bool {
+        let sureness = |found: &Match| match found {
+            Match::Declared(server) => server.confidence,
+            Match::Listed(server) => server.confidence,
+        };
+        let tools = self.tools.iter().map(|tool| tool.confidence);
+        let mut all = tools.chain(self.matches.iter().map(sureness));
+        // What was started is what was wanted.
+        self.server.is_some() || all.any(|found| found >= defaults::MATCH_CONFIDENCE_GOOD)
+    }
+
+    /// Adds what a registry lists, after what is declared, and why that is nothing, or old.
+    pub(super) fn and_listed(mut self, listed: Vec<ListedServer>, failure: Option<String>) -> Self {
+        if self.source == Source::None && !listed.is_empty() {
+            self.source = Source::Registry;
+            "Listed by a registry and not declared here, so it cannot be started: suggest it to the operator."
+                .clone_into(&mut self.message);
+        }
+        if let Some(failure) = failure {
+            let old = if listed.is_empty() { "" } else { ", so that this may be old" };
+            self.message = format!("{} The registry has no answer{old}: {failure}.", self.message);
+        }
+        self.matches.extend(listed.into_iter().map(Match::Listed));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_from_elsewhere_is_one_line_that_ends() {
+        assert_eq!(shown("  two\n\nlines\u{1b}[31m "), "two lines [31m");
+        let long = shown(&"ä".repeat(400));
+        assert!(long.ends_with('…') && long.len() <= defaults::SUGGESTION_TEXT_BYTES_MAX + 3);
+    }
+
+    #[test]
+    fn what_a_registry_lists_comes_after_what_is_declared() {
+        let text = || "x".to_owned();
+        let listed =
+            || ListedServer { name: text(), description: text(), confidence: 1.0, install: text() };
+        let nothing = || Provisioned::nothing("Nothing.");
+        let alone = nothing().and_listed(vec![listed()], None);
+        assert_eq!((alone.source, alone.matches.len()), (Source::Registry, 1));
+        let after = Provisioned::from(Source::Catalog, "Weak.").and_listed(vec![listed()], None);
+        assert_eq!((after.source, after.message.as_str()), (Source::Catalog, "Weak."));
+        let failed = nothing().and_listed(Vec::new(), Some("gone".into()));
+        assert_eq!(failed.source, Source::None);
+        assert_eq!(failed.message, "Nothing. The registry has no answer: gone.");
+        let old = nothing().and_listed(vec![listed()], Some("gone".into()));
+        assert_eq!(old.source, Source::Registry);
+        assert!(old.message.ends_with("so that this may be old: gone."), "{}", old.message);
+    }
+
+    #[test]
+    fn what_is_likely_or_was_started_is_worth_no_look_elsewhere() {
+        let server = ServerName::new("a").expect("a name");
+        let tool = |confidence| FoundTool::new(&server, "t", "{}", confidence);
+        let found = |confidence| Provisioned {
+            tools: vec![tool(confidence)],
+            ..Provisioned::from(Source::Local, "Call it.")
+        };
+        assert!(found(0.5).is_good() && !found(0.49).is_good());
+        let started = Provisioned { server: Some(server.clone()), ..found(0.0) };
+        assert!(started.is_good());
+    }
+}

@@ -1,0 +1,240 @@
+//! How well something fits to what somebody wants to do: by which of the words it covers. Pure.
+//!
+//! The confidence is the share of the words that are covered, words that carry no meaning aside: a
+//! word counts in full where it stands, in whatever form, and less where only another one stands
+//! there that means nearly the same. So it can be 1 for a whole sentence, does not depend on what
+//! else there is to be found, and can be told in words.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::{
+    config::defaults,
+    search::{Index, Query, Strategy, bearing},
+};
+
+/// The most that a word counts which is only meant. Ours: below one that stands there.
+const MEANT_MAX: f64 = 0.8;
+
+/// How sure the search must be that a word is meant for it to count. Ours.
+const MEANT_MIN: f64 = 0.3;
+
+/// What somebody wants to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// In its words, with those of the context.
+    text: String,
+    words: Vec<String>,
+    /// The words of the context as well, where there are more.
+    with_context: Option<Vec<String>>,
+}
+
+impl Wanted {
+    /// Reads what is wanted. Its context can raise a confidence and does not lower any.
+    pub fn new(intent: &str, context: Option<&str>) -> Self {
+        let n_max = defaults::WANTED_WORDS_MAX;
+        let words = bearing(intent, n_max);
+        let text = match context {
+            Some(context) => format!("{intent}\n{context}"),
+            None => intent.to_owned(),
+        };
+        let with_context = bearing(&text, n_max);
+        let with_context = (with_context.len() > words.len()).then_some(with_context);
+        Self { text, words, with_context }
+    }
+
+    /// Tells whether there is no word in it by which anything could be found.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.with_context.is_none()
+    }
+
+    /// Returns the words of the intent.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Returns all of it as it was said.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns how well each of the `n` servers of an index fits that fits at all, by its position:
+    /// the best first, of equal ones the one that the search ranks higher.
+    pub fn among(&self, index: &Index, n: usize, strategy: Strategy) -> Vec<(usize, Fit)> {
+        let all = self.with_context.as_ref().unwrap_or(&self.words);
+        let counted: Vec<_> =
+            all.iter().map(|word| (word, counted(index, word, strategy))).collect();
+        let fit = |words: &[String], server: usize| {
+            let mut fit = Fit { confidence: 0.0, covered: Vec::new(), missing: Vec::new() };
+            for (word, count) in counted.iter().filter(|(word, _)| words.contains(word)) {
+                match count.get(&server) {
+                    Some(count) => {
+                        fit.confidence += count;
+                        fit.covered.push((*word).clone());
+                    }
+                    None => fit.missing.push((*word).clone()),
+                }
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a few words")]
+            let n_words = words.len().max(1) as f64;
+            // As it is shown, so that what is compared is what is seen.
+            fit.confidence = (fit.confidence / n_words * 100.0).round().clamp(0.0, 100.0) / 100.0;
+            fit
+        };
+        let ranks = self.ranks(index, strategy);
+        let mut fits: Vec<_> = (0..n)
+            .map(|server| {
+                let own = fit(&self.words, server);
+                let with = self.with_context.as_ref().map(|words| fit(words, server));
+                let best = with.into_iter().filter(|with| with.confidence > own.confidence).next();
+                (server, best.unwrap_or(own))
+            })
+            .filter(|(_, fit)| fit.confidence > 0.0)
+            .collect();
+        let rank = |server: usize| ranks.get(&server).copied().unwrap_or(usize::MAX);
+        fits.sort_by(|(a, fit), (b, other)| {
+            let by_confidence = other.confidence.total_cmp(&fit.confidence);
+            by_confidence.then_with(|| rank(*a).cmp(&rank(*b))).then_with(|| a.cmp(b))
+        });
+        fits
+    }
+
+    /// Returns how high the search ranks each server by the whole text.
+    fn ranks(&self, index: &Index, strategy: Strategy) -> BTreeMap<usize, usize> {
+        let query = Query { text: &self.text, strategy, limit: usize::MAX, ..Query::default() };
+        let mut ranks = BTreeMap::new();
+        for (rank, hit) in index.search(&query).iter().enumerate() {
+            ranks.entry(hit.place.server).or_insert(rank);
+        }
+        ranks
+    }
+}
+
+/// Returns how much a word counts for each server that has it, or has what it means.
+fn counted(index: &Index, word: &str, strategy: Strategy) -> BTreeMap<usize, f64> {
+    let query = |strategy| Query { text: word, strategy, limit: usize::MAX, ..Query::default() };
+    let mut counted = BTreeMap::new();
+    let by_meaning = match strategy {
+        Strategy::Hybrid => index.search(&query(Strategy::Hybrid)),
+        Strategy::Keyword | Strategy::Bm25 => Vec::new(),
+    };
+    for hit in by_meaning.into_iter().filter(|hit| hit.confidence >= MEANT_MIN) {
+        let count = counted.entry(hit.place.server).or_insert(0.0_f64);
+        *count = count.max(hit.confidence.min(MEANT_MAX));
+    }
+    let by_word = match strategy {
+        Strategy::Keyword => Strategy::Keyword,
+        Strategy::Bm25 | Strategy::Hybrid => Strategy::Bm25,
+    };
+    for hit in index.search(&query(by_word)) {
+        counted.insert(hit.place.server, 1.0);
+    }
+    counted
+}
+
+/// How well something fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// How much of what is wanted is covered, from 0 to 1.
+    pub confidence: f64,
+    /// The words that are.
+    pub covered: Vec<String>,
+    /// The words that are not.
+    pub missing: Vec<String>,
+}
+
+impl Fit {
+    /// Tells whether it is worth a mention.
+    pub fn is_worth_it(&self) -> bool {
+        self.confidence >= defaults::MATCH_CONFIDENCE_MIN
+    }
+
+    /// Tells whether it is worth no look elsewhere.
+    pub fn is_good(&self) -> bool {
+        self.confidence >= defaults::MATCH_CONFIDENCE_GOOD
+    }
+}
+
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "covers {}", self.covered.join(", "))?;
+        if !self.missing.is_empty() {
+            write!(f, "; not {}", self.missing.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::search::{Analyzed, Thesaurus};
+
+    fn index(servers: &[(&str, &str)]) -> Index {
+        let analyzed: Vec<_> = servers
+            .iter()
+            .map(|(name, description)| {
+                let tool = serde_json::json!({ "name": name, "description": description });
+                Arc::new(Analyzed::of(name, "", [tool.to_string().as_str()].into_iter()))
+            })
+            .collect();
+        Index::new(&analyzed, &Thesaurus::embedded())
+    }
+
+    fn best(wanted: &Wanted) -> (usize, Fit) {
+        let index = index(&[
+            ("github", "issues and pull requests of a repository"),
+            ("weather", "the forecast for a city"),
+        ]);
+        wanted.among(&index, 2, Strategy::Bm25).into_iter().next().expect("a match")
+    }
+
+    #[test]
+    fn a_whole_sentence_can_be_certain() {
+        let (server, fit) =
+            best(&Wanted::new("I need the issues of my repository on GitHub", None));
+        assert_eq!(server, 0);
+        assert!((fit.confidence - 1.0).abs() < f64::EPSILON, "{fit:?}");
+        assert_eq!(fit.to_string(), "covers issues, repository, github");
+    }
+
+    #[test]
+    fn the_confidence_is_the_share_of_the_words_and_says_which() {
+        let (_, fit) = best(&Wanted::new("list issues on github for managers", None));
+        assert!((fit.confidence - 0.5).abs() < f64::EPSILON, "{fit:?}");
+        assert_eq!(fit.to_string(), "covers issues, github; not list, managers");
+        assert!(fit.is_good() && fit.is_worth_it());
+    }
+
+    #[test]
+    fn a_context_raises_the_confidence_or_changes_nothing() {
+        let alone = best(&Wanted::new("forecast, please, for Bohemia", None)).1;
+        assert!((alone.confidence - 0.5).abs() < f64::EPSILON, "{alone:?}");
+        let helped = best(&Wanted::new("forecast for Bohemia", Some("weather of a city"))).1;
+        assert!((helped.confidence - 0.75).abs() < f64::EPSILON, "{helped:?}");
+        let drowned = best(&Wanted::new("forecast for Bohemia", Some("quarterly sales slides"))).1;
+        assert_eq!(drowned, alone);
+    }
+
+    #[test]
+    fn a_word_that_is_only_meant_counts_less_than_one_that_stands_there() {
+        let index = index(&[("github", "issues and pull requests"), ("mailer", "send email")]);
+        let best = |intent: &str, strategy| {
+            let found = Wanted::new(intent, None).among(&index, 2, strategy);
+            found.first().map(|(server, fit)| (*server, fit.confidence))
+        };
+        assert_eq!(best("an email", Strategy::Hybrid), Some((1, 1.0)));
+        assert_eq!(best("a bug", Strategy::Hybrid), Some((0, MEANT_MAX)));
+        assert_eq!(best("a bug", Strategy::Bm25), None, "only the words");
+    }
+
+    #[test]
+    fn what_has_no_word_of_it_does_not_fit() {
+        let index = index(&[("weather", "the forecast for a city")]);
+        let wanted = Wanted::new("mow the lawn", None);
+        assert_eq!(wanted.among(&index, 1, Strategy::Bm25), []);
+        assert!(Wanted::new("please help me with it", None).is_empty());
+        assert!(Wanted::new("", Some("")).is_empty());
+    }
+}

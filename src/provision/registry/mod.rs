@@ -1,0 +1,171 @@
+//! A registry of MCP servers: asked for what is not declared, which it only suggests.
+//!
+//! Its search looks for one word in the names of servers, so each word is asked for by itself, and
+//! what comes of all of them is compared with the whole request. An answer is good for its time; a
+//! registry that fails is left alone for a while, and answers that are too old are better than none.
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    config::{self, defaults},
+    report::chain,
+    web::{Bounds, Client, WebError},
+};
+
+mod known;
+mod page;
+
+use known::{Answer, Known};
+pub(super) use page::Entry;
+use page::Page;
+
+/// A registry of MCP servers.
+#[derive(Debug)]
+pub(super) struct Registry {
+    declared: config::Registry,
+    client: Result<Client, Arc<WebError>>,
+    since: Instant,
+    known: Mutex<Known>,
+}
+
+/// What a registry has for some words.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) entries: Vec<Entry>,
+    /// Why there is nothing, or nothing new.
+    pub(super) failure: Option<String>,
+}
+
+/// Why a registry has no answer.
+#[derive(Debug, thiserror::Error)]
+enum RegistryError {
+    #[error(transparent)]
+    Web(#[from] WebError),
+    #[error(transparent)]
+    Client(Arc<WebError>),
+    #[error("its answer is no list of servers")]
+    NoList,
+    #[error("it has failed a moment ago")]
+    LeftAlone,
+}
+
+impl Registry {
+    /// Returns the registry that is declared; nothing is sent yet.
+    pub(super) fn new(declared: &config::Registry) -> Self {
+        let bounds = Bounds {
+            timeout: defaults::REGISTRY_TIMEOUT,
+            body_bytes_max: defaults::REGISTRY_PAGE_BYTES_MAX,
+        };
+        let client = Client::new(declared.url.clone(), None, bounds).map_err(Arc::new);
+        let (since, known) = (Instant::now(), Mutex::default());
+        Self { declared: declared.clone(), client, since, known }
+    }
+
+    /// Tells whether this is the registry that is `declared`.
+    pub(super) fn is(&self, declared: &config::Registry) -> bool {
+        self.declared == *declared
+    }
+
+    /// Returns what the registry has for some of `words`, each entry once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what was not answered is asked again.
+    pub(super) async fn find(&self, words: &[String]) -> Found {
+        let asked = words.iter().take(defaults::REGISTRY_WORDS_MAX).map(|word| self.about(word));
+        let mut found = Found::default();
+        for (entries, failure) in futures_util::future::join_all(asked).await {
+            for entry in entries.iter() {
+                if !found.entries.iter().any(|known| known.name == entry.name) {
+                    found.entries.push(entry.clone());
+                }
+            }
+            found.failure = found.failure.or(failure);
+        }
+        found
+    }
+
+    /// Returns what the registry has for a word, and why that is nothing, or old.
+    async fn about(&self, word: &str) -> (Arc<Vec<Entry>>, Option<String>) {
+        let stale = match self.known().answer(word, self.declared.ttl, self.since.elapsed()) {
+            Answer::Fresh(entries) => return (entries, None),
+            Answer::Stale(entries) => Some(entries),
+            Answer::Unknown => None,
+        };
+        match self.read(word).await {
+            Ok(entries) => {
+                let entries = Arc::new(entries);
+                self.known().learn(word, Arc::clone(&entries), self.since.elapsed());
+                (entries, None)
+            }
+            Err(error) => {
+                let (url, reason) = (&self.declared.url, chain(&error));
+                let is_asked = !matches!(error, RegistryError::LeftAlone);
+                if is_asked && self.known().fail(self.since.elapsed()) {
+                    let is_stale = stale.is_some();
+                    tracing::warn!(registry = %url, reason, is_stale, "registry has no answer");
+                }
+                (stale.unwrap_or_default(), Some(reason))
+            }
+        }
+    }
+
+    /// Reads all pages of what the registry has for a word, as far as they are read.
+    async fn read(&self, word: &str) -> Result<Vec<Entry>, RegistryError> {
+        let client = self.client.as_ref().map_err(|error| RegistryError::Client(error.clone()))?;
+        if !self.known().may_ask(self.since.elapsed()) {
+            return Err(RegistryError::LeftAlone);
+        }
+        let (mut entries, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..defaults::REGISTRY_PAGES_MAX {
+            let target = self.target(word, cursor.as_deref());
+            let answer = client.get::<serde_json::Value>(Some(&target)).await?;
+            let page = Page::read(&answer).ok_or(RegistryError::NoList)?;
+            entries.extend(page.entries);
+            match page.next {
+                // One that echoes the cursor would answer the same again.
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => break,
+            }
+        }
+        Ok(entries)
+    }
+
+    fn target(&self, word: &str, cursor: Option<&str>) -> String {
+        let base = self.declared.url.path().trim_end_matches('/');
+        let (limit, word) = (defaults::REGISTRY_PAGE_ITEMS, encoded(word));
+        let mut target = format!("{base}/v0/servers?search={word}&version=latest&limit={limit}");
+        if let Some(cursor) = cursor {
+            target.push_str("&cursor=");
+            target.push_str(&encoded(cursor));
+        }
+        target
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Held for statements on plain data.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns a text as it stands in a query. Source: RFC 3986, section 2.3.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _written = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! A page of a registry's list of servers, and what an operator could make of an entry. Pure.
+//!
+//! Everybody can publish there. What is read is only ever shown, each text bounded; a package that
+//! is called in a way that a shell could misunderstand is not put into a command line.
+
+use serde_json::Value;
+
+use crate::{config::defaults, redact::cut};
+
+/// What a registry says beside an entry.
+const OFFICIAL: &str = "io.modelcontextprotocol.registry/official";
+
+/// The longest name, in bytes. Source: the schema of an entry, 200 characters.
+const NAME_BYTES_MAX: usize = 200;
+
+/// A server that a registry lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::provision) struct Entry {
+    /// Its name: a domain the wrong way round, and a name there.
+    pub(in crate::provision) name: String,
+    /// Its title for people; empty where there is none.
+    pub(in crate::provision) title: String,
+    /// What it is for.
+    pub(in crate::provision) description: String,
+    /// How it could be declared.
+    pub(in crate::provision) install: String,
+}
+
+impl Entry {
+    /// Returns it as the definition of a tool is written, to be searched as one.
+    pub(in crate::provision) fn definition(&self) -> String {
+        let Self { name, title, description, .. } = self;
+        serde_json::json!({ "name": name, "title": title, "description": description }).to_string()
+    }
+}
+
+/// A page of the list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) entries: Vec<Entry>,
+    /// The cursor of the next page.
+    pub(super) next: Option<String>,
+}
+
+impl Page {
+    /// Reads a page: entries with what the registry says of them beside, as the API has it now, or
+    /// without, and a plain list of them, as it was. `None` for what is no list. An entry that is
+    /// none is left out, as is one that is withdrawn or not the latest.
+    pub(super) fn read(answer: &Value) -> Option<Self> {
+        let servers = answer.get("servers").unwrap_or(answer).as_array()?;
+        let entries = servers.iter().take(defaults::REGISTRY_PAGE_ITEMS).filter_map(entry);
+        let metadata = answer.get("metadata");
+        let cursor = |key| metadata.and_then(|found| found.get(key)).and_then(Value::as_str);
+        let next = cursor("nextCursor").or_else(|| cursor("next_cursor"));
+        let next = next.filter(|next| !next.is_empty()).map(str::to_owned);
+        Some(Self { entries: entries.collect(), next })
+    }
+}
+
+fn entry(listed: &Value) -> Option<Entry> {
+    let server = listed.get("server").unwrap_or(listed);
+    let official = [listed, server].into_iter().find_map(|at| at.get("_meta")?.get(OFFICIAL));
+    let said = |key| official.and_then(|found| found.get(key)).or_else(|| server.get(key));
+    let is_withdrawn = said("status").and_then(Value::as_str).is_some_and(|word| word != "active");
+    let is_old = said("isLatest").and_then(Value::as_bool) == Some(false);
+    if is_withdrawn || is_old {
+        return None;
+    }
+    let text = |key| server.get(key).and_then(Value::as_str).unwrap_or_default();
+    let name = text("name");
+    let is_name = !name.is_empty()
+        && name.len() <= NAME_BYTES_MAX
+        && name.chars().all(|found| found.is_ascii_graphic());
+    let bounded = |key| cut(text(key), defaults::DESCRIPTION_BYTES_MAX).to_owned();
+    is_name.then(|| Entry {
+        name: name.to_owned(),
+        title: bounded("title"),
+        description: bounded("description"),
+        install: install(server),
+    })
+}
+
+/// Returns how a server could be declared: by the first way that it has.
+fn install(server: &Value) -> String {
+    let first = |key| server.get(key).and_then(Value::as_array).and_then(|all| all.first());
+    first("packages")
+        .and_then(of_package)
+        .or_else(|| first("remotes").and_then(of_remote))
+        .unwrap_or_else(|| "see its entry in the registry".to_owned())
+}
+
+fn of_package(package: &Value) -> Option<String> {
+    let word = |keys: [&str; 2]| keys.into_iter().find_map(|key| package.get(key)?.as_str());
+    let identifier = word(["identifier", "name"]).filter(|text| is_plain(text))?;
+    let version = word(["version", "version"]).filter(|text| is_plain(text));
+    let with = |separator: &str| match version {
+        Some(version) => format!("{identifier}{separator}{version}"),
+        None => identifier.to_owned(),
+    };
+    Some(match word(["registryType", "registry_type"])? {
+        "npm" => format!("npx -y {}", with("@")),
+        "pypi" => format!("uvx {}", with("@")),
+        "oci" if identifier.contains(['@']) || after_last_slash(identifier).contains(':') => {
+            format!("docker run -i --rm {identifier}")
+        }
+        "oci" => format!("docker run -i --rm {}", with(":")),
+        "nuget" => format!("dnx {} --yes", with("@")),
+        "mcpb" => format!("the bundle {identifier}"),
+        other if is_plain(other) => format!("the {other} package {}", with(" ")),
+        _ => return None,
+    })
+}
+
+fn of_remote(remote: &Value) -> Option<String> {
+    let url = remote.get("url")?.as_str()?;
+    let is_url = url.starts_with("https://") || url.starts_with("http://");
+    (is_url && is_plain(url)).then(|| format!("url = \"{url}\""))
+}
+
+fn after_last_slash(text: &str) -> &str {
+    text.rsplit('/').next().unwrap_or(text)
+}
+
+/// Tells whether nothing could take a text for anything but a word, or an option.
+fn is_plain(text: &str) -> bool {
+    let is_harmless = |found: char| found.is_ascii_alphanumeric() || "@/._:+-~".contains(found);
+    (1..=NAME_BYTES_MAX).contains(&text.len())
+        && !text.starts_with('-')
+        && text.chars().all(is_harmless)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn listed(entry: Value) -> Option<Entry> {
+        Page::read(&json!({ "servers": [entry] })).expect("a list").entries.pop()
+    }
+
+    #[test]
+    fn entries_are_read_with_and_without_what_is_said_of_them() {
+        let server = json!({ "name": "com.example/weather", "description": "forecasts" });
+        let expected = Entry {
+            name: "com.example/weather".into(),
+            title: String::new(),
+            description: "forecasts".into(),
+            install: "see its entry in the registry".into(),
+        };
+        let meta = json!({ OFFICIAL: { "status": "active", "isLatest": true } });
+        for answer in [
+            json!({ "servers": [{ "server": server, "_meta": meta }], "metadata": { "count": 1 } }),
+            json!({ "servers": [server], "metadata": { "next_cursor": "" } }),
+            json!([server]),
+        ] {
+            let page = Page::read(&answer).expect("a list");
+            assert_eq!(page, Page { entries: vec![expected.clone()], next: None }, "{answer}");
+        }
+        let page = Page::read(&json!({ "servers": [], "metadata": { "nextCursor": "a/b" } }));
+        assert_eq!(page.expect("a list").next.as_deref(), Some("a/b"));
+    }
+
+    #[test]
+    fn what_is_no_list_is_none_and_what_is_no_entry_is_left_out() {
+        for answer in [json!(null), json!({}), json!({ "servers": {} }), json!("x")] {
+            assert_eq!(Page::read(&answer), None, "{answer}");
+        }
+        for entry in [
+            json!(null),
+            json!({ "description": "nameless" }),
+            json!({ "name": "" }),
+            json!({ "name": "a b" }),
+            json!({ "name": "x".repeat(201) }),
+            json!({ "name": 7 }),
+            json!({ "name": "a/b", "status": "deleted" }),
+            json!({ "server": { "name": "a/b" }, "_meta": { OFFICIAL: { "status": "deprecated" } } }),
+            json!({ "server": { "name": "a/b" }, "_meta": { OFFICIAL: { "isLatest": false } } }),
+        ] {
+            assert_eq!(listed(entry.clone()), None, "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_way_to_install_is_told_for_each_kind_of_package() {
+        for (server, install) in [
+            (
+                json!({ "packages": [{ "registryType": "npm", "identifier": "@a/b", "version": "1.0.2" }] }),
+                "npx -y @a/b@1.0.2",
+            ),
+            (json!({ "packages": [{ "registry_type": "pypi", "identifier": "b" }] }), "uvx b"),
+            (
+                json!({ "packages": [{ "registryType": "oci", "identifier": "docker.io/a/b:1" }] }),
+                "docker run -i --rm docker.io/a/b:1",
+            ),
+            (
+                json!({ "packages": [{ "registryType": "oci", "identifier": "a/b", "version": "2" }] }),
+                "docker run -i --rm a/b:2",
+            ),
+            (
+                json!({ "packages": [{ "registryType": "nuget", "identifier": "B", "version": "2" }] }),
+                "dnx B@2 --yes",
+            ),
+            (
+                json!({ "packages": [], "remotes": [{ "type": "sse", "url": "https://h/mcp" }] }),
+                "url = \"https://h/mcp\"",
+            ),
+        ] {
+            let mut server = server;
+            server["name"] = "a/b".into();
+            assert_eq!(listed(server).expect("an entry").install, install);
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_shell_could_misunderstand_becomes_a_command_line() {
+        for identifier in [
+            "a; rm -rf /",
+            "$(id)",
+            "`id`",
+            "a\nb",
+            "--eval=1",
+            "a b",
+            "a|b",
+            "a&b",
+            "a>b",
+            "ä",
+            "",
+        ] {
+            let package = json!({ "registryType": "npm", "identifier": identifier });
+            let entry = listed(json!({ "name": "a/b", "packages": [package] })).expect("an entry");
+            assert_eq!(entry.install, "see its entry in the registry", "{identifier}");
+        }
+        let package = json!({ "registryType": "npm", "identifier": "a", "version": "1; id" });
+        let entry = listed(json!({ "name": "a/b", "packages": [package] })).expect("an entry");
+        assert_eq!(entry.install, "npx -y a");
+        let remote = json!({ "url": "https://h/\"; id" });
+        let entry = listed(json!({ "name": "a/b", "remotes": [remote] })).expect("an entry");
+        assert_eq!(entry.install, "see its entry in the registry");
+    }
+}

@@ -1,0 +1,119 @@
+//! Whether a server may be started unseen: its namespace is trusted, and it surely is the one that
+//! was meant. Pure.
+
+use std::fmt;
+
+use crate::config::{Namespace, Provision, Provisionable};
+
+/// Whether a server may be started, and what it lacks if not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Whether its namespace is trusted, or why it is not.
+    pub trust: Result<(), Distrust>,
+    /// How much less sure it is that it was meant than it must be.
+    pub doubt: Option<Doubt>,
+}
+
+/// Why a namespace is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Distrust {
+    /// The server declares none.
+    Nobodys,
+    /// No rule trusts it.
+    Stranger(Namespace),
+}
+
+/// A confidence that is too low.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Doubt {
+    /// What it is.
+    pub confidence: f64,
+    /// What it must be.
+    pub least: f64,
+}
+
+impl Verdict {
+    /// Judges a server that fits with `confidence`.
+    pub fn of(server: &Provisionable, rules: &Provision, confidence: f64) -> Self {
+        let trust = match &server.namespace {
+            None => Err(Distrust::Nobodys),
+            Some(namespace) if rules.trusted.iter().any(|rule| rule.covers(namespace)) => Ok(()),
+            Some(namespace) => Err(Distrust::Stranger(namespace.clone())),
+        };
+        let least = rules.min_confidence;
+        let doubt = (confidence < least).then_some(Doubt { confidence, least });
+        Self { trust, doubt }
+    }
+
+    /// Tells whether the server may be started.
+    pub fn is_allowed(&self) -> bool {
+        self.trust.is_ok() && self.doubt.is_none()
+    }
+}
+
+impl fmt::Display for Verdict {
+    /// Says what is lacking, and what the operator, or the one who asks, can do about it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.trust {
+            Ok(()) => {}
+            Err(Distrust::Nobodys) => f.write_str(
+                "it declares no namespace that could be trusted: the operator can declare its `namespace` and add that to `provision.trusted`",
+            )?,
+            Err(Distrust::Stranger(namespace)) => write!(
+                f,
+                "its namespace `{namespace}` is not trusted: the operator can add it to `provision.trusted`"
+            )?,
+        }
+        match (self.doubt, &self.trust) {
+            (None, Ok(())) => f.write_str("it may be started"),
+            (None, Err(_)) => Ok(()),
+            (Some(Doubt { confidence, least }), trust) => {
+                let and = if trust.is_ok() { "" } else { "; and " };
+                write!(
+                    f,
+                    "{and}the confidence {confidence:.2} is below `provision.min_confidence`, {least:.2}: name in `intent` what the server is for"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::parsed;
+
+    fn verdict(namespace: &str, confidence: f64) -> Verdict {
+        let text = format!(
+            "[provision]\ntrusted = [\"@scope/*\", \"internal/git\"]\nmin_confidence = 0.5\n\
+             [provision.servers.a]\ncommand = \"x\"\ndescription = \"does\"\n{namespace}\n"
+        );
+        let rules = parsed(&text).provision;
+        Verdict::of(&rules.servers["a"], &rules, confidence)
+    }
+
+    #[test]
+    fn a_server_may_be_started_if_it_is_trusted_and_sure_to_be_meant() {
+        for (namespace, confidence, is_allowed) in [
+            ("namespace = \"@scope/git\"", 0.5, true),
+            ("namespace = \"internal/git\"", 1.0, true),
+            ("namespace = \"internal/git\"", 0.49, false),
+            ("namespace = \"internal/github\"", 1.0, false),
+            ("namespace = \"@scoped/git\"", 1.0, false),
+            ("", 1.0, false),
+            ("", 0.0, false),
+        ] {
+            let verdict = verdict(namespace, confidence);
+            assert_eq!(verdict.is_allowed(), is_allowed, "{namespace} {confidence}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_which_of_the_two_is_lacking_and_what_can_be_done() {
+        let says = |namespace: &str, confidence| verdict(namespace, confidence).to_string();
+        assert_eq!(says("namespace = \"@scope/git\"", 1.0), "it may be started");
+        insta::assert_snapshot!(says("namespace = \"other/git\"", 1.0), @"its namespace `other/git` is not trusted: the operator can add it to `provision.trusted`");
+        insta::assert_snapshot!(says("namespace = \"@scope/git\"", 0.25), @"the confidence 0.25 is below `provision.min_confidence`, 0.50: name in `intent` what the server is for");
+        insta::assert_snapshot!(says("", 0.25), @"it declares no namespace that could be trusted: the operator can declare its `namespace` and add that to `provision.trusted`; and the confidence 0.25 is below `provision.min_confidence`, 0.50: name in `intent` what the server is for");
+    }
+}
