@@ -626,12 +626,14 @@ pub const REGISTRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// For how many words the answers of a registry are kept. Ours: 300 servers each at the most.
 pub const REGISTRY_WORDS_KEPT: usize = 128;
+
 /// How many idle TCP connections to one web API are kept. Ours: one for what is learned in the
 /// background, and some for those who wait.
 pub const WEB_IDLE_MAX: usize = 4;
 
 /// How much of a web API's error page is looked at, in bytes; a larger one is not quoted. Ours.
 pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;
+
 /// How many paths a caller may ask for of one result. Ours: more than one writes by hand.
 pub const FIELDS_MAX: usize = 64;
 
@@ -715,12 +717,6 @@ pub const TAGS_MAX: usize = 4;
 
 /// How large a schema is that is shown whole, in bytes. Source: seed 001, `schemaBudget`.
 pub const SCHEMA_SHOWN_BYTES_MAX: usize = 48_000;
-/// How many idle TCP connections to one web API are kept. Ours: one for what is learned in the
-/// background, and some for those who wait.
-pub const WEB_IDLE_MAX: usize = 4;
-
-/// How much of a web API's error page is looked at, in bytes; a larger one is not quoted. Ours.
-pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;
 
 /// How much of a text a model is asked to take in, in bytes. Ours: some 500 tokens, which is what
 /// small models take; most of what a tool does is said in its first sentences.

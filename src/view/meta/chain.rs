@@ -51,7 +51,8 @@ impl Views {
         let config = self.config.load();
         let limits = self.limits();
         let wanted: Vec<Wanted> = steps.iter().map(|step| step.tool.clone()).collect();
-        let chain = Chain::new(steps, config.tools.max_steps, includes)?;
+        let chain = Chain::new(steps, config.tools.max_steps, includes)
+            .map_err(|error| error.to_error())?;
         let mut tools = HashMap::new();
         for wanted in wanted {
             if !tools.contains_key(&wanted) {
