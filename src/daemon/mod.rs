@@ -92,8 +92,9 @@ impl Daemon {
             Arc::clone(&sessions),
             tasks,
             telling,
-            Store::of_service(),
+            Store::declared(&config.catalog.cache),
         );
+        catalog.search_with(&config.search.synonyms);
         let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
         let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));

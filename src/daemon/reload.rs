@@ -56,6 +56,9 @@ impl Daemon {
         if new.listen.session.key != old.listen.session.key {
             tracing::warn!("another key for session ids takes effect with the next restart");
         }
+        if new.catalog.cache != old.catalog.cache {
+            tracing::warn!("another directory for cached lists takes effect with the next restart");
+        }
         let diff = ServerDiff::between(&old, &new);
         tracing::info!(
             added = ?diff.added, removed = ?diff.removed, changed = ?diff.changed,

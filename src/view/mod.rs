@@ -147,6 +147,7 @@ impl Views {
 
     /// Applies another configuration to requests from now on.
     pub fn apply(&self, config: Arc<Config>) {
+        self.catalog.search_with(&config.search.synonyms);
         self.config.store(config);
     }
 
