@@ -17,6 +17,7 @@ use crate::{
         definitions,
     },
     name::ServerName,
+    provision,
     protocol::{
         Message, RpcError,
         error::INVALID_PARAMS,
@@ -169,7 +170,17 @@ impl Views {
                 let includes = Includes { backends: include_backends, tools: include_tools };
                 self.run_chain(session, reply, request, steps, includes).await
             }
-            Arguments::Provision(_) => todo!(),
+            Arguments::Provision(asked) => {
+                let wanted = provision::Request {
+                    intent: &asked.intent,
+                    context: asked.context.as_deref(),
+                    auto: asked.auto_provision,
+                    limits: self.limits(),
+                };
+                let found = self.provisioner.provision(wanted).await;
+                let found = serde_json::to_string(&found).expect("our own values have string keys");
+                Ok(reply.value(&found))
+            }
         }
     }
 
