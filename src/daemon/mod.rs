@@ -103,13 +103,8 @@ impl Daemon {
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
         let provisioner = Arc::new(provisioner);
-        let views = Views::new(
-            Arc::clone(&pool),
-            sessions,
-            catalog,
-            Arc::clone(&provisioner),
-            config,
-        );
+        let views =
+            Views::new(Arc::clone(&pool), sessions, catalog, Arc::clone(&provisioner), config);
         let views = Arc::new(views);
         Ok(Self {
             source,

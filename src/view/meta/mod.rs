@@ -17,7 +17,6 @@ use crate::{
         definitions,
     },
     name::ServerName,
-    provision,
     protocol::{
         Message, RpcError,
         error::INVALID_PARAMS,
@@ -25,7 +24,7 @@ use crate::{
         jsonrpc::Part,
         mcp::{self, List, method},
     },
-    redact,
+    provision, redact,
     session::Session,
 };
 
