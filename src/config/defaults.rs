@@ -556,7 +556,7 @@ pub const CHAIN_STEPS: usize = 8;
 /// See [`CHAIN_STEPS`].
 pub const CHAIN_STEPS_MAX: usize = 64;
 
-/// How long the summary of a tool is, in characters. Source: seed 002, as are the next five.
+/// How long the summary of a tool is, in characters. Source: seed 002, as are the next five, the number of values aside.
 pub const SUMMARY_CHARS_MAX: usize = 200;
 /// How long the notes about a tool are, in characters.
 pub const NOTES_CHARS_MAX: usize = 2000;
@@ -568,6 +568,8 @@ pub const HINT_CHARS_MAX: usize = 200;
 pub const EXAMPLE_DEPTH_MAX: usize = 5;
 /// How many fields an object of an example has.
 pub const EXAMPLE_KEYS_MAX: usize = 50;
+/// How many values an example has in all. Ours: five levels of 50 fields would be 300 million.
+pub const EXAMPLE_VALUES_MAX: usize = 250;
 
 /// How many words a tool is tagged with. Ours: there are as many hints.
 pub const TAGS_MAX: usize = 4;
