@@ -694,7 +694,7 @@ pub const PROBLEMS_MAX: usize = 8;
 /// 002, `notes`.
 pub const NOTES_BYTES_MAX: usize = 2000;
 
-/// How long the summary of a tool is, in characters. Source: seed 002, as are the next five.
+/// How long the summary of a tool is, in characters. Source: seed 002, as are the next five, the number of values aside.
 pub const SUMMARY_CHARS_MAX: usize = 200;
 
 /// How long the notes about a tool are, in characters.
@@ -711,6 +711,8 @@ pub const EXAMPLE_DEPTH_MAX: usize = 5;
 
 /// How many fields an object of an example has.
 pub const EXAMPLE_KEYS_MAX: usize = 50;
+/// How many values an example has in all. Ours: five levels of 50 fields would be 300 million.
+pub const EXAMPLE_VALUES_MAX: usize = 250;
 
 /// How many words a tool is tagged with. Ours: there are as many hints.
 pub const TAGS_MAX: usize = 4;

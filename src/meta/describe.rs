@@ -13,7 +13,10 @@ pub use examples::{Example, examples};
 
 use super::{arguments::Detail, document, tool_id::ToolId};
 use crate::{
-    config::defaults::{NOTES_CHARS_MAX, SCHEMA_SHOWN_BYTES_MAX, SUMMARY_CHARS_MAX, TAGS_MAX},
+    config::defaults::{
+        EXAMPLE_CHARS_MAX, EXAMPLE_VALUES_MAX, NOTES_CHARS_MAX, SCHEMA_SHOWN_BYTES_MAX,
+        SUMMARY_CHARS_MAX, TAGS_MAX,
+    },
     protocol::Members,
 };
 
@@ -65,8 +68,12 @@ impl<'a> Described<'a> {
         let schema = self.members.get("inputSchema").unwrap_or("{}");
         let schema: Value = serde_json::from_str(schema).unwrap_or_default();
         let (mut defaults, mut types) = (Map::new(), Map::new());
-        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            if let Some(default) = property.get("default") {
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        for (name, property) in properties.take(EXAMPLE_VALUES_MAX) {
+            let default = property.get("default");
+            if let Some(default) =
+                default.filter(|value| value.to_string().len() <= EXAMPLE_CHARS_MAX)
+            {
                 defaults.insert(name.clone(), default.clone());
             }
             types.insert(name.clone(), type_of(property).into());

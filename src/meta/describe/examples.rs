@@ -4,12 +4,15 @@
 //! everything that the schema gives a value for. Where it gives none, a word in angle brackets says what
 //! belongs there.
 
+use std::cell::Cell;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::cut;
 use crate::config::defaults::{
-    EXAMPLE_CHARS_MAX, EXAMPLE_DEPTH_MAX, EXAMPLE_KEYS_MAX, EXAMPLES_MAX, HINT_CHARS_MAX,
+    EXAMPLE_CHARS_MAX, EXAMPLE_DEPTH_MAX, EXAMPLE_KEYS_MAX, EXAMPLE_VALUES_MAX, EXAMPLES_MAX,
+    HINT_CHARS_MAX, SUGGESTION_BYTES_MAX,
 };
 
 /// An example of arguments.
@@ -32,7 +35,7 @@ pub struct Example {
 /// Returns up to `max` examples for the arguments that `schema` describes, but no more than
 /// [`EXAMPLES_MAX`].
 pub fn examples(schema: &Value, max: usize) -> Vec<Example> {
-    let reader = Reader { root: schema };
+    let reader = || Reader { root: schema, n_left: Cell::new(EXAMPLE_VALUES_MAX) };
     let given =
         schema["examples"].as_array().into_iter().flatten().filter(|given| given.is_object());
     let mut found: Vec<Example> = given
@@ -40,13 +43,13 @@ pub fn examples(schema: &Value, max: usize) -> Vec<Example> {
             id: String::new(),
             title: "As the tool gives it",
             description: "An example from the tool's own schema.".to_owned(),
-            args: bounded(given, 0),
+            args: reader().bounded(given, 0),
             result_hint: None,
         })
         .collect();
     let hint = schema["description"].as_str().map(|text| cut(text, HINT_CHARS_MAX));
-    let least = reader.object(schema, Which::Required, 0);
-    let most = reader.object(schema, Which::Valued, 0);
+    let least = reader().object(schema, Which::Required, 0);
+    let most = reader().object(schema, Which::Valued, 0);
     let made = [
         (least, "The least it takes", "Only what is required. Replace what is in angle brackets."),
         (most, "With everything", "Every argument that the schema has a value for."),
@@ -78,9 +81,42 @@ enum Which {
 
 struct Reader<'a> {
     root: &'a Value,
+    /// How many values an example may still have: a schema that refers to itself has no end, and at
+    /// each level more of it.
+    n_left: Cell<usize>,
 }
 
 impl<'a> Reader<'a> {
+    /// Takes one more value, if there may be one more.
+    fn take(&self) -> bool {
+        let n_left = self.n_left.get();
+        self.n_left.set(n_left.saturating_sub(1));
+        n_left > 0
+    }
+
+    /// Returns a value that is neither too deep nor too wide nor too long for an example.
+    fn bounded(&self, value: &Value, depth: usize) -> Value {
+        match value {
+            Value::Object(_) | Value::Array(_) if depth >= EXAMPLE_DEPTH_MAX => json!("…"),
+            Value::Object(members) => members
+                .iter()
+                .filter(|(name, _)| name.len() <= SUGGESTION_BYTES_MAX)
+                .take(EXAMPLE_KEYS_MAX)
+                .take_while(|_| self.take())
+                .map(|(name, value)| (name.clone(), self.bounded(value, depth + 1)))
+                .collect::<Map<_, _>>()
+                .into(),
+            Value::Array(items) => items
+                .iter()
+                .take(EXAMPLE_KEYS_MAX)
+                .take_while(|_| self.take())
+                .map(|item| self.bounded(item, depth + 1))
+                .collect(),
+            Value::String(text) => json!(cut(text, EXAMPLE_CHARS_MAX)),
+            other => other.clone(),
+        }
+    }
+
     /// Returns the schema that a schema of the same document refers to, or itself.
     fn resolved(&self, schema: &'a Value) -> &'a Value {
         let mut schema = schema;
@@ -101,13 +137,16 @@ impl<'a> Reader<'a> {
             |name: &str| required.is_some_and(|all| all.iter().any(|found| found == name));
         let mut found = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            if found.len() >= EXAMPLE_KEYS_MAX {
+            if found.len() >= EXAMPLE_KEYS_MAX || !self.take() {
                 break;
+            }
+            if name.len() > SUGGESTION_BYTES_MAX {
+                continue;
             }
             let property = self.resolved(property);
             let value = match given(property) {
                 Some(value) if which == Which::Valued || is_required(name) => {
-                    Some(bounded(value, depth + 1))
+                    Some(self.bounded(value, depth + 1))
                 }
                 None if is_required(name) => Some(self.made(name, property, which, depth + 1)),
                 Some(_) | None => None,
@@ -129,7 +168,7 @@ impl<'a> Reader<'a> {
             let choice = self.resolved(choice);
             return given(choice).map_or_else(
                 || self.made(name, choice, which, depth + 1),
-                |value| bounded(value, depth),
+                |value| self.bounded(value, depth),
             );
         }
         let kind = match &schema["type"] {
@@ -143,7 +182,7 @@ impl<'a> Reader<'a> {
             Some("null") => Value::Null,
             Some("array") if depth < EXAMPLE_DEPTH_MAX && schema["items"].is_object() => {
                 let items = self.resolved(&schema["items"]);
-                let item = given(items).map(|value| bounded(value, depth + 1));
+                let item = given(items).map(|value| self.bounded(value, depth + 1));
                 json!([item.unwrap_or_else(|| self.made(name, items, which, depth + 1))])
             }
             Some("array") => json!([]),
@@ -161,22 +200,4 @@ fn given(schema: &Value) -> Option<&Value> {
         .or_else(|| schema.get("default").filter(|value| !value.is_null()))
         .or_else(|| schema.get("const"))
         .or_else(|| from("enum"))
-}
-
-/// Returns a value that is neither too deep nor too wide nor too long for an example.
-fn bounded(value: &Value, depth: usize) -> Value {
-    match value {
-        Value::Object(_) | Value::Array(_) if depth >= EXAMPLE_DEPTH_MAX => json!("…"),
-        Value::Object(members) => members
-            .iter()
-            .take(EXAMPLE_KEYS_MAX)
-            .map(|(name, value)| (name.clone(), bounded(value, depth + 1)))
-            .collect::<Map<_, _>>()
-            .into(),
-        Value::Array(items) => {
-            items.iter().take(EXAMPLE_KEYS_MAX).map(|item| bounded(item, depth + 1)).collect()
-        }
-        Value::String(text) => json!(cut(text, EXAMPLE_CHARS_MAX)),
-        other => other.clone(),
-    }
 }

@@ -108,6 +108,16 @@ fn what_is_long_is_cut_and_what_is_deep_has_an_end() {
 }
 
 #[test]
+fn a_schema_that_grows_with_each_level_has_a_small_example() {
+    let names: Vec<String> = (0..50).map(|n| format!("p{n}")).collect();
+    let properties: Map<String, Value> =
+        names.iter().map(|name| (name.clone(), json!({ "$ref": "#" }))).collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": names });
+    let definition = json!({ "inputSchema": schema }).to_string();
+    assert!(json!(described(&definition).examples(5)).to_string().len() < 20_000);
+}
+
+#[test]
 fn a_text_is_cut_between_words_if_it_has_any() {
     assert_eq!(cut("one two three", 20), "one two three");
     assert_eq!(cut("one two three", 10), "one two…");
