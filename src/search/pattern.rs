@@ -54,7 +54,7 @@ impl PatternError {
         match self {
             Self::Length { .. } => "Search for a part of it.",
             Self::Syntax { .. } => {
-                "Write `a|b` for either, `\\(` for a parenthesis as such is `[(]`; there are no look-arounds and no back-references."
+                "Write `a|b` for either and `[(]` for a parenthesis as such; there are no look-arounds."
             }
             Self::Size => "Use smaller repetition counts.",
         }

@@ -104,6 +104,18 @@ fn the_server_speaks_for_its_tools() {
 }
 
 #[test]
+fn a_name_weighs_more_than_a_servers_name_and_that_more_than_a_description() {
+    let index = index(&[
+        ("alpha", "", &[r#"{"name":"one","description":"Zebra"}"#]),
+        ("zebra", "", &[r#"{"name":"two","description":"Other"}"#]),
+        ("gamma", "", &[r#"{"name":"zebra","description":"Other"}"#]),
+    ]);
+
+    let asked = Query { strategy: Strategy::Bm25, ..query("zebra") };
+    assert_eq!(places(&index.search(&asked)), [place(2, 0), place(1, 0), place(0, 0)]);
+}
+
+#[test]
 fn tools_of_one_server_are_searched_alone_and_equal_ones_keep_their_order() {
     let index = sample();
 
