@@ -155,6 +155,7 @@
 //!   is a detail of one file.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
+//! - What [`web`] asks carries no key and takes no proxy that is not declared, and goes nowhere else.
 //! - A literal value of `env` or `headers` is never printed. One that comes from a credential or our
 //!   environment is blacked out in what its server writes to standard error or into an error page.
 

@@ -5,9 +5,9 @@
 //! is there at once, the rest is learned in the background, and the vector of a query is waited for
 //! only as long as nobody notices. Whatever fails, the search goes on without.
 //!
-//! What to ask next ([`batch`]), what an answer is worth ([`answer`]), what is known ([`vectors`])
-//! and whether operators are to be told ([`outage`]) are decided by pure parts; [`learning`] and
-//! [`query`] drive them. What was learned is kept on the disk ([`store`]), under a hash of each text.
+//! What to ask next (`batch`), what an answer is worth (`answer`), what is known (`vectors`)
+//! and whether operators are to be told (`outage`) are decided by pure parts; `learning` and
+//! `query` drive them. What was learned is kept on the disk (`store`), under a hash of each text.
 
 use std::{
     fmt,

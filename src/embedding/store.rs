@@ -21,8 +21,11 @@ const MAGIC: &[u8; 18] = b"metamcp vectors 1\n";
 /// Bytes of a number.
 const FLOAT: usize = size_of::<f32>();
 
-/// The largest file: the vectors and what is around them.
-const FILE_BYTES_MAX: usize = defaults::EMBEDDING_BYTES_MAX + 4096;
+/// The largest file: the vectors, a last batch of which may be too much, and what is around them.
+const FILE_BYTES_MAX: usize = defaults::EMBEDDING_BYTES_MAX
+    + defaults::EMBEDDING_BATCH_TEXTS_MAX
+        * (Digest::BYTES + defaults::EMBEDDING_DIMENSION_MAX * FLOAT)
+    + 4096;
 
 /// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -17,6 +17,9 @@ import pathlib
 import sys
 import threading
 
+# On a machine that has other work, threads that wait for each other take many times as long as one.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import tokenizers
 

@@ -105,7 +105,7 @@ async fn what_means_the_same_is_near_in_a_real_model() {
             if let Some(vector) = embedder.query("build a new folder").await {
                 return vector;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(POLL).await;
         }
     };
     let query = tokio::time::timeout(DEADLINE, asking).await.expect("it is answered");
