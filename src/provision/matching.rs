@@ -85,7 +85,7 @@ impl Wanted {
             .map(|server| {
                 let own = fit(&self.words, server);
                 let with = self.with_context.as_ref().map(|words| fit(words, server));
-                let best = with.into_iter().filter(|with| with.confidence > own.confidence).next();
+                let best = with.into_iter().find(|with| with.confidence > own.confidence);
                 (server, best.unwrap_or(own))
             })
             .filter(|(_, fit)| fit.confidence > 0.0)
