@@ -25,7 +25,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     call::CallError,
+    config::Search,
     connection::{Announcement, Limits, Owner},
+    embedding::Embedder,
     name::ServerName,
     pool::{Pool, Slot, SlotError},
     protocol::mcp::{Item, List},
@@ -206,9 +208,15 @@ impl Catalog {
         changes::tell(&self.told, news(slot, list, owner));
     }
 
-    /// Has tools found by these words too: groups of such as mean the same here.
-    pub fn search_with(&self, synonyms: &[Vec<String>]) {
-        self.publisher.search_with(synonyms);
+    /// Has tools found as is declared: by which words mean the same here, and by whose vectors.
+    pub fn search_with(&self, declared: &Search) {
+        self.publisher.search_with(&declared.synonyms);
+        self.publisher.embed_with(declared.embedding.as_ref(), self.store.directory());
+    }
+
+    /// Returns who makes vectors of texts, if anybody does.
+    pub fn embedder(&self) -> Option<Arc<Embedder>> {
+        self.publisher.embedder()
     }
 
     /// Returns the items that clients are not shown.

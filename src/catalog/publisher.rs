@@ -1,7 +1,7 @@
 //! Makes another snapshot when something has changed: away from the loops of the runtime, one at a
 //! time, and whoever asks meanwhile waits for the same.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
 use tokio::time::timeout;
@@ -9,10 +9,12 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     shelf::Shelf,
-    snapshot::{Snapshot, Vocabulary},
+    snapshot::{Snapshot, Vectors, Vocabulary},
 };
 use crate::{
-    config::defaults,
+    config::{defaults, search::Embedding, secret::credentials_directory},
+    embedding::{Embedder, Text},
+    report::chain,
     single_flight::{Flight, SingleFlight},
 };
 
@@ -23,6 +25,7 @@ pub(super) struct Publisher {
     tasks: TaskTracker,
     current: ArcSwap<Snapshot>,
     vocabulary: ArcSwap<Vocabulary>,
+    embedded: ArcSwap<Embedded>,
     builds: Arc<SingleFlight<()>>,
 }
 
@@ -32,7 +35,8 @@ impl Publisher {
         let vocabulary = Arc::new(Vocabulary::of(&[]));
         let current = ArcSwap::from_pointee(Snapshot::empty(&vocabulary));
         let (vocabulary, builds) = (ArcSwap::new(vocabulary), SingleFlight::new());
-        Arc::new(Self { shelf, tasks, current, vocabulary, builds })
+        let embedded = ArcSwap::default();
+        Arc::new(Self { shelf, tasks, current, vocabulary, embedded, builds })
     }
 
     /// Returns a snapshot of everything that is known at this moment, or the last one where making
@@ -54,7 +58,12 @@ impl Publisher {
         if timeout(defaults::SNAPSHOT_PATIENCE, made).await.is_err() {
             tracing::warn!("snapshot of the catalog is late: the last one is used");
         }
-        self.current.load_full()
+        let current = self.current.load_full();
+        if current.vectors != self.embedded.load().version() {
+            // Vectors that have come meanwhile are worth no wait.
+            drop(self.build());
+        }
+        current
     }
 
     /// Has tools found by groups of words that mean the same here, too.
@@ -64,6 +73,30 @@ impl Publisher {
             self.vocabulary.store(Arc::new(vocabulary));
             self.shelf.touch();
         }
+    }
+
+    /// Has vectors of texts made as is declared, or by nobody.
+    pub(super) fn embed_with(&self, declared: Option<&Embedding>, directory: Option<&Path>) {
+        let last = self.embedded.load();
+        if last.declared.as_ref() == declared {
+            return;
+        }
+        let credentials = credentials_directory();
+        let made = declared
+            .map(|declared| Embedder::new(declared, credentials.as_deref(), directory))
+            .transpose();
+        let embedder = made.unwrap_or_else(|error| {
+            let (code, hint, error) = (error.code(), error.hint(), chain(&error));
+            tracing::error!(code, error, hint, "no embedding model: tools are found without");
+            None
+        });
+        let (declared, epoch) = (declared.cloned(), last.epoch + 1);
+        self.embedded.store(Arc::new(Embedded { declared, embedder, epoch }));
+    }
+
+    /// Returns who makes vectors of texts.
+    pub(super) fn embedder(&self) -> Option<Arc<Embedder>> {
+        self.embedded.load().embedder.clone()
     }
 
     /// Begins to make a snapshot of what is known, unless one is being made.
@@ -81,7 +114,8 @@ impl Publisher {
             || async move {
                 let (known, revision) = this.shelf.all();
                 let (last, vocabulary) = (this.current.load_full(), this.vocabulary.load_full());
-                let next = move || last.next(&known, &vocabulary, revision);
+                let embedded = this.embedded.load_full();
+                let next = move || last.next(&known, &vocabulary, &*embedded, revision);
                 let making = this.tasks.spawn_blocking(next);
                 match making.await {
                     Ok(next) => this.current.store(Arc::new(next)),
@@ -89,5 +123,31 @@ impl Publisher {
                 }
             },
         )
+    }
+}
+
+/// Who makes vectors of texts now.
+#[derive(Debug, Default)]
+struct Embedded {
+    declared: Option<Embedding>,
+    embedder: Option<Arc<Embedder>>,
+    /// How many there were before.
+    epoch: u64,
+}
+
+impl Vectors for Embedded {
+    fn version(&self) -> u64 {
+        let changes = |embedder: &Arc<Embedder>| *embedder.changes().borrow();
+        // No embedder learns that often.
+        self.embedder.as_ref().map_or(0, |found| (self.epoch << 32) + changes(found))
+    }
+
+    fn of(&self, texts: Vec<Text>) -> Vec<Option<Arc<[f32]>>> {
+        let Some(embedder) = &self.embedder else { return Vec::new() };
+        let vectors = embedder.vectors(&texts);
+        if vectors.iter().any(Option::is_none) {
+            embedder.learn(texts);
+        }
+        vectors
     }
 }

@@ -10,8 +10,12 @@ use super::{
 };
 use crate::{
     config::defaults,
+    embedding::Text,
     name::ServerName,
-    protocol::mcp::{Item, List, Profile},
+    protocol::{
+        Members,
+        mcp::{Item, List, Profile},
+    },
     redact,
     search::{Analyzed, Explanation, Hit, Index, Pattern, Place, Query, Thesaurus},
 };
@@ -26,8 +30,19 @@ pub struct Snapshot {
     servers: Vec<KnownServer>,
     index: Arc<Index>,
     vocabulary: Arc<Vocabulary>,
+    /// Which vectors the index has.
+    pub(super) vectors: u64,
     /// Of what is known.
     pub(super) revision: u64,
+}
+
+/// Dense vectors of tools, as far as there are any.
+pub(super) trait Vectors {
+    /// Returns what tells them from those that were there before; 0 where there are none.
+    fn version(&self) -> u64;
+
+    /// Returns those of these texts.
+    fn of(&self, texts: Vec<Text>) -> Vec<Option<Arc<[f32]>>>;
 }
 
 /// The words that mean the same.
@@ -61,7 +76,8 @@ impl Snapshot {
     pub(super) fn empty(vocabulary: &Arc<Vocabulary>) -> Self {
         let index = Arc::new(Index::new(&[], &vocabulary.thesaurus));
         let (servers, vocabulary) = (Vec::new(), Arc::clone(vocabulary));
-        Self { generation: 0, fingerprint: 0, servers, index, vocabulary, revision: 0 }
+        let (generation, fingerprint, vectors, revision) = (0, 0, 0, 0);
+        Self { generation, fingerprint, servers, index, vocabulary, vectors, revision }
     }
 
     /// Returns the servers in the order of their names.
@@ -110,6 +126,7 @@ impl Snapshot {
         &self,
         known: &BTreeMap<ServerName, Known>,
         vocabulary: &Arc<Vocabulary>,
+        vectors: &dyn Vectors,
         revision: u64,
     ) -> Self {
         let servers: Vec<_> =
@@ -118,13 +135,16 @@ impl Snapshot {
             && servers.len() == self.servers.len()
             && servers.iter().zip(&self.servers).all(|(one, other)| one.is_like(other));
         let vocabulary = Arc::clone(vocabulary);
+        let version = vectors.version();
+        let index = match is_same && version == self.vectors {
+            true => Arc::clone(&self.index),
+            false => Arc::new(index_of(&servers, &vocabulary, vectors)),
+        };
         if is_same {
             let &Self { generation, fingerprint, .. } = self;
-            let index = Arc::clone(&self.index);
-            return Self { generation, fingerprint, servers, index, vocabulary, revision };
+            let vectors = version;
+            return Self { generation, fingerprint, servers, index, vocabulary, vectors, revision };
         }
-        let analyzed: Vec<_> = servers.iter().map(|server| Arc::clone(&server.analyzed)).collect();
-        let index = Arc::new(Index::new(&analyzed, &vocabulary.thesaurus));
         let mut all = vocabulary.digest.to_string().into_bytes();
         for server in &servers {
             all.extend_from_slice(server.name.as_str().as_bytes());
@@ -132,7 +152,8 @@ impl Snapshot {
         }
         let fingerprint = Digest::of(&all).short();
         let generation = self.generation + 1;
-        Self { generation, fingerprint, servers, index, vocabulary, revision }
+        let vectors = version;
+        Self { generation, fingerprint, servers, index, vocabulary, vectors, revision }
     }
 
     /// Returns what is known of a server now, with all that is as it was.
@@ -161,6 +182,29 @@ impl Snapshot {
         let (name, about) = (name.clone(), about.into());
         Some(KnownServer { name, about, source, since, tools, profile, digest, analyzed })
     }
+}
+
+/// Returns the index of the tools of these servers.
+fn index_of(servers: &[KnownServer], vocabulary: &Vocabulary, vectors: &dyn Vectors) -> Index {
+    let analyzed: Vec<_> = servers.iter().map(|server| Arc::clone(&server.analyzed)).collect();
+    let index = Index::new(&analyzed, &vocabulary.thesaurus);
+    if vectors.version() == 0 {
+        return index;
+    }
+    let tools = |server: &KnownServer| {
+        let name = server.name.clone();
+        let text = move |item: &Item| {
+            let said = Members::read(item.json()).and_then(|item| item.string("description"));
+            Text::new(&format!("{name} {}: {}", item.key, said.unwrap_or_default()))
+        };
+        server.tools.iter().map(text).collect::<Vec<_>>()
+    };
+    let firsts: Vec<usize> = servers
+        .iter()
+        .scan(0, |next, server| Some(std::mem::replace(next, *next + server.tools.len())))
+        .collect();
+    let found = vectors.of(servers.iter().flat_map(tools).collect());
+    index.with_vectors(|place| found.get(firsts.get(place.server)? + place.tool)?.as_deref())
 }
 
 impl Vocabulary {

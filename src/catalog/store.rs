@@ -62,6 +62,11 @@ impl Store {
         })
     }
 
+    /// Returns the directory, if there is to be one.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
     /// Returns what is kept of a server that is declared as `declared`.
     pub(super) fn read(&self, server: &ServerName, declared: Digest) -> Option<Known> {
         let path = self.path(server)?;

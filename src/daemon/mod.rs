@@ -96,7 +96,7 @@ impl Daemon {
             telling,
             Store::declared(&config.catalog.cache),
         );
-        catalog.search_with(&config.search.synonyms);
+        catalog.search_with(&config.search);
         let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
         let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));

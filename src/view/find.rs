@@ -114,12 +114,18 @@ impl Views {
             // Declared, and nothing is known of it.
             (_, Some(None)) => Vec::new(),
             (Some(text), only) => {
+                let strategy = wish.strategy.unwrap_or(self.config.load().search.strategy);
+                let embedder = self.catalog.embedder().filter(|_| strategy == Strategy::Hybrid);
+                let vector = match &embedder {
+                    Some(embedder) => embedder.query(text).await,
+                    None => None,
+                };
                 let query = Query {
                     text,
-                    strategy: wish.strategy.unwrap_or(self.config.load().search.strategy),
+                    strategy,
                     limit: wish.offset + wish.limit + 1,
                     server: only.flatten(),
-                    vector: None,
+                    vector: vector.as_deref(),
                 };
                 let hits = snapshot.search(&query);
                 let shown = |hit: &Hit| FoundTool {

@@ -150,7 +150,7 @@ impl Views {
 
     /// Applies another configuration to requests from now on.
     pub fn apply(&self, config: Arc<Config>) {
-        self.catalog.search_with(&config.search.synonyms);
+        self.catalog.search_with(&config.search);
         self.config.store(config);
     }
 

@@ -5,6 +5,19 @@ use crate::{protocol::mcp::Page, search::Strategy};
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
+/// Nobody makes vectors.
+struct NoVectors;
+
+impl Vectors for NoVectors {
+    fn version(&self) -> u64 {
+        0
+    }
+
+    fn of(&self, _texts: Vec<Text>) -> Vec<Option<Arc<[f32]>>> {
+        Vec::new()
+    }
+}
+
 /// What is known, and the snapshots that are made of it.
 struct Rig {
     known: BTreeMap<ServerName, Known>,
@@ -33,7 +46,7 @@ impl Rig {
     /// Makes the next snapshot and returns its generation.
     fn make(&mut self) -> u64 {
         let revision = self.snapshot.revision + 1;
-        self.snapshot = self.snapshot.next(&self.known, &self.vocabulary, revision);
+        self.snapshot = self.snapshot.next(&self.known, &self.vocabulary, &NoVectors, revision);
         self.snapshot.generation
     }
 
@@ -134,7 +147,7 @@ fn what_a_snapshot_shows_and_finds_fits_together_and_stays_so() {
     let pattern = Pattern::new("opens? a").expect("a pattern");
     assert_eq!(rig.snapshot.grep(&pattern, 9), [Place { server: 1, tool: 0 }]);
 
-    let kept = rig.snapshot.next(&rig.known, &rig.vocabulary, 0);
+    let kept = rig.snapshot.next(&rig.known, &rig.vocabulary, &NoVectors, 0);
     rig.known.clear();
     rig.make();
     assert_eq!(rig.found("shuts"), [""; 0]);
