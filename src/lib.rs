@@ -98,6 +98,7 @@
 //! | [`name`] | server names and their grammar |
 //! | [`backoff`] | pauses between attempts |
 //! | [`report`] | an error and its causes on one line |
+//! | [`files`] | files that the service keeps for itself |
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
@@ -113,6 +114,7 @@
 //! | [`fault`] | kinds of failures, and which of them count |
 //! | [`breaker`] | when a server that fails is left alone |
 //! | [`web`] | a client of plain web APIs that answer JSON |
+//! | [`embedding`] | vectors of texts, made by a model elsewhere |
 //! | [`connection`] | one live MCP link, shared: the mux, stdio, HTTP, the handshake |
 //! | [`pool`] | one slot per server: its connections, as it shares them, the dials that make them, and for how long they stay |
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |
@@ -169,8 +171,10 @@ pub mod connection;
 pub mod control;
 pub mod daemon;
 pub mod demo;
+pub mod embedding;
 pub mod era;
 pub mod fault;
+pub mod files;
 pub mod ingress;
 pub mod meta;
 pub mod name;

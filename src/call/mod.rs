@@ -1,6 +1,6 @@
 //! The only way from a request to a server: connect, send, and send again if that is provably safe.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
@@ -53,7 +53,7 @@ pub struct Exchange {
     /// What becomes of its outcome, where that is not simply the client's.
     sequel: Option<Box<dyn Sequel>>,
     /// What the client is told before anything else.
-    notice: Option<Message>,
+    notices: VecDeque<Message>,
     /// The progress token of the client, where it is not in the request.
     token: Option<Box<str>>,
     /// A client whose own connection ends with the request. The last to go.
@@ -111,7 +111,7 @@ impl Exchange {
             has_begun: false,
             sieve: None,
             sequel: None,
-            notice: None,
+            notices: VecDeque::new(),
             token: None,
             guest: None,
         };
@@ -143,11 +143,11 @@ impl Exchange {
         self
     }
 
-    /// Has the client told `notice` first; it has given `token`, JSON text, for such.
+    /// Has the client told `notices` first; it has given `token`, JSON text, for such.
     #[must_use]
-    pub fn reporting(mut self, token: &str, notice: Option<Message>) -> Self {
+    pub fn reporting(mut self, token: &str, notices: impl Into<VecDeque<Message>>) -> Self {
         self.token = Some(token.into());
-        self.notice = notice;
+        self.notices = notices.into();
         self
     }
 
@@ -179,7 +179,7 @@ impl Exchange {
     /// Safe: the next call goes on.
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
-            if let Some(notice) = self.notice.take() {
+            if let Some(notice) = self.notices.pop_front() {
                 return Ok(Aside::Notification(notice).into());
             }
             if let Some(answer) = self.concluded() {

@@ -21,7 +21,7 @@ pub trait Sequel: Send + Sync {
 /// What becomes of an outcome.
 pub struct Turn {
     /// What the client is told first.
-    pub notice: Option<Message>,
+    pub notices: Vec<Message>,
     /// What comes then.
     pub then: Then,
 }
@@ -43,11 +43,12 @@ impl Exchange {
         outcome: Result<Message, CallError>,
     ) -> Option<Result<Message, CallError>> {
         let Some(sequel) = &mut self.sequel else { return Some(outcome) };
-        let Turn { notice, then } = sequel.turn(outcome);
-        let has_notice = notice.is_some();
-        self.notice = notice;
+        let Turn { notices, then } = sequel.turn(outcome);
+        self.notices = notices.into();
         match then {
-            Then::Answer(answer) if has_notice => self.stage = Stage::Concluded(answer),
+            Then::Answer(answer) if !self.notices.is_empty() => {
+                self.stage = Stage::Concluded(answer)
+            }
             Then::Answer(answer) => return Some(Ok(answer)),
             Then::Error(error) => return Some(Err(error)),
             Then::Request(slot, request) => self.begin(slot, request),
@@ -125,7 +126,7 @@ mod tests {
                 Ok(answer) => answer.part(Part::Result).unwrap_or("an error").to_owned(),
                 Err(error) => error.code().to_owned(),
             });
-            let notice = Some(notice(self.seen.len()));
+            let notices = vec![notice(self.seen.len())];
             let then = match self.left.pop() {
                 Some((slot, tool)) => Then::Request(slot, call(tool, &self.seen.len().to_string())),
                 None => {
@@ -133,7 +134,7 @@ mod tests {
                     Then::Answer(Message::parse(answer).expect("a message"))
                 }
             };
-            Turn { notice, then }
+            Turn { notices, then }
         }
 
         fn may_go_on(&self) -> bool {
@@ -154,7 +155,7 @@ mod tests {
         let limits = Limits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
         Exchange::new(slot("a"), None, Client::Ourselves, first.clone(), limits)
             .with_sequel(Box::new(Relay { left, seen: Vec::new() }))
-            .reporting("\"t\"", Some(notice(0)))
+            .reporting("\"t\"", [notice(0)])
     }
 
     #[tokio::test(start_paused = true)]

@@ -206,6 +206,11 @@ impl Catalog {
         changes::tell(&self.told, news(slot, list, owner));
     }
 
+    /// Has tools found by these words too: groups of such as mean the same here.
+    pub fn search_with(&self, synonyms: &[Vec<String>]) {
+        self.publisher.search_with(synonyms);
+    }
+
     /// Returns the items that clients are not shown.
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.findings.quarantined_of(|server| self.pool.slot(server.as_str()).is_some())

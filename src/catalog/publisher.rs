@@ -7,10 +7,12 @@ use arc_swap::ArcSwap;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::{shelf::Shelf, snapshot::Snapshot};
+use super::{
+    shelf::Shelf,
+    snapshot::{Snapshot, Vocabulary},
+};
 use crate::{
     config::defaults,
-    search::Thesaurus,
     single_flight::{Flight, SingleFlight},
 };
 
@@ -20,15 +22,17 @@ pub(super) struct Publisher {
     shelf: Arc<Shelf>,
     tasks: TaskTracker,
     current: ArcSwap<Snapshot>,
+    vocabulary: ArcSwap<Vocabulary>,
     builds: Arc<SingleFlight<()>>,
 }
 
 impl Publisher {
     /// Returns one with an empty snapshot.
     pub(super) fn new(shelf: Arc<Shelf>, tasks: TaskTracker) -> Arc<Self> {
-        let empty = Snapshot::empty(Arc::new(Thesaurus::embedded()));
-        let current = ArcSwap::from_pointee(empty);
-        Arc::new(Self { shelf, tasks, current, builds: SingleFlight::new() })
+        let vocabulary = Arc::new(Vocabulary::of(&[]));
+        let current = ArcSwap::from_pointee(Snapshot::empty(&vocabulary));
+        let (vocabulary, builds) = (ArcSwap::new(vocabulary), SingleFlight::new());
+        Arc::new(Self { shelf, tasks, current, vocabulary, builds })
     }
 
     /// Returns a snapshot of everything that is known at this moment, or the last one where making
@@ -53,6 +57,15 @@ impl Publisher {
         self.current.load_full()
     }
 
+    /// Has tools found by groups of words that mean the same here, too.
+    pub(super) fn search_with(&self, synonyms: &[Vec<String>]) {
+        let vocabulary = Vocabulary::of(synonyms);
+        if !self.vocabulary.load().is_like(&vocabulary) {
+            self.vocabulary.store(Arc::new(vocabulary));
+            self.shelf.touch();
+        }
+    }
+
     /// Begins to make a snapshot of what is known, unless one is being made.
     pub(super) fn renew(self: &Arc<Self>) {
         if self.current.load().revision < self.shelf.revision() {
@@ -67,8 +80,9 @@ impl Publisher {
             || None,
             || async move {
                 let (known, revision) = this.shelf.all();
-                let last = this.current.load_full();
-                let making = this.tasks.spawn_blocking(move || last.next(&known, revision));
+                let (last, vocabulary) = (this.current.load_full(), this.vocabulary.load_full());
+                let next = move || last.next(&known, &vocabulary, revision);
+                let making = this.tasks.spawn_blocking(next);
                 match making.await {
                     Ok(next) => this.current.store(Arc::new(next)),
                     Err(error) => tracing::error!(%error, "snapshot of the catalog not made"),

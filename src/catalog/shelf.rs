@@ -97,7 +97,13 @@ impl Shelf {
         }
     }
 
-    /// Waits until there is something to do on the disk.
+    /// Notes that a snapshot of the same is another one.
+    pub(super) fn touch(&self) {
+        self.state().revision += 1;
+        self.changed.notify_one();
+    }
+
+    /// Waits until there is something to do on the disk, or another snapshot to be made.
     ///
     /// # Cancel safety
     ///

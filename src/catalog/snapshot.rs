@@ -18,15 +18,23 @@ use crate::{
 
 /// What all servers offer, at one moment.
 pub struct Snapshot {
-    /// Grows whenever a definition is another one than before, and only then.
+    /// Grows whenever a definition is another one than before, or tools are found by other words,
+    /// and only then.
     pub generation: u64,
     /// Tells these definitions from any others, also in the life of another process.
     pub fingerprint: u64,
     servers: Vec<KnownServer>,
     index: Arc<Index>,
-    thesaurus: Arc<Thesaurus>,
+    vocabulary: Arc<Vocabulary>,
     /// Of what is known.
     pub(super) revision: u64,
+}
+
+/// The words that mean the same.
+pub(super) struct Vocabulary {
+    thesaurus: Thesaurus,
+    /// Of those that are declared.
+    digest: Digest,
 }
 
 /// A server whose tools are known.
@@ -49,10 +57,11 @@ pub struct KnownServer {
 }
 
 impl Snapshot {
-    /// Returns one of no servers; those after it are searched with `thesaurus`.
-    pub(super) fn empty(thesaurus: Arc<Thesaurus>) -> Self {
-        let index = Arc::new(Index::new(&[], &thesaurus));
-        Self { generation: 0, fingerprint: 0, servers: Vec::new(), index, thesaurus, revision: 0 }
+    /// Returns one of no servers.
+    pub(super) fn empty(vocabulary: &Arc<Vocabulary>) -> Self {
+        let index = Arc::new(Index::new(&[], &vocabulary.thesaurus));
+        let (servers, vocabulary) = (Vec::new(), Arc::clone(vocabulary));
+        Self { generation: 0, fingerprint: 0, servers, index, vocabulary, revision: 0 }
     }
 
     /// Returns the servers in the order of their names.
@@ -97,27 +106,33 @@ impl Snapshot {
     }
 
     /// Returns the snapshot after this one.
-    pub(super) fn next(&self, known: &BTreeMap<ServerName, Known>, revision: u64) -> Self {
+    pub(super) fn next(
+        &self,
+        known: &BTreeMap<ServerName, Known>,
+        vocabulary: &Arc<Vocabulary>,
+        revision: u64,
+    ) -> Self {
         let servers: Vec<_> =
             known.iter().filter_map(|(name, known)| self.server_after(name, known)).collect();
-        let is_same = servers.len() == self.servers.len()
+        let is_same = self.vocabulary.is_like(vocabulary)
+            && servers.len() == self.servers.len()
             && servers.iter().zip(&self.servers).all(|(one, other)| one.is_like(other));
-        let thesaurus = Arc::clone(&self.thesaurus);
+        let vocabulary = Arc::clone(vocabulary);
         if is_same {
             let &Self { generation, fingerprint, .. } = self;
             let index = Arc::clone(&self.index);
-            return Self { generation, fingerprint, servers, index, thesaurus, revision };
+            return Self { generation, fingerprint, servers, index, vocabulary, revision };
         }
         let analyzed: Vec<_> = servers.iter().map(|server| Arc::clone(&server.analyzed)).collect();
-        let index = Arc::new(Index::new(&analyzed, &thesaurus));
-        let mut all = Vec::new();
+        let index = Arc::new(Index::new(&analyzed, &vocabulary.thesaurus));
+        let mut all = vocabulary.digest.to_string().into_bytes();
         for server in &servers {
             all.extend_from_slice(server.name.as_str().as_bytes());
             all.extend_from_slice(server.digest.to_string().as_bytes());
         }
         let fingerprint = Digest::of(&all).short();
         let generation = self.generation + 1;
-        Self { generation, fingerprint, servers, index, thesaurus, revision }
+        Self { generation, fingerprint, servers, index, vocabulary, revision }
     }
 
     /// Returns what is known of a server now, with all that is as it was.
@@ -145,6 +160,27 @@ impl Snapshot {
         });
         let (name, about) = (name.clone(), about.into());
         Some(KnownServer { name, about, source, since, tools, profile, digest, analyzed })
+    }
+}
+
+impl Vocabulary {
+    /// Returns that of the program, with groups of words that mean the same here.
+    pub(super) fn of(synonyms: &[Vec<String>]) -> Self {
+        let groups = synonyms.iter().map(|group| group.iter().map(String::as_str));
+        let digest = Digest::of(format!("{synonyms:?}").as_bytes());
+        Self { thesaurus: Thesaurus::embedded().with(groups), digest }
+    }
+
+    /// Tells whether the same words mean the same.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl fmt::Debug for Vocabulary {
+    /// Prints which it is, and not all of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vocabulary({})", self.digest)
     }
 }
 

@@ -19,7 +19,10 @@ use super::{
     digest::Digest,
     known::Known,
 };
-use crate::{config::defaults, name::ServerName};
+use crate::{
+    config::{CacheChoice, defaults},
+    name::ServerName,
+};
 
 /// How the files end.
 const SUFFIX: &str = ".catalog";
@@ -49,10 +52,14 @@ impl Store {
         Self { directory, is_lamented: AtomicBool::new(false) }
     }
 
-    /// Returns the cache of this service where nothing else is declared: in the directory that the
-    /// service manager has made, else in the one of the user.
-    pub fn of_service() -> Self {
-        Self::new(directory(|name| std::env::var_os(name)))
+    /// Returns the cache that is declared. Where nothing is, it is in the directory that the service
+    /// manager has made, else in the one of the user.
+    pub fn declared(choice: &CacheChoice) -> Self {
+        Self::new(match choice {
+            CacheChoice::Found => directory(|name| std::env::var_os(name)),
+            CacheChoice::Off => None,
+            CacheChoice::Directory(directory) => Some(directory.clone()),
+        })
     }
 
     /// Returns what is kept of a server that is declared as `declared`.

@@ -626,12 +626,14 @@ pub const REGISTRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// For how many words the answers of a registry are kept. Ours: 300 servers each at the most.
 pub const REGISTRY_WORDS_KEPT: usize = 128;
+
 /// How many idle TCP connections to one web API are kept. Ours: one for what is learned in the
 /// background, and some for those who wait.
 pub const WEB_IDLE_MAX: usize = 4;
 
 /// How much of a web API's error page is looked at, in bytes; a larger one is not quoted. Ours.
 pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;
+
 /// How many paths a caller may ask for of one result. Ours: more than one writes by hand.
 pub const FIELDS_MAX: usize = 64;
 
@@ -655,9 +657,6 @@ pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
 
 /// How many tools a caller may have a program call. Source: seed 002, `max_tool_calls`.
 pub const EXECUTE_CALLS_MAX: usize = 1000;
-
-/// How much of a tool's description a search shows, in bytes. Source: seed 002, `summary`.
-pub const SUMMARY_BYTES_MAX: usize = 200;
 
 /// How much of an error of a server is passed on as an object, in bytes. Ours: an error that is
 /// longer says nothing more to a model.
@@ -697,14 +696,19 @@ pub const NOTES_BYTES_MAX: usize = 2000;
 
 /// How long the summary of a tool is, in characters. Source: seed 002, as are the next five.
 pub const SUMMARY_CHARS_MAX: usize = 200;
+
 /// How long the notes about a tool are, in characters.
 pub const NOTES_CHARS_MAX: usize = 2000;
+
 /// How long a text in an example is, in characters.
 pub const EXAMPLE_CHARS_MAX: usize = 300;
+
 /// How long the hint at a result is, in characters.
 pub const HINT_CHARS_MAX: usize = 200;
+
 /// How deep the arguments of an example are.
 pub const EXAMPLE_DEPTH_MAX: usize = 5;
+
 /// How many fields an object of an example has.
 pub const EXAMPLE_KEYS_MAX: usize = 50;
 
@@ -713,3 +717,52 @@ pub const TAGS_MAX: usize = 4;
 
 /// How large a schema is that is shown whole, in bytes. Source: seed 001, `schemaBudget`.
 pub const SCHEMA_SHOWN_BYTES_MAX: usize = 48_000;
+
+/// How much of a text a model is asked to take in, in bytes. Ours: some 500 tokens, which is what
+/// small models take; most of what a tool does is said in its first sentences.
+pub const EMBEDDING_TEXT_BYTES_MAX: usize = 2 << 10;
+
+/// How many texts one request for vectors has at most. Ours: common servers take 32 and more.
+pub const EMBEDDING_BATCH_TEXTS_MAX: usize = 32;
+
+/// How many bytes they have together. Ours: half of what 32 texts may have, so that a request on a
+/// CPU is a matter of seconds.
+pub const EMBEDDING_BATCH_BYTES_MAX: usize = 32 << 10;
+
+/// How long such a request may take. Ours: some servers load the model when they are asked.
+pub const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a search waits for the vector of its query, before it is made without.
+/// Ours: a small model takes 20 ms on a CPU, and a person notices a second.
+pub const EMBEDDING_QUERY_PATIENCE: Duration = Duration::from_millis(300);
+
+/// How many requests for vectors of queries may run at a time. Ours.
+pub const EMBEDDING_QUERIES_MAX: usize = 4;
+
+/// How many vectors of queries are kept. Ours: a model asks the same again in other words at most
+/// a few times.
+pub const EMBEDDING_QUERIES_KEPT: usize = 128;
+
+/// How many numbers a vector has at most. Ours: the largest models in use have 4,096.
+pub const EMBEDDING_DIMENSION_MAX: usize = 8 << 10;
+
+/// The longest answer, in bytes: as many numbers as there may be, in 24 bytes each. Ours.
+pub const EMBEDDING_ANSWER_BYTES_MAX: usize =
+    EMBEDDING_BATCH_TEXTS_MAX * EMBEDDING_DIMENSION_MAX * 24;
+
+/// How much the vectors of texts may take together, in memory and on the disk, in bytes. Ours:
+/// 40,000 tools with a small model, 4,000 with a large one.
+pub const EMBEDDING_BYTES_MAX: usize = 64 << 20;
+
+/// After how many batches what was learned is written to the disk. Ours: that of minutes.
+pub const EMBEDDING_BATCHES_UNSAVED: u32 = 16;
+
+/// How many requests in a row an endpoint fails until it is left alone, and for how long. Ours:
+/// as a server, but sooner: search does without.
+pub const EMBEDDING_FAILURES: u32 = 3;
+
+/// For how long it is left alone then. Ours: as a server.
+pub const EMBEDDING_COOLDOWN: Duration = BREAKER_COOLDOWN;
+
+/// The first and the longest pause before texts are asked for again. Ours.
+pub const EMBEDDING_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));

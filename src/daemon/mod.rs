@@ -94,15 +94,18 @@ impl Daemon {
             Arc::clone(&sessions),
             tasks,
             telling,
-            Store::of_service(),
+            Store::declared(&config.catalog.cache),
         );
+        catalog.search_with(&config.search.synonyms);
         let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
         let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
         let provisioner = Arc::new(provisioner);
-        let views = Arc::new(Views::new(Arc::clone(&pool), sessions, catalog, config));
+        let views =
+            Views::new(Arc::clone(&pool), sessions, catalog, Arc::clone(&provisioner), config);
+        let views = Arc::new(views);
         Ok(Self {
             source,
             log,

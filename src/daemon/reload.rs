@@ -55,6 +55,9 @@ impl Daemon {
         if new.listen.session.key != old.listen.session.key {
             tracing::warn!("another key for session ids takes effect with the next restart");
         }
+        if new.catalog.cache != old.catalog.cache {
+            tracing::warn!("another directory for cached lists takes effect with the next restart");
+        }
         self.log.set(new.service.log_level);
         if self.tls.replace(identity) {
             let tls = new.listen.tls.is_some();

@@ -43,6 +43,25 @@ pub struct Includes {
     pub tools: bool,
 }
 
+/// A chain that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{n_steps} steps are more than the {steps_max} of a chain")]
+pub struct TooManySteps {
+    n_steps: usize,
+    steps_max: usize,
+}
+
+impl TooManySteps {
+    /// Returns the error as the model sees it.
+    pub fn to_error(self) -> ErrorObject {
+        let remedy = "Run the first of them, then the others in another chain.";
+        ErrorObject::new(ErrorCode::ValidationInput, self.to_string(), remedy)
+            .during(Tool::RunChain)
+            .detail("reason", json!("too_many_steps"))
+            .detail("limit", json!(self.steps_max))
+    }
+}
+
 /// A step that is to be run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -100,19 +119,14 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// An error for the caller where there are more.
+    /// [`TooManySteps`] where there are more.
     pub fn new(
         steps: Vec<StepArguments>,
         steps_max: usize,
         includes: Includes,
-    ) -> Result<Self, ErrorObject> {
+    ) -> Result<Self, TooManySteps> {
         if steps.len() > steps_max {
-            let message = format!("{} steps are more than the {steps_max} of a chain", steps.len());
-            let remedy = "Run the first of them, then the others in another chain.";
-            return Err(ErrorObject::new(ErrorCode::ValidationInput, message, remedy)
-                .during(Tool::RunChain)
-                .detail("reason", json!("too_many_steps"))
-                .detail("limit", json!(steps_max)));
+            return Err(TooManySteps { n_steps: steps.len(), steps_max });
         }
         Ok(Self { steps, includes, done: Vec::new(), last: None, is_over: false })
     }

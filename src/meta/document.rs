@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json, value::RawValue};
 
-use crate::protocol::Members;
+use crate::{protocol::Members, redact};
 
 /// Where something is in a document: in its text, by bytes; behind that, the others one by one.
 pub type Offset = usize;
@@ -137,7 +137,7 @@ pub(super) fn description(block: &str) -> String {
     let bytes = data.map_or(block.len(), |data| data.len().saturating_sub(2) / 4 * 3);
     let words = [Some(kind), mime, uri].into_iter().flatten();
     let words: Vec<String> =
-        words.map(|word| crate::redact::cut(&word, WORD_BYTES_MAX).to_owned()).collect();
+        words.map(|word| redact::cut(&word, WORD_BYTES_MAX).to_owned()).collect();
     format!("[{}: {bytes} bytes, left out]", words.join(" "))
 }
 
@@ -193,12 +193,9 @@ fn json_length(found: char) -> usize {
 }
 
 /// Tells whether a text says the same as a JSON value does.
-pub(super) fn is_copy(text: &str, value: &str) -> bool {
-    if !text.trim_start().starts_with(['{', '[']) {
-        return false;
-    }
-    let read = |json: &str| serde_json::from_str::<Value>(json).ok();
-    read(text).is_some_and(|text| Some(text) == read(value))
+pub(super) fn is_copy(text: &str, value: &Value) -> bool {
+    text.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<Value>(text).is_ok_and(|text| text == *value)
 }
 
 #[cfg(test)]

@@ -12,8 +12,10 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use crate::{
-    config::defaults::{FIELD_DEPTH_MAX, FIELDS_MAX},
+    config::defaults::{FIELD_DEPTH_MAX, FIELDS_MAX, SUGGESTION_BYTES_MAX},
+    meta::document::is_copy,
     protocol::Members,
+    redact,
 };
 
 /// What is asked for of a result.
@@ -87,19 +89,15 @@ impl Fields {
         let mut members = Members::read(result)?;
         let structured = members.get("structuredContent").map(str::to_owned);
         let found = structured.as_deref().and_then(|value| self.of(value));
-        let change: Box<dyn Fn(&str) -> Option<String>> = match (&structured, &found) {
+        let content = members.get("content").and_then(|content| match (&structured, &found) {
             (Some(whole), Some(found)) => {
-                let whole: Option<serde_json::Value> = serde_json::from_str(whole).ok();
-                let is_copy =
-                    move |text: &str| whole.is_some() && serde_json::from_str(text).ok() == whole;
-                Box::new(move |text| is_copy(text).then(|| found.clone()))
+                let whole = serde_json::from_str(whole).ok()?;
+                edit_texts(content, |text| is_copy(text, &whole).then(|| found.clone()))
             }
-            _ => Box::new(|text| {
+            _ => edit_texts(content, |text| {
                 text.trim_start().starts_with(['{', '[']).then(|| self.of(text)).flatten()
             }),
-        };
-        let content = members.get("content").and_then(|content| edit_texts(content, &*change));
-        drop(change);
+        });
         if found.is_none() && content.is_none() {
             return None;
         }
@@ -115,7 +113,7 @@ impl Fields {
 
 /// Returns the blocks of a result with the texts that `change` has another one for; nothing where it
 /// has none.
-fn edit_texts(content: &str, change: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+fn edit_texts(content: &str, change: impl Fn(&str) -> Option<String>) -> Option<String> {
     let blocks: Vec<&RawValue> = serde_json::from_str(content).ok()?;
     let mut is_changed = false;
     let mut edited = |block: &&RawValue| -> Option<String> {
@@ -149,7 +147,7 @@ impl Node {
                 name = shorter;
             }
             if name.is_empty() {
-                let shown = crate::redact::cut(path, crate::config::defaults::SUGGESTION_BYTES_MAX);
+                let shown = redact::cut(path, SUGGESTION_BYTES_MAX);
                 return Err(BadPath::Empty(shown.to_owned()));
             }
             node = node.members.entry(name.to_owned()).or_default();

@@ -1,5 +1,16 @@
 //! The meta tools: what they are called, what they take, and what they answer with.
 //!
+//! Hundreds of tools behind a handful: a model that has the few in front of it finds the others by
+//! what they do, is told what one of them takes, and has it called.
+//!
+//! ```text
+//!  tools/list ── definitions
+//!  tools/call ── arguments ── tool_id ── validation ── warnings ──▶ (the call)
+//!                    │                       │                         │
+//!                    ▼                       ▼                         ▼
+//!                 RpcError               ErrorObject ◀── outcome ── fields ── preview ── results
+//! ```
+//!
 //! Everything here is pure: text in, text out. It starts no server, asks nobody and knows no time
 //! but the one that it is told; what drives it is the view.
 
@@ -30,6 +41,10 @@ pub use fields::Fields;
 pub use outcome::Outcome;
 pub use preview::Preview;
 pub use results::Results;
+pub use similar::nearest;
 pub use tool_id::{ToolId, Wanted};
 pub use validation::{Validators, Verdict};
 pub use warnings::{Warning, warnings};
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! Of each text the beginning and a little of the end, and how to get the rest. Images and sounds
 //! stay, up to a bound of their own: clients do not show them as text. What is neither is described.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     definitions::Tool,
@@ -73,18 +73,18 @@ impl<'a> Preview<'a> {
         }
         let mut builder = Builder::new(bytes_max, is_media_kept);
         builder.room = builder.room.saturating_sub(members.to_string().len());
-        let is_said = structured.as_deref().is_none_or(|value| {
-            blocks
-                .iter()
-                .any(|block| matches!(block, Block::Text(text) if document::is_copy(text, value)))
+        let unsaid = structured.filter(|value| {
+            let value: Option<Value> = serde_json::from_str(value).ok();
+            !blocks.iter().any(|block| match (block, &value) {
+                (Block::Text(text), Some(value)) => document::is_copy(text, value),
+                _ => false,
+            })
         });
         for block in blocks {
             builder.add(block);
         }
-        if let Some(value) = structured {
-            if !is_said {
-                builder.add(Block::Text(value.to_string()));
-            }
+        if let Some(value) = unsaid {
+            builder.add(Block::Text(value.into_owned()));
         }
         Some(builder.finish(members))
     }

@@ -24,7 +24,7 @@ pub struct ToolId {
 }
 
 /// What a model has written: the server in a field of its own, or in front of the tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wanted {
     /// The server, if it has a field.
     pub server: Option<String>,

@@ -7,12 +7,13 @@ use std::{collections::HashMap, fmt};
 
 use super::{
     definition::Definition,
+    pairs::Pairs,
     stem::Stems,
     words::{self, Manner},
 };
 
 /// How many words of one tool are kept. Ours: ten times those of a long definition.
-pub const WORDS_MAX: usize = 2000;
+pub(super) const WORDS_MAX: usize = 2000;
 
 /// Where in a definition a word stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -82,6 +83,8 @@ pub struct Analyzed {
 pub(super) struct Tool {
     /// Lower case: `server/tool`, the title and the description.
     text: Box<str>,
+    /// The pairs of its name and its description.
+    pub(super) pairs: Pairs,
     /// Where in `text` the tool's name begins, where it ends, and where the title does.
     borders: [u32; 3],
     /// The words, field by field.
@@ -166,6 +169,8 @@ impl Vocabulary {
 struct Reader {
     stems: Stems,
     vocabulary: Growing,
+    /// Words that were seen, with the places of their stems: most words of a server come often.
+    seen: HashMap<Box<str>, Option<u32>>,
 }
 
 #[derive(Default)]
@@ -196,11 +201,15 @@ impl Reader {
     fn words(&mut self, text: &str, manner: Manner, n_max: usize) -> Box<[u32]> {
         let mut found = Vec::new();
         words::each(text, manner, |word| {
-            if found.len() < n_max
-                && let Some(stem) = self.stems.of(word)
-            {
-                found.push(self.vocabulary.place(&stem));
+            if found.len() == n_max {
+                return;
             }
+            let place = self.seen.get(word).copied().unwrap_or_else(|| {
+                let place = self.stems.of(word).map(|stem| self.vocabulary.place(&stem));
+                self.seen.insert(word.into(), place);
+                place
+            });
+            found.extend(place);
         });
         found.into()
     }
@@ -229,7 +238,8 @@ impl Reader {
         });
         let borders = [borders[0][0], borders[0][1], borders[1][1]];
         text.push_str(&cut(&definition.description));
-        Tool { text: text.into(), borders, words: all.into(), ends }
+        let pairs = Pairs::of(&text[borders[0] as usize..]);
+        Tool { text: text.into(), pairs, borders, words: all.into(), ends }
     }
 }
 

@@ -10,31 +10,31 @@ use serde_json::{Value, value::RawValue};
 
 /// How long the schema of a tool may be to be read, in bytes. Ours: the largest that real servers
 /// have is a tenth.
-pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+pub(super) const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
 /// How deep parameters are read. Ours: what is nested deeper says little about the tool.
-pub const SCHEMA_DEPTH_MAX: usize = 4;
+pub(super) const SCHEMA_DEPTH_MAX: usize = 4;
 
 /// How many parameters are read, nested ones included. Ours.
-pub const PARAMETERS_MAX: usize = 100;
+pub(super) const PARAMETERS_MAX: usize = 100;
 
 /// How many values of an enumeration are read, and how long they may be, in bytes. Ours: a long
 /// list is one of countries or currencies and tells no tool from another.
-pub const VALUES_MAX: (usize, usize) = (12, 24);
+pub(super) const VALUES_MAX: (usize, usize) = (12, 24);
 
 /// The texts of a definition.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Definition<'a> {
+pub(super) struct Definition<'a> {
     /// The name, which is empty if there is none.
-    pub name: Cow<'a, str>,
+    pub(super) name: Cow<'a, str>,
     /// The title for people, of the tool or of its annotations.
-    pub title: Cow<'a, str>,
+    pub(super) title: Cow<'a, str>,
     /// The description.
-    pub description: Cow<'a, str>,
+    pub(super) description: Cow<'a, str>,
     /// The names of its parameters and the short values of enumerations.
-    pub parameters: String,
+    pub(super) parameters: String,
     /// The descriptions of its parameters.
-    pub remarks: String,
+    pub(super) remarks: String,
 }
 
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Definition<'a> {
     /// Reads the definition of a tool, which is JSON; of anything else comes an empty one.
-    pub fn read(json: &'a str) -> Self {
+    pub(super) fn read(json: &'a str) -> Self {
         let Ok(members) = serde_json::from_str::<Members<'a>>(json) else {
             return Self::default();
         };

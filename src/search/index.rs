@@ -20,6 +20,8 @@ pub struct Index {
     servers: Box<[Arc<Analyzed>]>,
     /// For each server the number of its first tool, and at the end the number of all tools.
     firsts: Box<[u32]>,
+    /// For each tool its server.
+    owners: Box<[u32]>,
     pub(super) weights: Weights,
     pub(super) lexicon: Lexicon,
     pub(super) lengths: Lengths,
@@ -45,10 +47,11 @@ impl Index {
             servers.iter().map(|server| lexicon.numbers_of(&server.vocabulary)).collect();
         let lengths = Lengths::of(servers.iter().map(|server| &**server));
         let mut reader = Reader::new(&lexicon, &weights, &lengths);
-        let mut firsts = vec![0];
-        for (server, numbers) in servers.iter().zip(&numbers) {
+        let (mut firsts, mut owners) = (vec![0], Vec::new());
+        for ((server, numbers), owner) in servers.iter().zip(&numbers).zip(0..) {
             reader.server(server, numbers);
             firsts.push(reader.n_tools);
+            owners.resize(reader.n_tools as usize, owner);
         }
         let n_tools = reader.n_tools as usize;
         let (of_tools, of_servers) = (reader.of_tools, reader.of_servers);
@@ -57,6 +60,7 @@ impl Index {
             of_servers: Evidence::new(&of_servers, &lexicon, servers.len()),
             servers: servers.into(),
             firsts: firsts.into(),
+            owners: owners.into(),
             vectors: Vectors::default(),
             weights,
             lexicon,
@@ -125,7 +129,7 @@ impl Index {
     }
 
     fn by_bm25(&self, query: &Query<'_>) -> Vec<Hit> {
-        let request = Request::by_words(query.text, &self.lexicon).once();
+        let request = Request::by_words(query.text, &self.lexicon, &self.weights).once();
         let found = self.of_tools.find(&request, &self.weights);
         let mut best = Best::new(query.limit);
         for &number in found.worth.places().iter().filter(|&&number| self.is_of(query, number)) {
@@ -187,8 +191,7 @@ impl Index {
 
     /// Returns the server of the tool with a number.
     fn server_of(&self, number: u32) -> u32 {
-        let n_before = self.firsts.partition_point(|&first| first <= number);
-        u32::try_from(n_before.saturating_sub(1)).unwrap_or(u32::MAX)
+        self.owners[number as usize]
     }
 
     fn place(&self, number: u32) -> Place {

@@ -1,6 +1,8 @@
 //! The plain ranking: which words of the query stand in a name or in a description.
 
-use super::{Part, analyzed::Tool};
+use memchr::memmem::Finder;
+
+use super::{Part, analyzed::Tool, pairs::Needed};
 
 /// What a word of the query is worth that is the name, stands in it, or in the description.
 /// Source: seed 000, its keyword search.
@@ -13,25 +15,40 @@ const WORTH_MAX: f64 = 12.0;
 const WORDS_MAX: usize = 64;
 
 /// The words of a query, as this ranking splits them.
-pub(super) struct Words(Vec<String>);
+pub(super) struct Words(Vec<Word>);
+
+struct Word {
+    text: String,
+    pairs: Needed,
+    finder: Finder<'static>,
+}
 
 impl Words {
     /// Splits a query at white space.
     pub(super) fn of(text: &str) -> Self {
         let text = super::words::beginning(text, super::words::TEXT_BYTES_MAX).to_lowercase();
-        Self(text.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect())
+        let words = text.split_whitespace().take(WORDS_MAX);
+        let word = |word: &str| Word {
+            text: word.to_owned(),
+            pairs: Needed::of(word),
+            finder: Finder::new(word).into_owned(),
+        };
+        Self(words.map(word).collect())
     }
 
     /// Calls `found` with each word that `tool` has, where it has it, and what that is worth.
     pub(super) fn each_in(&self, tool: &Tool, mut found: impl FnMut(&str, Where, f64)) {
         let [is_name, in_name, in_description] = WORTH;
-        for word in &self.0 {
+        for Word { text: word, finder, .. } in
+            self.0.iter().filter(|word| tool.pairs.may_have(&word.pairs))
+        {
+            let has = |text: &str| finder.find(text.as_bytes()).is_some();
             if tool.name() == word {
                 found(word, Where::IsName, is_name);
-            } else if tool.name().contains(word) {
+            } else if has(tool.name()) {
                 found(word, Where::InName, in_name);
             }
-            if tool.description().contains(word) {
+            if has(tool.description()) {
                 found(word, Where::InDescription, in_description);
             }
         }

@@ -1,12 +1,16 @@
 //! Stems and concepts by number, and which words stand for which concept.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
-use super::{Thesaurus, analyzed::Vocabulary, weights::Weights};
+use super::{Thesaurus, analyzed::Vocabulary, spelling::Shape, weights::Weights};
 
 /// Stems and concepts by number.
 pub(super) struct Lexicon {
-    stems: HashMap<Box<str>, u32>,
+    numbers: HashMap<Arc<str>, u32>,
+    /// The stems by number.
+    stems: Vec<Arc<str>>,
+    /// What tells at a glance that a word is not a misspelt stem, by number.
+    shapes: Vec<Shape>,
     concepts: Box<[Box<str>]>,
     /// The phrases of all concepts, by their first stem.
     phrases: HashMap<u32, Vec<Phrase>>,
@@ -39,7 +43,13 @@ impl Lexicon {
             *senses.entry(&entry.stems).or_default() += 1;
         }
         let concepts = thesaurus.concepts.iter().map(|concept| concept.name.clone()).collect();
-        let mut this = Self { stems: HashMap::new(), concepts, phrases: HashMap::new() };
+        let mut this = Self {
+            numbers: HashMap::new(),
+            stems: Vec::new(),
+            shapes: Vec::new(),
+            concepts,
+            phrases: HashMap::new(),
+        };
         for (concept, number) in thesaurus.concepts.iter().zip(0..) {
             for entry in &concept.entries {
                 let stems: Vec<u32> = entry.stems.iter().map(|stem| this.number(stem)).collect();
@@ -59,11 +69,14 @@ impl Lexicon {
 
     /// Returns the number of a stem, a new one if it has none.
     pub(super) fn number(&mut self, stem: &str) -> u32 {
-        if let Some(&number) = self.stems.get(stem) {
+        if let Some(&number) = self.numbers.get(stem) {
             return number;
         }
         let number = u32::try_from(self.stems.len()).unwrap_or(u32::MAX);
-        self.stems.insert(stem.into(), number);
+        let stem: Arc<str> = stem.into();
+        self.shapes.push(Shape::of(&stem));
+        self.stems.push(Arc::clone(&stem));
+        self.numbers.insert(stem, number);
         number
     }
 
@@ -79,12 +92,16 @@ impl Lexicon {
 
     /// Returns the number of a stem that is known.
     pub(super) fn find(&self, stem: &str) -> Option<u32> {
-        self.stems.get(stem).copied()
+        self.numbers.get(stem).copied()
     }
 
-    /// Returns all stems with their numbers, in no order.
-    pub(super) fn stems(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.stems.iter().map(|(stem, &number)| (&**stem, number))
+    /// Returns all stems of a shape, with their numbers.
+    pub(super) fn stems_of(
+        &self,
+        is_wanted: impl Fn(&Shape) -> bool,
+    ) -> impl Iterator<Item = (&str, u32)> {
+        let wanted = (0..).zip(&self.shapes).filter(move |(_, shape)| is_wanted(shape));
+        wanted.map(|(number, _)| (&*self.stems[number as usize], number))
     }
 
     /// Returns how many stems there are.

@@ -16,6 +16,7 @@ mod explanation;
 mod index;
 mod keyword;
 mod lexicon;
+mod pairs;
 mod parts;
 mod pattern;
 mod postings;
@@ -26,7 +27,7 @@ mod spelling;
 mod stem;
 mod thesaurus;
 mod vectors;
-pub(crate) mod weights;
+mod weights;
 mod words;
 
 pub use analyzed::{Analyzed, Field};
@@ -36,3 +37,6 @@ pub use index::Index;
 pub use pattern::{Pattern, PatternError};
 pub use query::{Hit, Place, Query, Strategy};
 pub use thesaurus::Thesaurus;
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use super::{
 impl Index {
     /// Returns the parts of a score by words alone.
     pub(super) fn parts_by_bm25(&self, query: &Query<'_>, place: Place, number: u32) -> Vec<Part> {
-        let request = Request::by_words(query.text, &self.lexicon).once();
+        let request = Request::by_words(query.text, &self.lexicon, &self.weights).once();
         let words =
             request.words.iter().map(|word| (word, self.worth(&self.of_tools, word, number)));
         words.flat_map(|(word, worth)| self.parts_of(word, worth, place, number, 1.0)).collect()

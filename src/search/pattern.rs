@@ -3,11 +3,11 @@
 use regex::{Regex, RegexBuilder};
 
 /// The longest pattern, in bytes. Ours: what is longer is no pattern of a person or a model.
-pub const PATTERN_BYTES_MAX: usize = 1024;
+pub(super) const PATTERN_BYTES_MAX: usize = 1024;
 
 /// How much memory the program of a pattern may take, in bytes. Ours: enough for any pattern that
 /// is written by hand, and an end to `(a{1000}){1000}`.
-pub const PROGRAM_BYTES_MAX: usize = 1024 * 1024;
+pub(super) const PROGRAM_BYTES_MAX: usize = 1024 * 1024;
 
 /// A regular expression that does not care about case and takes linear time.
 #[derive(Clone, Debug)]

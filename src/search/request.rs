@@ -9,7 +9,7 @@ use super::{
 };
 
 /// How many words of a query count. Ours: a task in a few sentences has fewer.
-pub const WORDS_MAX: usize = 64;
+pub(super) const WORDS_MAX: usize = 64;
 
 /// A query as words with their senses.
 pub(super) struct Request {
@@ -33,7 +33,7 @@ pub(super) struct Word {
 impl Request {
     /// Reads a query by words and concepts.
     pub(super) fn read(text: &str, lexicon: &Lexicon, weights: &Weights) -> Self {
-        let mut this = Self::by_words(text, lexicon);
+        let mut this = Self::by_words(text, lexicon, weights);
         for word in this.words.iter_mut().filter(|word| word.stem.is_none() && !word.is_name) {
             if let Some((stem, number)) = spelling::correct(&word.text, lexicon) {
                 (word.text, word.stem) = (stem.into(), Some(number));
@@ -52,14 +52,14 @@ impl Request {
     }
 
     /// Reads a query by words alone.
-    pub(super) fn by_words(text: &str, lexicon: &Lexicon) -> Self {
+    pub(super) fn by_words(text: &str, lexicon: &Lexicon, weights: &Weights) -> Self {
         let stems = Stems::default();
         let mut found: Vec<Word> = Vec::new();
         let mut is_start = true;
         for piece in words::beginning(text, words::TEXT_BYTES_MAX).split_whitespace() {
             let is_name = !is_start && piece.trim_matches(is_mark).starts_with(char::is_uppercase);
             is_start = piece.ends_with(['.', '!', '?', ':', ';']);
-            for part in meanings(piece) {
+            for (part, weight) in meanings(piece).into_iter().zip([1.0, weights.format]) {
                 words::each(part, Manner::Prose, |word| {
                     // A number is a value, and no tool is about it.
                     if found.len() < WORDS_MAX
@@ -70,7 +70,7 @@ impl Request {
                             text: word.into(),
                             stem: lexicon.find(&stem),
                             is_name,
-                            weight: 1.0,
+                            weight,
                             senses: Vec::new(),
                         });
                     }
@@ -114,10 +114,12 @@ fn meanings(piece: &str) -> [&str; 2] {
     let extension = trimmed.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
     let is_extension = (2..=5).contains(&extension.len())
         && extension.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    match (trimmed.starts_with(['/', '~']), is_extension) {
+    let is_rooted = trimmed.starts_with(['/', '~']);
+    match (is_rooted || trimmed.contains('/'), is_extension) {
         (true, true) => ["file", extension],
-        (true, false) => ["file", ""],
-        (false, _) => [piece, ""],
+        (true, false) if is_rooted => ["file", ""],
+        // `and/or`, `GET/POST`: words that stand side by side.
+        (_, _) => [piece, ""],
     }
 }
 
@@ -136,9 +138,9 @@ mod tests {
             ("https://www.example.com/a/b?c", ["url", "example"]),
             ("/srv/reports/final_draft.pptx.", ["file", "pptx"]),
             ("(~/notes)", ["file", ""]),
-            ("notes/todo.txt", ["notes/todo.txt", ""]),
+            ("notes/todo.txt", ["file", "txt"]),
+            ("read/write", ["read/write", ""]),
             ("Hello,", ["Hello,", ""]),
-            ("://", ["url", ""]),
         ] {
             assert_eq!(meanings(piece), expected);
         }

@@ -22,20 +22,41 @@ pub(super) fn correct<'a>(word: &str, lexicon: &'a Lexicon) -> Option<(&'a str, 
         let beginning = word.get(..stem.len()).filter(|_| word.len() <= stem.len() + 3);
         beginning.map_or(whole, |beginning| whole.min(strsim::osa_distance(beginning, stem)))
     };
-    let first = word.as_bytes()[0];
-    let is_near = |stem: &str| {
-        stem.as_bytes().first() == Some(&first)
-            && stem.len() + 3 >= word.len()
-            && stem.len() <= word.len() + n_wrong
-            && stem.len() >= LETTERS_MIN[0] - 1
+    let own = Shape::of(word);
+    let is_near = |stem: &Shape| {
+        let (length, own_length) = (usize::from(stem.length), usize::from(own.length));
+        stem.first == own.first
+            && length + 3 >= own_length
+            && length <= own_length + n_wrong
+            && length >= LETTERS_MIN[0] - 1
+            // Every wrong letter of the stem is at most one that the word does not have.
+            && (stem.letters & !own.letters).count_ones() as usize <= n_wrong
     };
     lexicon
-        .stems()
-        .filter(|(stem, _)| is_near(stem))
+        .stems_of(is_near)
         .map(|(stem, number)| (distance(stem), stem, number))
         .filter(|&(distance, ..)| distance <= n_wrong)
         .min()
         .map(|(_, stem, number)| (stem, number))
+}
+
+/// What is compared before anything is measured: it is far quicker.
+pub(super) struct Shape {
+    first: u8,
+    /// How many bytes there are; words have a bound far below.
+    length: u8,
+    /// Which letters there are, a bit for each.
+    letters: u32,
+}
+
+impl Shape {
+    pub(super) fn of(word: &str) -> Self {
+        Self {
+            first: word.as_bytes().first().copied().unwrap_or_default(),
+            length: u8::try_from(word.len()).unwrap_or(u8::MAX),
+            letters: word.bytes().fold(0, |letters, byte| letters | 1 << (byte & 31)),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -20,13 +20,13 @@ const STOP_WORDS: &str = "\
     currently given able specific particular various certain";
 
 /// English, in the one language that nearly all definitions are written in.
-pub struct Stems {
+pub(super) struct Stems {
     stemmer: Stemmer,
 }
 
 impl Stems {
     /// Returns the stem of a lower-case word, or `None` for one that carries no meaning.
-    pub fn of<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
+    pub(super) fn of<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
         static STOPS: LazyLock<HashSet<&str>> =
             LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
         if STOPS.contains(word) {

@@ -11,10 +11,10 @@ use super::{
 };
 
 /// The longest phrase, in words that carry meaning. Ours.
-pub const PHRASE_WORDS_MAX: usize = 4;
+pub(super) const PHRASE_WORDS_MAX: usize = 4;
 
 /// How many groups an operator may add, and how many entries a group has at most. Ours.
-pub const GROUPS_MAX: (usize, usize) = (1000, 100);
+pub(super) const GROUPS_MAX: (usize, usize) = (1000, 100);
 
 /// Groups of words that mean the same, each of which is a concept.
 #[derive(Clone, Default)]

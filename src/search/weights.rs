@@ -35,6 +35,9 @@ pub(crate) struct Weights {
     /// How much of a word or concept a tool must have for that to be covered. Ours: about once in a
     /// description of common length.
     pub(crate) covered_at: f32,
+    /// Of the ending of a file's name and the site of an address: they are of what is worked with,
+    /// and say less about what is done. Ours.
+    pub(crate) format: f32,
     /// Of a word whose spelling was corrected. Ours.
     pub(crate) corrected: f32,
     /// What a word that no tool and no concept knows asks for, beside one of the rarest. Ours.
@@ -46,18 +49,19 @@ pub(crate) struct Weights {
 impl Weights {
     /// The ones that are used.
     pub(crate) const OURS: Self = Self {
-        fields: [3.0, 2.0, 0.8, 0.3, 0.2, 2.0],
+        fields: [3.0, 2.0, 0.7, 0.3, 0.2, 2.0],
         lengths: [0.3, 0.3, 0.6, 0.6, 0.6, 0.0],
-        saturation: 1.6,
+        saturation: 1.8,
         rarity: 0.9,
-        ambiguity: 0.3,
-        phrase: 0.7,
-        concept: 0.9,
+        ambiguity: 0.2,
+        phrase: 0.75,
+        concept: 0.95,
         both: 0.2,
         server: 0.3,
         coverage: 0.5,
-        covered_at: 0.25,
-        corrected: 0.7,
+        covered_at: 0.2,
+        format: 0.7,
+        corrected: 0.5,
         unknown: 0.25,
         vector: 1.0,
     };

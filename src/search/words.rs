@@ -6,15 +6,15 @@
 
 /// How many bytes of a text are read. Ours: the longest description of a tool that says anything
 /// new is far shorter, and a query of this length is a document.
-pub const TEXT_BYTES_MAX: usize = 8 * 1024;
+pub(super) const TEXT_BYTES_MAX: usize = 8 * 1024;
 
 /// The longest word, in bytes; what is longer is an identifier or a blob that nobody asks for.
 /// Ours.
-pub const WORD_BYTES_MAX: usize = 40;
+pub(super) const WORD_BYTES_MAX: usize = 40;
 
 /// What kind of text words are taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub(super) enum Manner {
     /// A name: `GitHubSearch` has the words of its parts, and those of two neighbours together.
     Name,
     /// A sentence: `GitHub` is one word, as a brand is, and `createIssue` is two.
@@ -22,7 +22,7 @@ pub enum Manner {
 }
 
 /// Returns the beginning of `text`, at most `bytes_max` long, cut between characters.
-pub fn beginning(text: &str, bytes_max: usize) -> &str {
+pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -31,7 +31,7 @@ pub fn beginning(text: &str, bytes_max: usize) -> &str {
 }
 
 /// Calls `found` with every word of `text`, in order.
-pub fn each(text: &str, manner: Manner, mut found: impl FnMut(&str)) {
+pub(super) fn each(text: &str, manner: Manner, mut found: impl FnMut(&str)) {
     let text = beginning(text, TEXT_BYTES_MAX);
     let mut rest = text;
     while let Some(start) = rest.find(char::is_alphanumeric) {
@@ -49,6 +49,10 @@ fn run(text: &str, manner: Manner, found: &mut impl FnMut(&str)) {
     }
     if text.len() > WORD_BYTES_MAX {
         return;
+    }
+    // Nearly all words; there is nothing to split and nothing to lower.
+    if text.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return found(text);
     }
     let humps = humps(text);
     let lower = text.to_lowercase();

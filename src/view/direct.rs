@@ -15,7 +15,7 @@ use crate::{
     call::CallError,
     config::defaults,
     era,
-    meta::similar::nearest,
+    meta::nearest,
     name::{self, QUALIFIER},
     pool::Slot,
     protocol::{

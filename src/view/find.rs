@@ -10,8 +10,9 @@ use crate::{
     call::CallError,
     catalog::{KnownServer, Snapshot},
     config::defaults,
+    meta::{ToolId, describe::Described},
     name::ServerName,
-    protocol::{Members, mcp::Item},
+    protocol::mcp::Item,
     redact,
     search::{Explanation, Hit, Pattern, Place, Query, Strategy},
 };
@@ -193,7 +194,7 @@ impl Found {
             .map(|(found, server, item)| ShownTool {
                 server: server.name.as_str(),
                 tool: &item.key,
-                description: description(item, defaults::SUMMARY_BYTES_MAX),
+                description: summary(server, item),
                 score: found.score,
                 confidence: found.confidence,
                 explanation: found.explanation.as_ref(),
@@ -206,14 +207,6 @@ impl Found {
     }
 }
 
-/// Returns what a tool says of itself, on one line, cut.
-pub(super) fn description(item: &Item, bytes_max: usize) -> String {
-    let text = Members::read(item.json()).and_then(|definition| definition.string("description"));
-    one_line(&text.unwrap_or_default(), bytes_max)
-}
-
-/// Returns a text on one line, cut.
-pub(super) fn one_line(text: &str, bytes_max: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    redact::cut(&line, bytes_max).to_owned()
+fn summary(server: &KnownServer, item: &Item) -> String {
+    Described::new(ToolId::new(server.name.as_str(), &item.key), item.json()).summary()
 }

@@ -16,7 +16,7 @@ use crate::{
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
     connection::{Announcement, Limits, Owner},
-    meta::similar::nearest,
+    meta::nearest,
     name::ServerName,
     pool::{Guest, Pool, Slot},
     protocol::{
@@ -25,6 +25,7 @@ use crate::{
         mcp::{self, method},
         version,
     },
+    provision::Provisioner,
     redact,
     session::{Refused, Resumed, Scope, Session, Sessions},
 };
@@ -63,6 +64,7 @@ pub struct Views {
     pool: Arc<Pool>,
     sessions: Arc<Sessions>,
     catalog: Arc<Catalog>,
+    provisioner: Arc<Provisioner>,
     config: ArcSwap<Config>,
     /// Who looks at what servers offer that have a connection for each client, where the client
     /// itself cannot be told from others.
@@ -96,10 +98,11 @@ impl Views {
         pool: Arc<Pool>,
         sessions: Arc<Sessions>,
         catalog: Arc<Catalog>,
+        provisioner: Arc<Provisioner>,
         config: Arc<Config>,
     ) -> Self {
         let (config, onlooker) = (ArcSwap::new(config), Owner::onlooker());
-        Self { pool, sessions, catalog, config, onlooker, desk: Arc::default() }
+        Self { pool, sessions, catalog, provisioner, config, onlooker, desk: Arc::default() }
     }
 
     /// Returns the sessions of the clients.
@@ -147,6 +150,7 @@ impl Views {
 
     /// Applies another configuration to requests from now on.
     pub fn apply(&self, config: Arc<Config>) {
+        self.catalog.search_with(&config.search.synonyms);
         self.config.store(config);
     }
 

@@ -268,3 +268,19 @@ async fn a_directory_that_cannot_be_written_costs_one_warning() {
     assert!(daemon.stop().success());
     assert_eq!(daemon.log().matches("lists are not cached").count(), 1);
 }
+
+#[tokio::test]
+async fn the_directory_can_be_declared_and_turned_off() {
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    let elsewhere = cache.0.path().join("else/where");
+    for (choice, is_kept) in [(elsewhere.to_str().expect("UTF-8"), true), ("off", false)] {
+        let config = format!("[catalog]\ncache = {choice:?}\n") + &fakes.server("fake", &[]);
+        cache.fill(&config).await;
+        let n_before = fakes.pids("fake").len();
+        let daemon = cache.start(config).ready();
+        assert!(!tools(&daemon.client("/")).await.is_empty());
+        assert_eq!(fakes.pids("fake").len(), n_before + usize::from(!is_kept), "{choice}");
+        assert!(!cache.file("fake").exists());
+    }
+    assert!(elsewhere.join("fake.catalog").exists());
+}

@@ -23,6 +23,7 @@ use harness::daemon::Daemon;
 use serde_json::{Value, json};
 
 mod clients;
+mod embedding;
 mod everything;
 mod features;
 #[path = "../harness/mod.rs"]

@@ -9,12 +9,14 @@ const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 struct Rig {
     known: BTreeMap<ServerName, Known>,
     snapshot: Snapshot,
+    vocabulary: Arc<Vocabulary>,
 }
 
 impl Rig {
     fn new() -> Self {
-        let snapshot = Snapshot::empty(Arc::new(Thesaurus::embedded()));
-        Self { known: BTreeMap::new(), snapshot }
+        let vocabulary = Arc::new(Vocabulary::of(&[]));
+        let snapshot = Snapshot::empty(&vocabulary);
+        Self { known: BTreeMap::new(), snapshot, vocabulary }
     }
 
     /// Takes tools of a server to the known, each with a description.
@@ -30,7 +32,8 @@ impl Rig {
 
     /// Makes the next snapshot and returns its generation.
     fn make(&mut self) -> u64 {
-        self.snapshot = self.snapshot.next(&self.known, self.snapshot.revision + 1);
+        let revision = self.snapshot.revision + 1;
+        self.snapshot = self.snapshot.next(&self.known, &self.vocabulary, revision);
         self.snapshot.generation
     }
 
@@ -131,7 +134,7 @@ fn what_a_snapshot_shows_and_finds_fits_together_and_stays_so() {
     let pattern = Pattern::new("opens? a").expect("a pattern");
     assert_eq!(rig.snapshot.grep(&pattern, 9), [Place { server: 1, tool: 0 }]);
 
-    let kept = rig.snapshot.next(&rig.known, 0);
+    let kept = rig.snapshot.next(&rig.known, &rig.vocabulary, 0);
     rig.known.clear();
     rig.make();
     assert_eq!(rig.found("shuts"), [""; 0]);
@@ -159,4 +162,22 @@ fn a_server_is_about_its_title_and_its_instructions_and_no_more_than_fits() {
     let bare = Profile::read(r#"{"protocolVersion":"2025-11-25","serverInfo":{"name":"n"}}"#);
     assert_eq!(about(&bare.expect("a profile")), "n");
     assert_eq!(about(&profile("T", &"ü".repeat(9000))).len(), defaults::ABOUT_BYTES_MAX);
+}
+
+#[test]
+fn other_words_for_the_same_make_another_generation() {
+    let mut rig = Rig::new();
+    rig.learn("a", &[("fetch", "gets a frobnicator")]);
+    let (generation, fingerprint) = (rig.snapshot.generation, rig.snapshot.fingerprint);
+    let found = |rig: &Rig| {
+        let query = Query { text: "doohickey", limit: 10, ..Query::default() };
+        rig.snapshot.search(&query).len()
+    };
+    assert_eq!(found(&rig), 0);
+    let group = ["doohickey", "frobnicator"].map(str::to_owned).to_vec();
+    rig.vocabulary = Arc::new(Vocabulary::of(&[group.clone()]));
+    assert_eq!((rig.make(), found(&rig)), (generation + 1, 1));
+    assert_ne!(rig.snapshot.fingerprint, fingerprint);
+    rig.vocabulary = Arc::new(Vocabulary::of(&[group]));
+    assert_eq!(rig.make(), generation + 1, "they are the same");
 }

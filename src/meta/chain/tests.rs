@@ -109,7 +109,7 @@ fn progress_is_told_step_by_step() {
 #[test]
 fn more_steps_than_there_may_be_are_refused() {
     let steps = vec![step("a/x", false); 9];
-    let error = Chain::new(steps, 8, INCLUDES).expect_err("too many");
+    let error = Chain::new(steps, 8, INCLUDES).expect_err("too many").to_error();
     assert_eq!(error.code, ErrorCode::ValidationInput);
     assert_eq!(error.details["limit"], 8);
 }

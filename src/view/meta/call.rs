@@ -12,7 +12,7 @@ use crate::{
     connection::Limits,
     era::{self, Untranslatable},
     meta::{
-        self, ErrorObject, ToolId, Verdict, Wanted,
+        self, ErrorObject, ToolId, Validators, Verdict, Wanted,
         arguments::{Call, Run},
         error::BACKEND_KIND,
         fields::Fields,
@@ -133,7 +133,7 @@ impl Views {
         limits: Limits,
     ) -> Result<Outcome, Refusal> {
         let Resolved { slot, id, item } = resolved;
-        self.check(&id, &item, args)?;
+        check(&self.desk.validators, &id, &item, args)?;
         let call = call_of(request, &item.key, args);
         let finish = Finish {
             desk: Arc::clone(&self.desk),
@@ -146,24 +146,6 @@ impl Views {
         self.exchange_with(slot, session, call, limits, Some(Box::new(finish)))
             .await
             .map_err(|error| ErrorObject::from(&error).about(&id).into())
-    }
-
-    /// Holds arguments against the schema of a tool.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorObject`] with all that is wrong with them.
-    pub(super) fn check(&self, id: &ToolId, item: &Item, args: &str) -> Result<(), ErrorObject> {
-        let schema = Members::one(item.json(), "inputSchema").unwrap_or("{}");
-        match self.desk.validators.check(schema, args) {
-            Verdict::Fits => Ok(()),
-            Verdict::Wrong(misfit) => Err(misfit.to_error(id)),
-            Verdict::Unchecked(reason) => {
-                let (server, tool) = (&id.server, &id.tool);
-                tracing::debug!(mcp_server = server, mcp_tool = tool, %reason, "arguments not checked");
-                Ok(())
-            }
-        }
     }
 
     /// Returns the next page of a result that is there already.
@@ -189,6 +171,29 @@ impl Views {
     }
 }
 
+/// Holds arguments against the schema of a tool.
+///
+/// # Errors
+///
+/// [`ErrorObject`] with all that is wrong with them.
+pub(super) fn check(
+    validators: &Validators,
+    id: &ToolId,
+    item: &Item,
+    args: &str,
+) -> Result<(), ErrorObject> {
+    let schema = Members::one(item.json(), "inputSchema").unwrap_or("{}");
+    match validators.check(schema, args) {
+        Verdict::Fits => Ok(()),
+        Verdict::Wrong(misfit) => Err(misfit.to_error(id)),
+        Verdict::Unchecked(reason) => {
+            let (server, tool) = (&id.server, &id.tool);
+            tracing::debug!(mcp_server = server, mcp_tool = tool, %reason, "arguments not checked");
+            Ok(())
+        }
+    }
+}
+
 /// Returns the call of `tool` that a call of ours stands for. What is not about the tool of ours stays.
 pub(super) fn call_of(request: &Message, tool: &str, args: &str) -> Message {
     let call = request.with_params(|params| {
@@ -204,6 +209,12 @@ pub(super) fn call_of(request: &Message, tool: &str, args: &str) -> Message {
 pub(super) fn is_for_client(error: &str) -> bool {
     let code = RpcError::code_of(error);
     matches!(code, Some(CAPABILITY_REQUIRED | URL_ELICITATION_REQUIRED))
+}
+
+/// Tells whether a result is none yet: the server wants to know something first.
+pub(super) fn is_question(result: &str) -> bool {
+    let kind = Members::read(result).and_then(|result| result.string("resultType"));
+    kind.is_some_and(|kind| kind != "complete")
 }
 
 /// Tells whether it is the client that lacks something.
@@ -231,7 +242,7 @@ impl Sequel for Finish {
             Err(error) if is_of_client(&error) => Then::Error(error),
             Err(error) => self.failed(ErrorObject::from(&error)),
         };
-        Turn { notice: None, then }
+        Turn { notices: Vec::new(), then }
     }
 
     fn may_go_on(&self) -> bool {
@@ -242,9 +253,7 @@ impl Sequel for Finish {
 impl Finish {
     /// Returns the result of the tool as the client gets it.
     fn result(&self, result: &str) -> String {
-        // The server wants to know something first.
-        let kind = Members::read(result).and_then(|result| result.string("resultType"));
-        if kind.is_some_and(|kind| kind != "complete") {
+        if is_question(result) {
             return result.to_owned();
         }
         let result = match &self.form {

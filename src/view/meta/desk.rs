@@ -1,7 +1,7 @@
 //! What the tools of ours remember between calls: large results, and schemas that were read.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 /// What the tools of ours remember.
 #[derive(Debug)]
 pub(in crate::view) struct Desk {
-    pub(super) validators: Validators,
+    pub(super) validators: Arc<Validators>,
     results: Mutex<Results>,
     since: Instant,
 }
@@ -34,7 +34,7 @@ impl Default for Desk {
             age_max: defaults::RESULTS_AGE_MAX,
         };
         Self {
-            validators: Validators::default(),
+            validators: Arc::default(),
             results: Mutex::new(Results::new(bounds)),
             since: Instant::now(),
         }

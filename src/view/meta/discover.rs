@@ -1,71 +1,24 @@
 //! Tools found by what they do, and listed where nothing is looked for.
 
-use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use super::{Refusal, Reply, Resolved};
 use crate::{
+    catalog::KnownServer,
     config::defaults,
     meta::{
-        ErrorObject, ToolId,
+        CursorError, ErrorObject, Question, ToolId, Wanted,
         arguments::{Detail, Discover, Paging},
-        cursor::{CursorError, Question},
+        describe::Described,
     },
     protocol::{Members, mcp::Item},
     redact,
     session::Session,
     view::{
         Outcome, Views,
-        find::{Found, FoundTool, KnownTools, Wish, description, one_line},
+        find::{Found, FoundTool, KnownTools, Wish},
     },
 };
-
-/// A tool as a search shows it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry<'a> {
-    tool: &'a str,
-    server: &'a str,
-    description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    score: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_schema: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    definition: Option<Box<RawValue>>,
-}
-
-/// A tool as the other set has it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Summary<'a> {
-    id: String,
-    name: &'a str,
-    namespace: &'a str,
-    short_description: String,
-}
-
-impl<'a> Entry<'a> {
-    fn new(found: Option<&FoundTool>, server: &'a str, item: &'a Item, detail: Detail) -> Self {
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
-        let schema = || raw(Members::one(item.json(), "inputSchema")?);
-        let bytes_max = match detail {
-            Detail::Summary => defaults::SUMMARY_BYTES_MAX,
-            Detail::Schema | Detail::Full => defaults::NOTES_BYTES_MAX,
-        };
-        Self {
-            tool: &item.key,
-            server,
-            description: description(item, bytes_max),
-            score: found.and_then(|found| found.score).map(|score| rounded(score, 1e4)),
-            confidence: found.and_then(|found| found.confidence).map(|part| rounded(part, 1e2)),
-            input_schema: if detail == Detail::Schema { schema() } else { None },
-            definition: if detail == Detail::Full { raw(item.json()) } else { None },
-        }
-    }
-}
 
 /// One page of what was found.
 struct Page {
@@ -84,8 +37,8 @@ impl Views {
     ) -> Result<Outcome, Refusal> {
         if let Some(wanted) = &asked.tool {
             let Resolved { id, item, .. } = self.resolve(session, wanted, self.limits()).await?;
-            let entry = Entry::new(None, &id.server, &item, asked.detail);
-            return Ok(reply.value(&json!({ "tools": [entry] })));
+            let entry = Described::new(id, item.json()).discovered(asked.detail);
+            return Ok(reply.value(&format!(r#"{{"tools":[{entry}]}}"#)));
         }
         let (query, server) = (asked.query.as_deref(), asked.server.as_deref());
         if query.is_none() && server.is_none() {
@@ -94,19 +47,12 @@ impl Views {
         let subject =
             ["discover", query.unwrap_or("*"), server.unwrap_or("*"), asked.detail.name()];
         let page = self.page(query, server, &asked.page, &subject).await?;
-        let entries: Vec<Entry<'_>> = page
-            .found
-            .each()
-            .map(|(tool, server, item)| {
-                Entry::new(Some(tool), server.name.as_str(), item, asked.detail)
-            })
-            .collect();
-        let mut answer = json!({ "tools": entries });
-        page.finish(&mut answer);
-        if let Some(message) = page.message(query.is_some()) {
-            answer["message"] = message.into();
-        }
-        Ok(reply.value(&answer))
+        let entry = |(found, server, item): (&FoundTool, &KnownServer, &Item)| {
+            let id = ToolId::new(server.name.as_str(), &item.key);
+            scored(&Described::new(id, item.json()).discovered(asked.detail), found)
+        };
+        let message = page.message(query.is_some());
+        Ok(reply.value(&page.answer(entry, message.as_deref())))
     }
 
     /// Answers what lists the servers.
@@ -127,7 +73,8 @@ impl Views {
                 if let Some(known) = known {
                     entry["source"] = json!(known.source);
                     if !known.about.is_empty() {
-                        let about = one_line(&known.about, defaults::SUMMARY_BYTES_MAX);
+                        let line = known.about.split_whitespace().collect::<Vec<_>>().join(" ");
+                        let about = redact::cut(&line, defaults::SUMMARY_CHARS_MAX);
                         entry["description"] = about.into();
                     }
                 }
@@ -147,7 +94,7 @@ impl Views {
             "Say with `query` what you want to do, or with `server` whose tools you \
                              want to see."
                 .into();
-        Ok(reply.value(&answer))
+        Ok(reply.value(&answer.to_string()))
     }
 
     /// Answers `list_namespaces`.
@@ -165,7 +112,7 @@ impl Views {
         if let Some(next) = next {
             answer["nextCursor"] = next.into();
         }
-        Ok(reply.value(&answer))
+        Ok(reply.value(&answer.to_string()))
     }
 
     /// Answers `search_tools`, and `list_tools` where nothing is looked for.
@@ -178,19 +125,11 @@ impl Views {
     ) -> Result<Outcome, Refusal> {
         let subject = ["summaries", query.unwrap_or("*"), server.unwrap_or("*")];
         let page = self.page(query, server, paging, &subject).await?;
-        let tools: Vec<Summary<'_>> = page
-            .found
-            .each()
-            .map(|(_, server, item)| Summary {
-                id: ToolId::new(server.name.as_str(), &item.key).to_string(),
-                name: &item.key,
-                namespace: server.name.as_str(),
-                short_description: description(item, defaults::SUMMARY_BYTES_MAX),
-            })
-            .collect();
-        let mut answer = json!({ "tools": tools });
-        page.finish(&mut answer);
-        Ok(reply.value(&answer))
+        let entry = |(_, server, item): (&FoundTool, &KnownServer, &Item)| {
+            let id = ToolId::new(server.name.as_str(), &item.key);
+            Described::new(id, item.json()).listed()
+        };
+        Ok(reply.value(&page.answer(entry, None)))
     }
 
     /// Returns one page of what is found for a question with these parts.
@@ -223,11 +162,23 @@ impl Views {
 }
 
 impl Page {
-    /// Adds to an answer what belongs to every page.
-    fn finish(&self, answer: &mut Value) {
+    /// Returns the answer with an entry for each tool, JSON text.
+    fn answer(
+        &self,
+        entry: impl Fn((&FoundTool, &KnownServer, &Item)) -> String,
+        message: Option<&str>,
+    ) -> String {
+        let entries: Vec<String> = self.found.each().map(entry).collect();
+        let mut answer = Members::default();
+        answer.set("tools", format!("[{}]", entries.join(",")));
+        let quoted = |text: &str| Value::from(text).to_string();
         if let Some(next) = &self.next {
-            answer["nextCursor"] = next.as_str().into();
+            answer.set("nextCursor", quoted(next));
         }
+        if let Some(message) = message {
+            answer.set("message", quoted(message));
+        }
+        answer.to_string()
     }
 
     /// Returns what is to be said of what was found.
@@ -248,6 +199,12 @@ impl Page {
     }
 }
 
+/// To how much of one a score is told. Ours: what is nearer is the same to a reader.
+const SCORE_UNIT: f64 = 1e4;
+
+/// To how much of one a confidence is told. Source: seed 000, two decimals.
+const CONFIDENCE_UNIT: f64 = 1e2;
+
 /// How many servers that cannot be searched an answer names. Ours.
 const UNAVAILABLE_MAX: usize = 5;
 
@@ -267,6 +224,43 @@ fn part_of<'a>(
     Ok((&all[start..end], next))
 }
 
-fn rounded(value: f64, unit: f64) -> f64 {
-    (value * unit).round() / unit
+/// Returns the entry of a tool with how well it fits.
+fn scored(entry: &str, found: &FoundTool) -> String {
+    let mut entry = Members::read(entry).unwrap_or_default();
+    for (name, value, unit) in
+        [("score", found.score, SCORE_UNIT), ("confidence", found.confidence, CONFIDENCE_UNIT)]
+    {
+        if let Some(value) = value {
+            entry.set(name, json!((value * unit).round() / unit).to_string());
+        }
+    }
+    entry.to_string()
+}
+
+impl Views {
+    /// Answers `describe_tool`.
+    pub(super) async fn describe_tool(
+        &self,
+        session: &Session,
+        reply: &Reply,
+        wanted: &Wanted,
+        detail: Detail,
+        examples_max: usize,
+    ) -> Result<Outcome, Refusal> {
+        let Resolved { id, item, .. } = self.resolve(session, wanted, self.limits()).await?;
+        Ok(reply.value(&Described::new(id, item.json()).described(detail, examples_max)))
+    }
+
+    /// Answers `list_tool_examples`.
+    pub(super) async fn list_examples(
+        &self,
+        session: &Session,
+        reply: &Reply,
+        wanted: &Wanted,
+        max: usize,
+    ) -> Result<Outcome, Refusal> {
+        let Resolved { id, item, .. } = self.resolve(session, wanted, self.limits()).await?;
+        let examples = Described::new(id, item.json()).examples(max);
+        Ok(reply.value(&json!({ "examples": examples }).to_string()))
+    }
 }

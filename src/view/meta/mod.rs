@@ -13,6 +13,7 @@ use crate::{
     meta::{
         ErrorObject, Set, Tool, ToolId,
         arguments::{Arguments, BackendKind},
+        chain::Includes,
         definitions,
     },
     name::ServerName,
@@ -23,11 +24,12 @@ use crate::{
         jsonrpc::Part,
         mcp::{self, List, method},
     },
-    redact,
+    provision, redact,
     session::Session,
 };
 
 mod call;
+mod chain;
 mod desk;
 mod discover;
 mod refusal;
@@ -149,7 +151,7 @@ impl Views {
                 }
                 // All that there is runs on servers.
                 Some(BackendKind::Local | BackendKind::Provider) => {
-                    Ok(reply.value(&json!({ "tools": [] })))
+                    Ok(reply.value(r#"{"tools":[]}"#))
                 }
             },
             Arguments::Call(asked) => self.call_tool(session, reply, request, asked).await,
@@ -157,10 +159,27 @@ impl Views {
             Arguments::Execute { .. } | Arguments::ExecuteCode { .. } => {
                 Err(ErrorObject::execution_disabled().into())
             }
-            Arguments::Provision(_)
-            | Arguments::DescribeTool { .. }
-            | Arguments::ListToolExamples { .. }
-            | Arguments::RunChain { .. } => todo!(),
+            Arguments::DescribeTool { tool, detail, examples_max } => {
+                self.describe_tool(session, reply, &tool, detail, examples_max).await
+            }
+            Arguments::ListToolExamples { tool, max } => {
+                self.list_examples(session, reply, &tool, max).await
+            }
+            Arguments::RunChain { steps, include_backends, include_tools } => {
+                let includes = Includes { backends: include_backends, tools: include_tools };
+                self.run_chain(session, reply, request, steps, includes).await
+            }
+            Arguments::Provision(asked) => {
+                let wanted = provision::Request {
+                    intent: &asked.intent,
+                    context: asked.context.as_deref(),
+                    auto: asked.auto_provision,
+                    limits: self.limits(),
+                };
+                let found = self.provisioner.provision(wanted).await;
+                let found = serde_json::to_string(&found).expect("our own values have string keys");
+                Ok(reply.value(&found))
+            }
         }
     }
 

@@ -1,12 +1,10 @@
 //! How what a tool of ours has to say reaches its client.
 
 use bytes::Bytes;
-use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::{
     era,
-    meta::{ErrorObject, Tool},
+    meta::{ErrorObject, Tool, describe},
     protocol::{
         Message, RpcError,
         jsonrpc::Part,
@@ -33,12 +31,9 @@ impl Reply {
         Self { tool, id, is_modern: session.is_modern() }
     }
 
-    /// Returns the answer with a structured value, which is told as text as well.
-    pub(super) fn value(&self, value: &impl Serialize) -> Outcome {
-        let value = serde_json::to_string(value).expect("our own values have string keys");
-        let text = Value::from(value.as_str());
-        let content = json!([{ "type": "text", "text": text }]);
-        self.result(&format!(r#"{{"content":{content},"structuredContent":{value}}}"#))
+    /// Returns the answer with a structured value, JSON text, which is told as text as well.
+    pub(super) fn value(&self, value: &str) -> Outcome {
+        self.result(&describe::answer(value))
     }
 
     /// Returns the answer that says why there is none.

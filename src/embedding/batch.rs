@@ -1,0 +1,167 @@
+//! What to ask next. Pure.
+//!
+//! Texts are asked for in batches, with a bound on their number and their bytes. An endpoint may
+//! refuse a batch for one text in it, or for its size: it is halved then, down to one text; a text
+//! that is refused alone is set aside, so that it holds up no other.
+
+use std::collections::HashSet;
+
+use super::text::{Digest, Text};
+use crate::config::defaults;
+
+/// The texts that are wanted, and how many of them are asked for at once.
+#[derive(Debug)]
+pub(super) struct Plan {
+    wanted: Vec<Text>,
+    /// Refused alone.
+    refused: HashSet<Digest>,
+    /// How many texts the next batch may have.
+    size: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            wanted: Vec::new(),
+            refused: HashSet::new(),
+            size: defaults::EMBEDDING_BATCH_TEXTS_MAX,
+        }
+    }
+}
+
+impl Plan {
+    /// Wants these texts, and no others any more.
+    pub(super) fn want(&mut self, texts: Vec<Text>) {
+        self.wanted = texts;
+        let wanted: HashSet<Digest> = self.wanted.iter().map(Text::digest).collect();
+        self.refused.retain(|digest| wanted.contains(digest));
+    }
+
+    /// Returns the wanted texts.
+    pub(super) fn wanted(&self) -> &[Text] {
+        &self.wanted
+    }
+
+    /// Returns what to ask next, each text once; nothing when all is known.
+    pub(super) fn next(&self, is_known: impl Fn(&Digest) -> bool) -> Vec<Text> {
+        let (mut batch, mut seen, mut n_bytes) = (Vec::new(), HashSet::new(), 0);
+        for text in &self.wanted {
+            let digest = text.digest();
+            let is_empty = text.as_str().is_empty();
+            if is_empty || self.refused.contains(&digest) || is_known(&digest) {
+                continue;
+            }
+            n_bytes += text.as_str().len();
+            let is_over = n_bytes > defaults::EMBEDDING_BATCH_BYTES_MAX;
+            if batch.len() == self.size || (is_over && !batch.is_empty()) {
+                break;
+            }
+            if seen.insert(digest) {
+                batch.push(text.clone());
+            }
+        }
+        batch
+    }
+
+    /// Notes that a batch was answered: the next one may be larger.
+    pub(super) fn answered(&mut self) {
+        self.size = (self.size * 2).min(defaults::EMBEDDING_BATCH_TEXTS_MAX);
+    }
+
+    /// Notes that `batch` was refused for what is in it. Returns the text that is set aside.
+    pub(super) fn refused(&mut self, batch: &[Text]) -> Option<Text> {
+        match batch {
+            [alone] => {
+                self.refused.insert(alone.digest());
+                Some(alone.clone())
+            }
+            several => {
+                self.size = (several.len() / 2).max(1);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    fn texts(all: &[&str]) -> Vec<Text> {
+        all.iter().map(|text| Text::new(text)).collect()
+    }
+
+    fn nothing(_: &Digest) -> bool {
+        false
+    }
+
+    #[test]
+    fn each_text_that_is_not_known_is_asked_for_once() {
+        let mut plan = Plan::default();
+        plan.want(texts(&["a", "b", "", "a", "  ", "c"]));
+        let known = Text::new("b").digest();
+        assert_eq!(plan.next(|digest| *digest == known), texts(&["a", "c"]));
+        plan.want(texts(&["b"]));
+        assert!(plan.next(|digest| *digest == known).is_empty());
+    }
+
+    #[test]
+    fn a_batch_is_halved_until_the_text_is_found_that_is_refused() {
+        let mut plan = Plan::default();
+        plan.want(texts(&["bad", "b", "c", "d"]));
+        let mut sizes = Vec::new();
+        let (mut known, mut aside) = (HashSet::new(), Vec::new());
+        loop {
+            let batch = plan.next(|digest| known.contains(digest));
+            if batch.is_empty() {
+                break;
+            }
+            sizes.push(batch.len());
+            if batch.contains(&Text::new("bad")) {
+                aside.extend(plan.refused(&batch));
+            } else {
+                known.extend(batch.iter().map(Text::digest));
+                plan.answered();
+            }
+        }
+        assert_eq!(sizes, [4, 2, 1, 1, 2]);
+        assert_eq!(aside, texts(&["bad"]));
+        // It stays aside as long as it is wanted.
+        plan.want(texts(&["bad", "e"]));
+        assert_eq!(plan.next(nothing), texts(&["e"]));
+        plan.want(texts(&["e"]));
+        plan.want(texts(&["bad"]));
+        assert_eq!(plan.next(nothing), texts(&["bad"]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_batch_is_within_its_bounds_and_all_of_them_are_everything(
+            lengths in vec(0usize..3000, 0..200),
+        ) {
+            let wanted: Vec<Text> = lengths
+                .iter()
+                .enumerate()
+                .map(|(n, length)| Text::new(&format!("{n} {}", "x".repeat(*length))))
+                .collect();
+            let mut plan = Plan::default();
+            plan.want(wanted.clone());
+            let mut known = HashSet::new();
+            loop {
+                let batch = plan.next(|digest| known.contains(digest));
+                if batch.is_empty() {
+                    break;
+                }
+                let n_bytes: usize = batch.iter().map(|text| text.as_str().len()).sum();
+                prop_assert!(batch.len() <= defaults::EMBEDDING_BATCH_TEXTS_MAX);
+                prop_assert!(n_bytes <= defaults::EMBEDDING_BATCH_BYTES_MAX);
+                for text in batch {
+                    prop_assert!(known.insert(text.digest()));
+                }
+            }
+            prop_assert!(wanted.iter().all(|text| known.contains(&text.digest())));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The vector of a query, if it comes in time.
+
+use std::sync::Arc;
+
+use tokio::{sync::oneshot, time};
+
+use super::{Came, Embedder, Outage, Shared, Text};
+use crate::{breaker::Change, fault::Fault};
+
+impl Embedder {
+    /// Returns the vector of a query, of length one, unless that takes too long or the endpoint
+    /// has failed again and again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: an answer that is under way is kept for the next who asks the same.
+    pub async fn query(&self, text: &str) -> Option<Arc<[f32]>> {
+        let text = Text::new(text);
+        if text.as_str().is_empty() {
+            return None;
+        }
+        let shared = &self.shared;
+        let now = shared.epoch.elapsed();
+        let ticket = {
+            let mut state = shared.state();
+            let known = state.recent.get(text.digest());
+            if let Some(known) = known.or_else(|| state.vectors.get(&text.digest()).cloned()) {
+                return Some(known);
+            }
+            state.breaker.admit(now).ok()?
+        };
+        let answer = time::timeout(shared.pace.query_patience, self.ask(text)).await;
+        let now = shared.epoch.elapsed();
+        match answer {
+            Ok(Some(vector)) => {
+                let _normal = shared.state().breaker.succeeded(&ticket);
+                shared.came(Came::InTime);
+                Some(vector)
+            }
+            // Whatever it was, a search has nothing of it.
+            Ok(None) => {
+                let _told = shared.state().breaker.failed(&ticket, Fault::Other, None, now);
+                None
+            }
+            Err(_) => {
+                let change = shared.state().breaker.failed(&ticket, Fault::Offline, None, now);
+                match change {
+                    Change::Tripped { failures } => shared.is_slow(failures),
+                    Change::Nothing | Change::Normal => {}
+                }
+                None
+            }
+        }
+    }
+
+    /// Asks in a task of its own: some endpoints load their model when they are asked, and stop to
+    /// do so when nobody waits any more.
+    async fn ask(&self, text: Text) -> Option<Arc<[f32]>> {
+        let shared = Arc::clone(&self.shared);
+        let seat = Arc::clone(&shared.queries).acquire_owned().await.ok()?;
+        let (found, answer) = oneshot::channel();
+        self.tasks.spawn(async move {
+            let _seat = seat;
+            let texts = [text];
+            match shared.ask(&texts).await {
+                Ok(vectors) => {
+                    let vector = vectors.into_iter().next();
+                    if let Some(vector) = &vector {
+                        let digest = texts[0].digest();
+                        shared.state().recent.put(digest, Arc::clone(vector));
+                    }
+                    shared.came(Came::AtAll);
+                    shared.answers.notify_waiters();
+                    let _left = found.send(vector);
+                }
+                Err(error) => shared.failed(&error),
+            }
+        });
+        answer.await.ok().flatten()
+    }
+}
+
+impl Shared {
+    /// Tells operators that searches do without for a while.
+    fn is_slow(&self, failures: u32) {
+        if self.state().outage.begins(Outage::Slow) {
+            let (origin, model) = (self.client.origin(), &self.model);
+            let patience_ms = self.pace.query_patience.as_millis();
+            let code = "TOO_SLOW";
+            tracing::warn!(%origin, model, code, failures, patience_ms, "search without embeddings");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The vectors on the disk: one file, of one endpoint and model, that is never trusted.
+//!
+//! ```text
+//! magic, endpoint and model (32), dimension (4), number (4), number × (text (32), floats), checksum (32)
+//! ```
+//!
+//! Everything that reads or writes here blocks. Nothing fails: a file that cannot be used is none,
+//! and what is not on the disk is asked for again.
+
+use std::{collections::HashMap, path::Path};
+
+use super::{
+    text::Digest,
+    vectors::{Vector, normalised},
+};
+use crate::{config::defaults, files};
+
+/// How the file begins; another format gets another number.
+const MAGIC: &[u8; 18] = b"metamcp vectors 1\n";
+
+/// Bytes of a number.
+const FLOAT: usize = size_of::<f32>();
+
+/// The largest file: the vectors and what is around them.
+const FILE_BYTES_MAX: usize = defaults::EMBEDDING_BYTES_MAX + 4096;
+
+/// What is wrong with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Corrupt {
+    #[error("its checksum is wrong")]
+    Checksum,
+    #[error("it is not what its checksum vouches for")]
+    Shape,
+}
+
+/// Reads the vectors of `space`, as far as the disk has any.
+pub(super) fn read(path: &Path, space: Digest) -> HashMap<Digest, Vector> {
+    let reason = match files::content(path, FILE_BYTES_MAX) {
+        Ok(None) => return HashMap::new(),
+        Ok(Some(bytes)) => match parse(&bytes, space) {
+            Ok(vectors) => return vectors,
+            Err(corrupt) => corrupt.to_string(),
+        },
+        Err(error) => error.to_string(),
+    };
+    tracing::warn!(path = %path.display(), reason, "cached embeddings ignored");
+    HashMap::new()
+}
+
+/// Writes the vectors of `space`.
+pub(super) fn write(path: &Path, space: Digest, vectors: &HashMap<Digest, Vector>) {
+    let n_vectors = vectors.len();
+    match files::replace(path, &text(space, vectors)) {
+        Ok(()) => tracing::debug!(path = %path.display(), n_vectors, "embeddings cached"),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "embeddings are not cached");
+        }
+    }
+}
+
+fn text(space: Digest, vectors: &HashMap<Digest, Vector>) -> Vec<u8> {
+    let dimension = vectors.values().next().map_or(0, |vector| vector.len());
+    let mut bytes = Vec::with_capacity(
+        MAGIC.len() + 2 * Digest::BYTES + 8 + vectors.len() * (Digest::BYTES + dimension * FLOAT),
+    );
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&space.0);
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
+    bytes.extend_from_slice(&number(dimension));
+    bytes.extend_from_slice(&number(vectors.len()));
+    for (digest, vector) in vectors {
+        bytes.extend_from_slice(&digest.0);
+        bytes.extend(vector.iter().flat_map(|x| x.to_le_bytes()));
+    }
+    let checksum = Digest::of(&[&bytes]);
+    bytes.extend_from_slice(&checksum.0);
+    bytes
+}
+
+fn parse(bytes: &[u8], space: Digest) -> Result<HashMap<Digest, Vector>, Corrupt> {
+    let (body, checksum) =
+        bytes.split_last_chunk::<{ Digest::BYTES }>().ok_or(Corrupt::Checksum)?;
+    if Digest::of(&[body]).0 != *checksum {
+        return Err(Corrupt::Checksum);
+    }
+    // A checksum keeps out accidents, and nobody who means it: every length is checked.
+    let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Corrupt::Shape) };
+    let (found, rest) = rest.split_first_chunk::<{ Digest::BYTES }>().ok_or(Corrupt::Shape)?;
+    if *found != space.0 {
+        // Of another model: as good as nothing.
+        return Ok(HashMap::new());
+    }
+    let (dimension, rest) = rest.split_first_chunk().ok_or(Corrupt::Shape)?;
+    let (number, rest) = rest.split_first_chunk().ok_or(Corrupt::Shape)?;
+    let (dimension, number) =
+        (u32::from_le_bytes(*dimension) as usize, u32::from_le_bytes(*number) as usize);
+    if dimension > defaults::EMBEDDING_DIMENSION_MAX {
+        return Err(Corrupt::Shape);
+    }
+    let length = Digest::BYTES + dimension * FLOAT;
+    if number.checked_mul(length) != Some(rest.len()) {
+        return Err(Corrupt::Shape);
+    }
+    rest.chunks_exact(length)
+        .map(|record| {
+            let (digest, numbers) = record.split_first_chunk().ok_or(Corrupt::Shape)?;
+            let (numbers, _) = numbers.as_chunks::<FLOAT>();
+            let numbers: Vec<f32> = numbers.iter().map(|x| f32::from_le_bytes(*x)).collect();
+            Ok((Digest(*digest), normalised(&numbers).ok_or(Corrupt::Shape)?))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    const SPACE: Digest = Digest([7; Digest::BYTES]);
+
+    fn some() -> HashMap<Digest, Vector> {
+        let vector = |numbers: &[f32]| normalised(numbers).expect("a direction");
+        HashMap::from([
+            (Digest([1; Digest::BYTES]), vector(&[1.0, 2.0, -3.0])),
+            (Digest([2; Digest::BYTES]), vector(&[0.5, 0.0, 1e-3])),
+        ])
+    }
+
+    fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.truncate(bytes.len() - Digest::BYTES);
+        let checksum = Digest::of(&[&bytes]);
+        bytes.extend_from_slice(&checksum.0);
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_that_of_another_model_is_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("vectors");
+        assert_eq!(read(&path, SPACE), HashMap::new());
+        write(&path, SPACE, &some());
+        let found = read(&path, SPACE);
+        assert_eq!(found.len(), 2);
+        for (digest, vector) in some() {
+            let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-6;
+            assert!(found[&digest].iter().zip(vector.iter()).all(close), "{digest:?}");
+        }
+        assert_eq!(read(&path, Digest([8; Digest::BYTES])), HashMap::new());
+        write(&path, SPACE, &HashMap::new());
+        assert_eq!(read(&path, SPACE), HashMap::new());
+    }
+
+    #[test]
+    fn a_file_that_was_changed_is_ignored() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("vectors");
+        let whole = text(SPACE, &some());
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::write(&path, &bytes).expect("written");
+            assert_eq!(read(&path, SPACE), HashMap::new(), "{at}");
+            fs::write(&path, &whole[..at]).expect("written");
+            assert_eq!(read(&path, SPACE), HashMap::new(), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_lies_about_its_lengths_is_ignored() {
+        let whole = text(SPACE, &some());
+        let dimension = MAGIC.len() + Digest::BYTES;
+        for (at, value) in [
+            (dimension, u32::MAX),
+            (dimension, 0),
+            (dimension, 4),
+            (dimension + 4, u32::MAX),
+            (dimension + 4, 1),
+        ] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            assert_eq!(parse(&sealed(bytes), SPACE), Err(Corrupt::Shape), "{at} {value}");
+        }
+        let mut nan = whole.clone();
+        let number = dimension + 8 + Digest::BYTES;
+        nan[number..number + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+        assert_eq!(parse(&sealed(nan), SPACE), Err(Corrupt::Shape));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_read_does_harm(bytes in vec(any::<u8>(), 0..400), is_ours: bool) {
+            let mut all = if is_ours { text(SPACE, &some())[..58].to_vec() } else { Vec::new() };
+            all.extend(bytes);
+            all.extend([0; Digest::BYTES]);
+            let _any = parse(&sealed(all), SPACE);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Texts that have a vector, and how they are told apart. Pure.
+
+use std::{fmt, sync::Arc};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{config::defaults, redact::cut};
+
+/// A text, with what it is known by.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text {
+    text: Arc<str>,
+    digest: Digest,
+}
+
+/// A hash over a text, to tell it from any other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Digest(pub(super) [u8; Digest::BYTES]);
+
+impl Text {
+    /// Returns `text` without what is beyond the length that models take in.
+    pub fn new(text: &str) -> Self {
+        let text = cut(text.trim(), defaults::EMBEDDING_TEXT_BYTES_MAX);
+        Self { digest: Digest::of(&[text.as_bytes()]), text: text.into() }
+    }
+
+    /// Returns the text as it is sent.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what it is known by.
+    pub(super) fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.text, f)
+    }
+}
+
+impl Digest {
+    pub(super) const BYTES: usize = 32;
+
+    /// Returns that of several parts, which are told apart.
+    pub(super) fn of(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

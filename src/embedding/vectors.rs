@@ -1,0 +1,172 @@
+//! The vectors that are known, all of one space. Pure.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::text::{Digest, Text};
+use crate::config::defaults;
+
+/// A vector of length one.
+pub(super) type Vector = Arc<[f32]>;
+
+/// Vectors of texts, all of the same dimension.
+#[derive(Debug, Default)]
+pub(super) struct Vectors {
+    all: HashMap<Digest, Vector>,
+    dimension: Option<Dimension>,
+}
+
+/// How many numbers a vector has, and who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dimension {
+    /// The disk: an answer may say otherwise.
+    Cached(usize),
+    /// The endpoint itself.
+    Answered(usize),
+}
+
+/// Vectors have another dimension than those that are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OtherDimension {
+    pub(super) known: usize,
+    pub(super) found: usize,
+}
+
+impl Vectors {
+    /// Returns what the disk had.
+    pub(super) fn cached(all: HashMap<Digest, Vector>) -> Self {
+        let dimension = all.values().next().map(|vector| Dimension::Cached(vector.len()));
+        Self { all, dimension }
+    }
+
+    /// Returns the vector of a text.
+    pub(super) fn get(&self, digest: &Digest) -> Option<&Vector> {
+        self.all.get(digest)
+    }
+
+    /// Returns all of them.
+    pub(super) fn all(&self) -> &HashMap<Digest, Vector> {
+        &self.all
+    }
+
+    /// Returns how many numbers a vector has, as far as that is known.
+    pub(super) fn dimension(&self) -> Option<usize> {
+        self.dimension.map(|dimension| match dimension {
+            Dimension::Cached(known) | Dimension::Answered(known) => known,
+        })
+    }
+
+    /// Takes the dimension of an answer. Where the disk has another one, the model was replaced by
+    /// another under its name, and what the disk had is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`OtherDimension`] when the endpoint itself has given another one before.
+    pub(super) fn answered(&mut self, found: usize) -> Result<(), OtherDimension> {
+        match self.dimension {
+            Some(Dimension::Answered(known)) if known != found => {
+                return Err(OtherDimension { known, found });
+            }
+            Some(Dimension::Cached(known)) if known != found => self.all.clear(),
+            Some(Dimension::Answered(_) | Dimension::Cached(_)) | None => {}
+        }
+        self.dimension = Some(Dimension::Answered(found));
+        Ok(())
+    }
+
+    /// Keeps vectors; where that is too much, those of texts that are not wanted go first.
+    pub(super) fn keep(
+        &mut self,
+        found: impl IntoIterator<Item = (Digest, Vector)>,
+        wanted: &[Text],
+    ) {
+        self.all.extend(found);
+        let n_max = self.n_max();
+        if self.all.len() > n_max {
+            let wanted: HashSet<Digest> = wanted.iter().map(Text::digest).collect();
+            self.all.retain(|digest, _| wanted.contains(digest));
+        }
+    }
+
+    /// Tells whether there is room for another one.
+    pub(super) fn is_full_of(&self, wanted: &[Text]) -> bool {
+        let n_known = wanted.iter().filter(|text| self.all.contains_key(&text.digest())).count();
+        n_known >= self.n_max()
+    }
+
+    fn n_max(&self) -> usize {
+        let dimension = self.dimension().unwrap_or_default();
+        defaults::EMBEDDING_BYTES_MAX / (Digest::BYTES + dimension * size_of::<f32>())
+    }
+}
+
+/// Returns the vector of length one that points the same way; `None` where there is none.
+pub(super) fn normalised(vector: &[f32]) -> Option<Vector> {
+    // In f64: the squares of large numbers are beyond f32.
+    let squares: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+    let length = squares.sqrt();
+    // What is not a number fails here too.
+    let is_usable = length.is_finite() && length > f64::from(f32::MIN_POSITIVE);
+    #[expect(clippy::cast_possible_truncation, reason = "a part of a vector of length one")]
+    is_usable.then(|| vector.iter().map(|x| (f64::from(*x) / length) as f32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(numbers: &[f32]) -> Vector {
+        normalised(numbers).expect("a direction")
+    }
+
+    #[test]
+    fn a_vector_has_length_one_or_is_none() {
+        assert_eq!(*vector(&[3.0, 4.0]), [0.6, 0.8]);
+        assert_eq!(*vector(&[f32::MAX, 0.0]), [1.0, 0.0]);
+        for numbers in [&[0.0, 0.0][..], &[], &[f32::NAN], &[f32::INFINITY, 1.0]] {
+            assert_eq!(normalised(numbers), None, "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_stays_with_its_dimension() {
+        let mut vectors = Vectors::default();
+        assert_eq!(vectors.answered(2), Ok(()));
+        assert_eq!(vectors.answered(2), Ok(()));
+        assert_eq!(vectors.answered(3), Err(OtherDimension { known: 2, found: 3 }));
+    }
+
+    #[test]
+    fn what_the_disk_had_gives_way_to_another_dimension() {
+        let text = Text::new("a");
+        let cached = || Vectors::cached(HashMap::from([(text.digest(), vector(&[1.0, 0.0]))]));
+        let mut same = cached();
+        assert_eq!(same.answered(2), Ok(()));
+        assert!(same.get(&text.digest()).is_some());
+        let mut other = cached();
+        assert_eq!(other.answered(3), Ok(()));
+        assert!(other.get(&text.digest()).is_none());
+        assert_eq!(other.answered(2), Err(OtherDimension { known: 3, found: 2 }));
+    }
+
+    #[test]
+    fn where_there_is_too_much_what_is_not_wanted_goes() {
+        let mut vectors = Vectors::default();
+        let large = vector(&vec![1.0; defaults::EMBEDDING_DIMENSION_MAX]);
+        vectors.answered(large.len()).expect("the first one");
+        let texts: Vec<Text> = (0..=vectors.n_max()).map(|n| Text::new(&n.to_string())).collect();
+        let (wanted, others) = texts.split_at(texts.len() - 1);
+        let found = |texts: &[Text]| -> Vec<(Digest, Vector)> {
+            texts.iter().map(|text| (text.digest(), Arc::clone(&large))).collect()
+        };
+        vectors.keep(found(others), wanted);
+        assert!(vectors.get(&others[0].digest()).is_some());
+        assert!(!vectors.is_full_of(wanted));
+        vectors.keep(found(wanted), wanted);
+        assert!(vectors.get(&others[0].digest()).is_none());
+        assert_eq!(vectors.all().len(), wanted.len());
+        assert!(vectors.is_full_of(wanted));
+    }
+}

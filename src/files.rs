@@ -1,0 +1,119 @@
+//! Files that the service keeps for itself: read with suspicion, and replaced whole.
+//!
+//! Everything here blocks.
+
+use std::{
+    fs,
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    path::Path,
+};
+
+use rustix::fs::{Mode, OFlags};
+
+/// Why a file cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// The system says no.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// It is a link, no regular file, of another user, or others can write it.
+    #[error("it is not a file of ours")]
+    NotOurs,
+    /// It is larger than it may be.
+    #[error("it has more than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// Reads a file of ours of at most `bytes_max`; follows no link, and waits for nobody at the other
+/// end of a pipe. `None` where there is no file.
+///
+/// # Errors
+///
+/// [`Unreadable`] says why it is of no use.
+pub fn content(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, Unreadable> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(rustix::io::Errno::LOOP) => return Err(Unreadable::NotOurs),
+        Err(errno) => return Err(io::Error::from(errno).into()),
+    };
+    let file = fs::File::from(opened);
+    let found = file.metadata()?;
+    let user = rustix::process::geteuid().as_raw();
+    if !found.is_file() || found.uid() != user || found.mode() & 0o022 != 0 {
+        return Err(Unreadable::NotOurs);
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max { Err(Unreadable::TooLarge(bytes_max)) } else { Ok(Some(bytes)) }
+}
+
+/// Puts another content in the place of a file: whoever reads it finds the one or the other.
+///
+/// # Errors
+///
+/// What the system says; the file is as it was then.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let draft = directory.join(format!(".{}.{}", name.display(), uuid::Uuid::new_v4().simple()));
+    let written = (|| {
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(bytes)?;
+        // Else a loss of power may leave an empty file.
+        file.sync_data()?;
+        fs::rename(&draft, path)
+    })();
+    if written.is_err() {
+        let _never_made = fs::remove_file(&draft);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_it_was_written_last() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("made/file");
+        assert!(content(&path, 9).expect("nothing there").is_none());
+        for text in ["one", "three"] {
+            replace(&path, text.as_bytes()).expect("written");
+            assert_eq!(content(&path, 5).expect("readable").expect("there"), text.as_bytes());
+        }
+        assert!(matches!(content(&path, 4), Err(Unreadable::TooLarge(4))));
+        let n_files = fs::read_dir(directory.path().join("made")).expect("a directory").count();
+        assert_eq!(n_files, 1, "no draft is left");
+    }
+
+    #[test]
+    fn what_others_may_have_put_there_is_not_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, link) = (directory.path().join("file"), directory.path().join("link"));
+        replace(&path, b"text").expect("written");
+        symlink(&path, &link).expect("linked");
+        assert!(matches!(content(&link, 9), Err(Unreadable::NotOurs)));
+        assert!(matches!(content(directory.path(), 9), Err(Unreadable::NotOurs)));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).expect("opened up");
+        assert!(matches!(content(&path, 9), Err(Unreadable::NotOurs)));
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        fs::create_dir(&path).expect("a directory in its place");
+        replace(&path, b"text").expect_err("a directory is not replaced");
+        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a tool says that it answers with is true of each answer that is made here.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{
+    arguments::{Detail, StepArguments},
+    chain::{Includes, Ran},
+    *,
+};
+
+fn id() -> ToolId {
+    ToolId::new("git", "log")
+}
+
+/// Holds the structured value of a result against what the tool says about it.
+#[track_caller]
+fn assert_told(tool: Tool, result: &str) {
+    let definition: Value = serde_json::from_str(tool.definition()).expect("a definition");
+    let result: Value = serde_json::from_str(result).expect("a result");
+    let schema = definition["outputSchema"].to_string();
+    let structured = &result["structuredContent"];
+    let verdict = Validators::default().check(&schema, &structured.to_string());
+    assert_eq!(verdict, Verdict::Fits, "{}: {structured}", tool.name());
+}
+
+fn described() -> Described<'static> {
+    Described::new(
+        id(),
+        r#"{"name":"log","description":"d","inputSchema":{"type":"object","properties":{"a":{"default":1}}},"annotations":{"readOnlyHint":true}}"#,
+    )
+}
+
+#[test]
+fn an_error_is_among_the_answers_of_every_tool() {
+    let verdict = Validators::default().check(r#"{"required":["a"]}"#, "{}");
+    let Verdict::Wrong(misfit) = verdict else { panic!("it does not fit") };
+    let all = [
+        misfit.to_error(&id()),
+        ErrorObject::unknown_tool(&id(), &[]),
+        ErrorObject::unknown_server("gti", &["git".to_owned()], &[]),
+        ErrorObject::execution_disabled(),
+        ErrorObject::no_stream(),
+        ErrorObject::no_override(),
+        ErrorObject::cancelled(),
+        ErrorObject::timeout(Duration::from_secs(1)),
+        ErrorObject::of_server("git", r#"{"code":-32000,"message":"m"}"#),
+        ErrorObject::of_tool("no"),
+        ErrorObject::no_result("git"),
+    ];
+    for tool in [Set::Core, Set::Metatools].iter().flat_map(|set| set.tools()) {
+        // That one says nothing about its answers.
+        if *tool == Tool::Call {
+            continue;
+        }
+        for error in &all {
+            assert_told(*tool, &error.clone().about(&id()).during(*tool).to_result());
+        }
+    }
+}
+
+#[test]
+fn a_description_is_what_it_is_said_to_be() {
+    for detail in [Detail::Summary, Detail::Schema, Detail::Full] {
+        let structured = described().described(detail, 5);
+        assert_told(Tool::DescribeTool, &describe::answer(&structured));
+        let entry = described().discovered(detail);
+        let structured = format!(r#"{{"tools":[{entry}],"nextCursor":"x","message":"m"}}"#);
+        assert_told(Tool::Discover, &describe::answer(&structured));
+    }
+    let examples = json!({ "examples": described().examples(5) }).to_string();
+    assert_told(Tool::ListToolExamples, &describe::answer(&examples));
+    let listed = format!(r#"{{"tools":[{}]}}"#, described().listed());
+    assert_told(Tool::SearchTools, &describe::answer(&listed));
+    assert_told(Tool::ListTools, &describe::answer(&listed));
+    assert_told(Tool::ListNamespaces, &describe::answer(r#"{"namespaces":["git"]}"#));
+}
+
+#[test]
+fn so_is_what_a_chain_comes_to() {
+    let step = StepArguments {
+        tool: Wanted { server: None, tool: "git/log".to_owned() },
+        args: "{}".to_owned(),
+        use_previous: false,
+    };
+    let includes = Includes { backends: true, tools: true };
+    let mut chain = Chain::new(vec![step; 3], 8, includes).expect("few enough");
+    assert_told(Tool::RunChain, &chain.to_result(1000));
+    let failed = Outcome::Failed(Box::new(ErrorObject::of_tool("no")));
+    for outcome in [Outcome::Value("[1]".to_owned()), failed] {
+        let definition = Some(r#"{"name":"log"}"#.to_owned());
+        chain.on(Ran { id: Some(id()), definition, outcome });
+        assert_told(Tool::RunChain, &chain.to_result(1000));
+    }
+}
+
+#[test]
+fn so_is_a_preview_and_each_page_of_the_rest() {
+    let result = json!({ "content": [{ "type": "text", "text": "x".repeat(10_000) }] }).to_string();
+    let preview = Preview::of(&result, 4096).expect("it is large");
+    let bounds =
+        results::Bounds { bytes_max: 100_000, count_max: 1, age_max: Duration::from_secs(1) };
+    let mut results = Results::new(bounds);
+    let next = preview.next().expect("more");
+    let document = preview.document().clone();
+    let mut cursor = results.keep([7; 16], &id(), document, next, Duration::ZERO);
+    let mut n_pages = 0;
+    assert_told(Tool::RunTool, &preview.to_result(&id(), Tool::RunTool, cursor.as_deref()));
+    while let Some(at) = cursor {
+        let page = results.page(&id(), Tool::RunTool, &at, 4096, Duration::ZERO).expect("a page");
+        assert_told(Tool::RunTool, &page);
+        let page: Value = serde_json::from_str(&page).expect("JSON");
+        let next = &page["structuredContent"]["preview"]["nextCursor"];
+        cursor = next.as_str().map(str::to_owned);
+        n_pages += 1;
+    }
+    assert!(n_pages >= 2);
+}

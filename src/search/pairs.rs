@@ -1,0 +1,57 @@
+//! Which pairs of neighbouring bytes a text has: most texts are ruled out without reading them.
+
+/// How many bits there are: one for each pair of the last five bits of two bytes, which tell
+/// letters apart.
+const BITS: usize = 1 << 10;
+
+/// Which pairs of neighbouring bytes a text has, or a little more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pairs([u64; BITS / 64]);
+
+impl Pairs {
+    /// Returns those of a text.
+    pub(super) fn of(text: &str) -> Self {
+        let mut bits = [0; BITS / 64];
+        for pair in text.as_bytes().windows(2) {
+            let bit = usize::from(pair[0] & 31) << 5 | usize::from(pair[1] & 31);
+            bits[bit / 64] |= 1 << (bit % 64);
+        }
+        Self(bits)
+    }
+
+    /// Whether a text with these pairs may have a word in it.
+    pub(super) fn may_have(&self, word: &Needed) -> bool {
+        word.0.iter().all(|&(at, needed)| needed & !self.0[at] == 0)
+    }
+}
+
+/// The pairs of a word, which are few: those parts that are not empty, with their places.
+pub(super) struct Needed(Vec<(usize, u64)>);
+
+impl Needed {
+    /// Returns those of a word.
+    pub(super) fn of(word: &str) -> Self {
+        let parts = Pairs::of(word).0.into_iter().enumerate();
+        Self(parts.filter(|&(_, part)| part != 0).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_text_without_a_pair_of_a_word_is_ruled_out() {
+        assert!(!Pairs::of("lists all folders").may_have(&Needed::of("mail")));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_ruled_out_that_has_the_word(a in "\\PC{0,9}", word in "\\PC{0,9}", b in "\\PC{0,9}") {
+            let text = format!("{a}{word}{b}");
+            prop_assert!(Pairs::of(&text).may_have(&Needed::of(&word)));
+        }
+    }
+}

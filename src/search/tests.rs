@@ -1,0 +1,253 @@
+use std::sync::{Arc, LazyLock};
+
+use proptest::{prelude::*, strategy::Strategy as _};
+
+use super::{Strategy, *};
+
+/// An index of servers, each with a name, what it is about, and its tools.
+fn index(servers: &[(&str, &str, &[&str])]) -> Index {
+    indexed(servers, &Thesaurus::embedded())
+}
+
+fn indexed(servers: &[(&str, &str, &[&str])], thesaurus: &Thesaurus) -> Index {
+    let servers: Vec<_> = servers
+        .iter()
+        .map(|(name, about, tools)| Arc::new(Analyzed::of(name, about, tools.iter().copied())))
+        .collect();
+    Index::new(&servers, thesaurus)
+}
+
+/// The index that most tests search, made once.
+fn sample() -> &'static Index {
+    static SAMPLE: LazyLock<Index> = LazyLock::new(new_sample);
+    &SAMPLE
+}
+
+fn new_sample() -> Index {
+    index(&[
+        (
+            "mailbox",
+            "Reads and writes electronic mail",
+            &[
+                r#"{"name":"send_message","description":"Sends an email","inputSchema":{"properties":{"to":{"description":"Address"}}}}"#,
+                r#"{"name":"listFolders","title":"Folders","description":"Lists the folders of the mailbox"}"#,
+            ],
+        ),
+        ("skywatch", "", &[r#"{"name":"forecast","description":"Weather for the coming days"}"#]),
+        ("broken", "", &["", "[]", r#"{"name":"forecast"}"#]),
+    ])
+}
+
+fn query(text: &str) -> Query<'_> {
+    Query { text, limit: 10, ..Query::default() }
+}
+
+fn place(server: usize, tool: usize) -> Place {
+    Place { server, tool }
+}
+
+fn places(hits: &[Hit]) -> Vec<Place> {
+    hits.iter().map(|hit| hit.place).collect()
+}
+
+#[test]
+fn the_plain_ranking_counts_ten_five_and_two() {
+    let index = sample();
+    let keyword =
+        |text| index.search(&Query { text, limit: 10, strategy: Strategy::Keyword, ..query("") });
+
+    let hits = keyword("Forecast");
+    assert_eq!(places(&hits), [place(1, 0), place(2, 2)]);
+    assert_eq!((hits[0].score, hits[0].confidence), (10.0, 10.0 / 12.0));
+    let hits = keyword("send email");
+    assert_eq!((hits[0].place, hits[0].score), (place(0, 0), 5.0 + 2.0 + 2.0));
+    assert!(keyword(" ").is_empty());
+}
+
+#[test]
+fn a_tool_is_found_by_what_its_words_mean() {
+    let index = sample();
+
+    assert_eq!(places(&index.search(&query("Will it rain tomorrow?")))[0], place(1, 0));
+    assert_eq!(places(&index.search(&query("Write a letter to my inbox")))[0], place(0, 0));
+    let by_words = Query { strategy: Strategy::Bm25, ..query("Will it rain tomorrow?") };
+    assert_eq!(index.search(&by_words), []);
+}
+
+#[test]
+fn who_says_what_the_tool_does_can_be_confident() {
+    let index = sample();
+
+    for sentence in ["Please send an email", "weather for the coming days", "list my mail folders"]
+    {
+        let hits = index.search(&query(sentence));
+        assert!(hits[0].confidence >= 0.9, "{sentence}: {hits:?}");
+    }
+    let nonsense = index.search(&query("send qwertz asdfgh to the zxcvbn"));
+    assert!(nonsense[0].confidence < 0.9, "{nonsense:?}");
+}
+
+#[test]
+fn a_misspelt_word_finds_what_was_meant() {
+    assert_eq!(places(&sample().search(&query("wheather forcast")))[0], place(1, 0));
+}
+
+#[test]
+fn the_server_speaks_for_its_tools() {
+    let definition = r#"{"name":"list","description":"Lists items"}"#;
+    let index = index(&[
+        ("alpha", "About trains", &[definition]),
+        ("beta", "About invoices and bills", &[definition]),
+    ]);
+
+    assert_eq!(places(&index.search(&query("list the invoices")))[0], place(1, 0));
+}
+
+#[test]
+fn tools_of_one_server_are_searched_alone_and_equal_ones_keep_their_order() {
+    let index = sample();
+
+    let only = Query { server: Some(2), ..query("forecast") };
+    assert_eq!(places(&index.search(&only)), [place(2, 2)]);
+    assert_eq!(index.search(&Query { server: Some(9), ..query("forecast") }), []);
+    let twins = sample_of_twins();
+    assert_eq!(places(&twins.search(&query("weather"))), [place(0, 0), place(0, 1), place(1, 0)]);
+    let first = Query { limit: 1, ..query("weather") };
+    assert_eq!(places(&twins.search(&first)), [place(0, 0)]);
+    assert_eq!(twins.search(&Query { limit: 0, ..query("weather") }), []);
+}
+
+fn sample_of_twins() -> Index {
+    let twin = r#"{"name":"weather"}"#;
+    index(&[("a", "", &[twin, twin]), ("b", "", &[twin])])
+}
+
+#[test]
+fn an_operator_says_what_words_mean() {
+    let tools: &[&str] = &[r#"{"name":"zorp","description":"Zorps a case"}"#];
+    let groups = [["dossier", "zorp"]];
+
+    let ours = indexed(&[("office", "", tools)], &Thesaurus::embedded().with(groups));
+    assert_eq!(places(&ours.search(&query("the dossier"))), [place(0, 0)]);
+}
+
+#[test]
+fn vectors_from_outside_find_what_no_word_does() {
+    let vector = |place: Place| (place.server == 1).then_some(&[1.0, 0.0][..]);
+    let index = new_sample().with_vectors(vector);
+
+    let asked = Query { vector: Some(&[2.0, 0.1]), ..query("zxcvb") };
+    let hits = index.search(&asked);
+    assert_eq!(places(&hits), [place(1, 0)]);
+    assert!(hits[0].confidence > 0.9);
+    let explained = index.explain(&asked, place(1, 0));
+    assert_eq!(explained.parts[0].name, "similarity of vectors");
+    assert_eq!(explained.score, hits[0].score);
+}
+
+#[test]
+fn an_explanation_names_words_concepts_and_the_server() {
+    let explained = sample().explain(&query("mail a letter"), place(0, 0));
+
+    let names: Vec<&str> = explained.parts.iter().map(|part| &*part.name).collect();
+    assert!(names.contains(&"what the server is about"), "{names:?}");
+    assert!(names.iter().any(|name| name.starts_with("`mail` as `email` in ")), "{names:?}");
+    assert!(explained.to_string().contains(" + "), "{explained}");
+    assert_eq!(sample().explain(&query("mail"), place(7, 0)), Explanation::default());
+}
+
+#[test]
+fn a_pattern_finds_paths_titles_and_descriptions() {
+    let index = sample();
+    let grep = |text, limit| index.grep(&Pattern::new(text).unwrap(), limit);
+
+    assert_eq!(grep("^mailbox/", 10), [place(0, 0), place(0, 1)]);
+    assert_eq!(grep("^Folders$", 10), [place(0, 1)]);
+    assert_eq!(grep(r"coming\|sends", 10), [place(0, 0), place(1, 0)]);
+    assert_eq!(grep("", 2).len(), 2);
+    assert_eq!(grep("nothing has this", 10), []);
+}
+
+#[test]
+fn large_and_strange_definitions_have_bounds() {
+    let long = format!(r#"{{"name":"long","description":"{}"}}"#, "weather word ".repeat(100_000));
+    let deep =
+        format!(r#"{{"name":"deep","inputSchema":{}1{}}}"#, "[".repeat(500), "]".repeat(500));
+    let index = index(&[("strange", "", &[&long, &deep])]);
+
+    assert_eq!(places(&index.search(&query("weather"))), [place(0, 0)]);
+    assert_eq!(places(&index.search(&query(&"weather ".repeat(20_000)))), [place(0, 0)]);
+    let empty = Index::new(&[], &Thesaurus::embedded());
+    assert!(empty.is_empty() && empty.search(&query("weather")).is_empty());
+}
+
+const STRATEGIES: [Strategy; 3] = [Strategy::Keyword, Strategy::Bm25, Strategy::Hybrid];
+
+/// Requests of words that mean something, of any characters, and of both.
+fn requests() -> impl proptest::strategy::Strategy<Value = String> {
+    let word = prop_oneof![
+        "\\PC{0,12}",
+        proptest::sample::select(vec![
+            "send",
+            "email",
+            "weather",
+            "folders",
+            "mailbox",
+            "the",
+            "look up",
+            "inbox",
+            "rain",
+            "https://a.example/b",
+            "/srv/a.pdf",
+            "forecasts",
+            "天气",
+            "wheather",
+            "MAIL",
+        ])
+        .prop_map(str::to_owned),
+    ];
+    proptest::collection::vec(word, 0..12).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    #[test]
+    fn every_score_is_the_sum_of_its_parts(text in requests()) {
+        let index = sample();
+        for strategy in STRATEGIES {
+            let query = Query { strategy, ..query(&text) };
+            for hit in index.search(&query) {
+                let explained = index.explain(&query, hit.place);
+                let sum: f64 = explained.parts.iter().map(|part| part.score).sum();
+                prop_assert!((sum - explained.score).abs() < 1e-9);
+                prop_assert!((sum - hit.score).abs() < 1e-4 * hit.score, "{explained} is {}", hit.score);
+            }
+        }
+    }
+
+    #[test]
+    fn hits_are_finite_in_order_and_the_same_every_time(text in requests(), limit in 0_usize..9) {
+        static AGAIN: LazyLock<Index> = LazyLock::new(new_sample);
+        let index = sample();
+        for strategy in STRATEGIES {
+            let query = Query { strategy, limit, ..query(&text) };
+            let hits = index.search(&query);
+            prop_assert!(hits.len() <= limit);
+            for hit in &hits {
+                prop_assert!(hit.score.is_finite() && hit.score > 0.0);
+                prop_assert!((0.0..=1.0).contains(&hit.confidence));
+            }
+            for pair in hits.windows(2) {
+                let is_tie = pair[0].score == pair[1].score && pair[0].place < pair[1].place;
+                prop_assert!(pair[0].score > pair[1].score || is_tie);
+            }
+            prop_assert_eq!(hits, AGAIN.search(&query));
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_definition(json in "\\PC{0,200}", about in "\\PC{0,50}") {
+        let index = indexed(&[("any", &about, &[&json])], &Thesaurus::default());
+        prop_assert_eq!(index.len(), 1);
+        index.search(&query(&about));
+    }
+}

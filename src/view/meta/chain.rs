@@ -1,0 +1,200 @@
+//! Tools that are called one after the other, through `run_chain`: one exchange for the client.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{
+    Refusal, Reply, Resolved,
+    call::{call_of, is_for_client, is_of_client, is_question},
+};
+use crate::{
+    call::{CallError, Exchange, Sequel, Then, Turn},
+    meta::{
+        self, ErrorCode, ErrorObject, ToolId, Wanted,
+        arguments::StepArguments,
+        chain::{Chain, Includes, Ran, Step},
+        validation::Validators,
+    },
+    pool::{Guest, Slot},
+    protocol::{Message, jsonrpc::Part, mcp::method},
+    session::Session,
+    view::{Outcome, Views},
+};
+
+/// A chain that runs.
+struct Running {
+    chain: Chain,
+    /// The tools of its steps, by what they were called.
+    tools: HashMap<Wanted, Result<Resolved, ErrorObject>>,
+    validators: Arc<Validators>,
+    reply: Reply,
+    /// The call that each step is made of.
+    request: Message,
+    /// What the client gave to be told of progress, JSON text.
+    token: Option<String>,
+    bytes_max: usize,
+    notices: Vec<Message>,
+}
+
+impl Views {
+    /// Answers `run_chain`. The tools of all steps are looked up first, those that are not there fail
+    /// when it is their turn.
+    pub(super) async fn run_chain(
+        &self,
+        session: &Session,
+        reply: &Reply,
+        request: &Message,
+        steps: Vec<StepArguments>,
+        includes: Includes,
+    ) -> Result<Outcome, Refusal> {
+        let config = self.config.load();
+        let limits = self.limits();
+        let wanted: Vec<Wanted> = steps.iter().map(|step| step.tool.clone()).collect();
+        let chain = Chain::new(steps, config.tools.max_steps, includes)
+            .map_err(|error| error.to_error())?;
+        let mut tools = HashMap::new();
+        for wanted in wanted {
+            if !tools.contains_key(&wanted) {
+                let resolved = self.resolve(session, &wanted, limits).await;
+                tools.insert(wanted, resolved);
+            }
+        }
+        let owned = tools.values().flatten().find(|found| found.slot.is_owned());
+        let guest = match owned {
+            Some(found) => self.guest(&found.slot, session).await,
+            None => None,
+        };
+        let mut running = Running {
+            chain,
+            tools,
+            validators: Arc::clone(&self.desk.validators),
+            reply: reply.clone(),
+            request: without_progress(request),
+            token: request.part(Part::ProgressToken).map(str::to_owned),
+            bytes_max: config.tools.result_bytes_max,
+            notices: Vec::new(),
+        };
+        running.report();
+        let (slot, first) = match running.advance() {
+            Then::Request(slot, first) => (slot, first),
+            Then::Answer(answer) => return Ok(Outcome::Answer(answer.bytes().clone())),
+            Then::Error(error) => return Err(ErrorObject::from(&error).into()),
+        };
+        let owner = guest.as_ref().map(Guest::owner).or(session.owner());
+        let notices = std::mem::take(&mut running.notices);
+        let token = running.token.clone();
+        let mut exchange = Exchange::new(slot, owner, session.client(), first, limits)
+            .with_sequel(Box::new(running));
+        if let Some(token) = token {
+            exchange = exchange.reporting(&token, notices);
+        }
+        Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
+    }
+}
+
+/// Returns a call without what is the chain's own: who waits for progress, and what was answered.
+fn without_progress(request: &Message) -> Message {
+    request.with_params(|params| {
+        params.take("inputResponses");
+        params.take("requestState");
+        params.within("_meta", |meta| drop(meta.take("progressToken")));
+    })
+}
+
+impl Running {
+    /// Goes on to the next step that takes a request, or to the answer.
+    fn advance(&mut self) -> Then {
+        while let Some(step) = self.chain.next() {
+            match self.prepare(&step) {
+                Ok(then) => return then,
+                Err(error) => self.failed(error),
+            }
+        }
+        let result = self.chain.to_result(self.bytes_max);
+        let answer = Message::parse(self.reply.render(&result));
+        Then::Answer(answer.expect("an answer of our own is a message"))
+    }
+
+    fn prepare(&self, step: &Step) -> Result<Then, ErrorObject> {
+        let Resolved { slot, id, item } = match self.tools.get(&step.tool) {
+            Some(Ok(resolved)) => resolved,
+            Some(Err(error)) => return Err(error.clone()),
+            None => {
+                let message = "the step was not looked up";
+                return Err(ErrorObject::new(ErrorCode::Internal, message, ""));
+            }
+        };
+        super::call::check(&self.validators, id, item, &step.args)?;
+        let call = call_of(&self.request, &item.key, &step.args);
+        Ok(Then::Request(Arc::<Slot>::clone(slot), call))
+    }
+
+    /// Takes note that the step failed that was to be run.
+    fn failed(&mut self, error: ErrorObject) {
+        self.ran(meta::Outcome::Failed(Box::new(error)));
+    }
+
+    fn ran(&mut self, outcome: meta::Outcome) {
+        let resolved = self.current().and_then(|found| found.as_ref().ok());
+        let id = resolved.map(|found| found.id.clone());
+        let definition = resolved.map(|found| found.item.json().to_owned());
+        self.chain.on(Ran { id, definition, outcome });
+        self.report();
+    }
+
+    /// Returns the tool of the step that runs, or is to be run.
+    fn current(&self) -> Option<&Result<Resolved, ErrorObject>> {
+        self.tools.get(&self.chain.next()?.tool)
+    }
+
+    fn id(&self) -> ToolId {
+        match self.current() {
+            Some(Ok(resolved)) => resolved.id.clone(),
+            Some(Err(_)) | None => ToolId::new("", ""),
+        }
+    }
+
+    /// Has the client told how far the chain is, if it wants to know.
+    fn report(&mut self) {
+        let Some(token) = &self.token else { return };
+        let progress = self.chain.progress();
+        let params = json!({
+            "progressToken": serde_json::from_str::<Value>(token).unwrap_or_default(),
+            "progress": progress.done, "total": progress.total, "message": progress.message,
+        });
+        self.notices.push(Message::notification(method::PROGRESS, Some(&params.to_string())));
+    }
+}
+
+impl Sequel for Running {
+    fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+        let server = self.id().server;
+        match outcome {
+            Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
+                (Some(result), _) if is_question(result) => self.failed(ErrorObject::new(
+                    ErrorCode::ExecutionFailed,
+                    "the tool wants to know something first",
+                    "Call it alone, and answer what it asks.",
+                )),
+                (Some(result), _) => self.ran(meta::Outcome::read(&server, result)),
+                (None, Some(error)) if is_for_client(error) => {
+                    return Turn { notices: Vec::new(), then: Then::Answer(answer) };
+                }
+                (None, error) => {
+                    self.failed(ErrorObject::of_server(&server, error.unwrap_or("null")));
+                }
+            },
+            Err(error) if is_of_client(&error) => {
+                return Turn { notices: Vec::new(), then: Then::Error(error) };
+            }
+            Err(error) => self.failed(ErrorObject::from(&error)),
+        }
+        let then = self.advance();
+        Turn { notices: std::mem::take(&mut self.notices), then }
+    }
+
+    fn may_go_on(&self) -> bool {
+        true
+    }
+}

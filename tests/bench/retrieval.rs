@@ -1,0 +1,249 @@
+//! How well and how fast tools are found.
+//!
+//! ```console
+//! $ cargo bench --bench retrieval                              # the project's own set, and the scale
+//! $ cargo bench --bench retrieval -- TOOLS.json QUERIES.json   # another set, all strategies
+//! $ cargo bench --bench retrieval -- TOOLS.json QUERIES.json --strategy bm25
+//! ```
+//!
+//! A set is two files: tools, each a definition with the name of its `server`, and graded requests
+//! with `query` and `relevant`, which has a grade by `server/tool`. Times and sizes depend on the
+//! machine; they are told and never asserted.
+
+use std::{
+    ffi::OsString,
+    fmt, fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::Parser as _;
+use metamcp::search::{Analyzed, Index, Query, Strategy, Thesaurus};
+use tokio::time::Instant;
+
+#[path = "../search/score.rs"]
+mod score;
+
+/// How many tools the scale run has, in how many servers.
+const SCALE: (usize, usize) = (10_000, 500);
+
+/// How many searches are timed for each strategy.
+const SEARCHES: usize = 2000;
+
+/// Measure how well and how fast tools are found
+#[derive(Debug, clap::Parser)]
+#[command(name = "retrieval")]
+struct Args {
+    /// Tools: an array of definitions, each with its `server`
+    #[arg(requires = "queries")]
+    tools: Option<PathBuf>,
+    /// Graded requests: an array of objects with `query` and `relevant`
+    queries: Option<PathBuf>,
+    /// Only this strategy: keyword, bm25 or hybrid
+    #[arg(long, value_parser = strategy)]
+    strategy: Option<Strategy>,
+}
+
+fn main() {
+    let is_bench = |argument: &OsString| argument == "--bench";
+    // Cargo appends it.
+    let (ours, others): (Vec<_>, Vec<_>) = std::env::args_os().partition(is_bench);
+    if ours.is_empty() && others.len() == 1 {
+        say(format_args!(
+            "Run by `cargo bench --bench retrieval`: nothing is measured in a test run."
+        ));
+        return;
+    }
+    let args = Args::parse_from(others);
+    match (&args.tools, &args.queries) {
+        (Some(tools), Some(queries)) => evaluate(tools, queries, args.strategy),
+        (_, _) => {
+            let own = Path::new("tests/search");
+            evaluate(&own.join("tools.json"), &own.join("queries.json"), args.strategy);
+            scale(args.strategy);
+        }
+    }
+}
+
+fn strategy(text: &str) -> Result<Strategy, serde_json::Error> {
+    serde_json::from_value(text.into())
+}
+
+/// Returns the strategy that was asked for, or all.
+fn strategies(only: Option<Strategy>) -> Vec<Strategy> {
+    only.map_or_else(|| vec![Strategy::Keyword, Strategy::Bm25, Strategy::Hybrid], |it| vec![it])
+}
+
+fn evaluate(tools: &Path, queries: &Path, only: Option<Strategy>) {
+    let set = score::Tools::read(tools);
+    let requests = score::Request::read_all(queries);
+    say(format_args!("{} ({} requests)", queries.display(), requests.len()));
+    for strategy in strategies(only) {
+        let name = format!("{strategy:?}").to_lowercase();
+        say(format_args!("  {name:8} {}", set.score(&requests, strategy)));
+    }
+}
+
+/// Measures an index of many tools: how long it takes to make, what it takes, how fast it is.
+fn scale(only: Option<Strategy>) {
+    let (n_tools, n_servers) = SCALE;
+    let servers = generated(n_tools, n_servers);
+    let bytes: usize = servers.iter().flat_map(|(_, tools)| tools).map(String::len).sum();
+    say(format_args!("{n_tools} tools of {n_servers} servers, {} of definitions", Size(bytes)));
+    // What stays of a first run in the allocator is not of the index.
+    drop(Index::new(&[], &Thesaurus::embedded()));
+    let thesaurus = Thesaurus::embedded();
+    let before = resident();
+    let (analysis, analyzed) = timed(|| {
+        let of = |(name, tools): &(String, Vec<String>)| {
+            Arc::new(Analyzed::of(name, "", tools.iter().map(String::as_str)))
+        };
+        servers.iter().map(of).collect::<Vec<_>>()
+    });
+    let between = resident();
+    let (build, index) = timed(|| Index::new(&analyzed, &thesaurus));
+    let after = resident();
+    say(format_args!(
+        "  analysis {analysis:.1?}, which is kept by server: {}",
+        Size(between - before)
+    ));
+    say(format_args!("  index {build:.1?}: {} more", Size(after.saturating_sub(between))));
+    let requests = score::Request::read_all(Path::new("tests/search/queries.json"));
+    for strategy in strategies(only) {
+        let mut times: Vec<Duration> = requests
+            .iter()
+            .cycle()
+            .take(SEARCHES)
+            .map(|it| Query { text: &it.text, strategy, limit: 10, ..Query::default() })
+            .map(|query| timed(|| index.search(&query)).0)
+            .collect();
+        times.sort_unstable();
+        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+        let name = format!("{strategy:?}").to_lowercase();
+        let (p50, p99) = (at(0.5), at(0.99));
+        say(format_args!("  {name:8} search p50 {p50:.1?}, p99 {p99:.1?}"));
+    }
+}
+
+/// Returns servers with definitions that read like real ones, the same every time.
+fn generated(n_tools: usize, n_servers: usize) -> Vec<(String, Vec<String>)> {
+    const VERBS: [&str; 16] = [
+        "create", "list", "get", "update", "delete", "search", "export", "import", "send",
+        "archive", "share", "validate", "convert", "schedule", "cancel", "compare",
+    ];
+    const THINGS: [&str; 40] = [
+        "invoice",
+        "customer",
+        "ticket",
+        "message",
+        "event",
+        "file",
+        "folder",
+        "branch",
+        "commit",
+        "deployment",
+        "container",
+        "table",
+        "record",
+        "report",
+        "chart",
+        "image",
+        "video",
+        "song",
+        "recipe",
+        "flight",
+        "hotel",
+        "route",
+        "forecast",
+        "stock",
+        "currency",
+        "course",
+        "paper",
+        "patient",
+        "product",
+        "order",
+        "coupon",
+        "document",
+        "presentation",
+        "spreadsheet",
+        "contact",
+        "task",
+        "project",
+        "certificate",
+        "domain",
+        "article",
+    ];
+    const DETAILS: [&str; 12] = [
+        "Results come in pages and are sorted by the time of the last change.",
+        "Requires write access to the workspace.",
+        "Use it before you change anything, to see what there is.",
+        "Dates are given in ISO 8601, amounts in the currency of the account.",
+        "Fails if the name is taken already.",
+        "Large results are cut; ask for the next page with the cursor.",
+        "The owner is told by email.",
+        "What was removed can be restored for thirty days.",
+        "Supports filters by label, state and owner.",
+        "Returns an identifier that other tools take.",
+        "Works with files of up to ten megabytes.",
+        "Only members of the team can see it.",
+    ];
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut pick = |from: &[&'static str]| from[random.usize(..from.len())];
+    let server = |number: usize| {
+        // Every server has a subject and words of its own, as real ones have.
+        let (subject, own) = (pick(&THINGS), format!("{}{number}", pick(&THINGS)));
+        let tools = (0..n_tools / n_servers).map(|nth| {
+            let (verb, thing, other) = (pick(&VERBS), pick(&THINGS), pick(&THINGS));
+            let description = format!(
+                "{verb} a {thing} of the {subject} {own}, by its {other}. {} {} {}",
+                pick(&DETAILS),
+                pick(&DETAILS),
+                pick(&DETAILS)
+            );
+            serde_json::json!({
+                "name": format!("{verb}_{thing}_{nth}"),
+                "description": description,
+                "inputSchema": {"type": "object", "properties": {
+                    format!("{thing}_id"): {"type": "string", "description": format!("Which {thing}")},
+                    other: {"type": "string", "description": pick(&DETAILS)},
+                    "limit": {"type": "integer", "description": "At most how many results"},
+                    "format": {"enum": ["json", "csv", "text"]},
+                }},
+            })
+            .to_string()
+        });
+        let tools = tools.collect();
+        (format!("{subject}-{own}"), tools)
+    };
+    (0..n_servers).map(server).collect()
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
+    let start = Instant::now();
+    let done = work();
+    (start.elapsed(), done)
+}
+
+/// Returns how much memory of this process is resident, in bytes.
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux tells it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    kib.expect("a number of KiB") * 1024
+}
+
+/// A size in bytes, told in MiB.
+struct Size(usize);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} MiB", self.0 as f64 / f64::from(1 << 20))
+    }
+}
+
+fn say(line: fmt::Arguments<'_>) {
+    // Nobody listens any more when it fails.
+    writeln!(std::io::stdout(), "{line}").ok();
+}

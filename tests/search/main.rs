@@ -1,0 +1,35 @@
+//! The ranking does not get worse: floors for what it finds in this project's own golden set.
+//!
+//! `README.md` beside this file says how the set was made and what was measured.
+
+use std::path::Path;
+
+use metamcp::search::Strategy;
+
+mod score;
+
+fn figures() -> [score::Figures; 3] {
+    let directory = Path::new("tests/search");
+    let tools = score::Tools::read(&directory.join("tools.json"));
+    let requests = score::Request::read_all(&directory.join("queries.json"));
+    assert!(requests.len() > 60 && requests.iter().all(|it| !it.text.is_empty()));
+    [Strategy::Keyword, Strategy::Bm25, Strategy::Hybrid].map(|it| tools.score(&requests, it))
+}
+
+#[test]
+fn meaning_finds_more_than_words_and_words_more_than_letters() {
+    let [keyword, bm25, hybrid] = figures();
+
+    for (better, worse) in [(hybrid, bm25), (bm25, keyword)] {
+        assert!(better.recall[2] >= worse.recall[2], "{better}\n{worse}");
+        assert!(better.gain >= worse.gain, "{better}\n{worse}");
+    }
+}
+
+#[test]
+fn the_golden_set_is_ranked_as_well_as_it_was() {
+    let [_, bm25, hybrid] = figures();
+
+    assert!(bm25.recall[2] >= 0.25 && bm25.gain >= 0.21, "{bm25}");
+    assert!(hybrid.recall[2] >= 0.88 && hybrid.gain >= 0.80, "{hybrid}");
+}
