@@ -45,8 +45,10 @@ impl Cache {
 
     /// Waits until there is a file with `text` in it.
     async fn wait(&self, server: &str, text: &str) {
-        until(async || fs::read_to_string(self.file(server)).is_ok_and(|found| found.contains(text)))
-            .await;
+        until(async || {
+            fs::read_to_string(self.file(server)).is_ok_and(|found| found.contains(text))
+        })
+        .await;
     }
 
     /// Has a service learn what there is to know of its servers.
