@@ -6,10 +6,14 @@ use std::{
     fs,
     io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
-    path::Path,
+    path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::fs::{Mode, OFlags};
+
+/// How the name of a draft ends: a directory may have files of others.
+const DRAFT: &str = ".metamcp";
 
 /// Why a file cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +65,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let draft = directory.join(format!(".{}.{}", name.display(), uuid::Uuid::new_v4().simple()));
+    let draft = draft(directory, &name.display().to_string());
     let written = (|| {
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
@@ -74,6 +78,31 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _never_made = fs::remove_file(&draft);
     }
     written
+}
+
+/// Removes what an earlier process has left half written in a directory, unless it is younger than
+/// `age_min`: another one may be at it just now.
+pub fn tidy(directory: &Path, age_min: Duration) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let is_draft = entry.file_name().to_str().is_some_and(is_draft);
+        let age = entry.metadata().ok().and_then(|found| found.modified().ok()?.elapsed().ok());
+        if is_draft && age.is_some_and(|age| age > age_min) {
+            let _gone_or_not_ours = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Returns where a file is written before it takes the place of the one called `name`.
+fn draft(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!(".{name}.{}{DRAFT}", uuid::Uuid::new_v4().simple()))
+}
+
+/// Tells whether a file is called as [`draft`] calls one.
+fn is_draft(name: &str) -> bool {
+    let name = name.strip_prefix('.').and_then(|name| name.strip_suffix(DRAFT));
+    let word = name.and_then(|name| name.rsplit_once('.')).map(|(_, word)| word);
+    word.is_some_and(|word| uuid::Uuid::try_parse(word).is_ok())
 }
 
 #[cfg(test)]
@@ -115,5 +144,14 @@ mod tests {
         fs::create_dir(&path).expect("a directory in its place");
         replace(&path, b"text").expect_err("a directory is not replaced");
         assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1);
+    }
+    #[test]
+    fn a_draft_is_known_by_its_name() {
+        let path = draft(Path::new("/d"), "git.catalog");
+        assert!(is_draft(path.file_name().and_then(|name| name.to_str()).expect("a name")));
+        let alien = ".git.67e5504410b1426f9247bb680e5fe0c8";
+        for other in ["git.catalog", ".git.catalog", ".metamcp", ".git.old.metamcp", alien] {
+            assert!(!is_draft(other), "{other}");
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    os::unix::fs::{PermissionsExt as _, symlink},
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     time::{Duration, SystemTime},
 };
 
@@ -106,7 +107,7 @@ fn what_is_no_file_of_ours_is_not_read_and_waits_for_nobody() {
         ("a link", &|| symlink(&elsewhere, rig.path()).expect("made")),
         ("a directory", &|| fs::create_dir(rig.path()).expect("made")),
         ("a pipe", &|| {
-            let mode = Mode::from_raw_mode(0o600);
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
             let made = rustix::fs::mknodat(
                 rustix::fs::CWD,
                 rig.path(),
@@ -164,8 +165,9 @@ fn a_directory_that_cannot_be_made_costs_nothing_but_the_cache() {
 fn a_draft_that_nobody_finishes_is_removed_and_one_that_is_young_is_not() {
     let rig = Rig::new();
     rig.write(&known("x")).expect("written");
-    let [old, young] = [".git.catalog.old", ".git.catalog.young"].map(|name| {
-        let path = rig.path().with_file_name(name);
+    let drafts = ["67e5504410b1426f9247bb680e5fe0c8", "67e5504410b1426f9247bb680e5fe0c9"];
+    let [old, young] = drafts.map(|word| {
+        let path = rig.path().with_file_name(format!(".git.catalog.{word}.metamcp"));
         fs::write(&path, "half").expect("written");
         path
     });
