@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Catalog, entry::Reason};
+use super::{Catalog, asking::Reason};
 use crate::{
     config::{defaults, diff::ServerDiff},
     connection::{Announcement, Aside, Limits, Owner},

@@ -1,32 +1,25 @@
 //! One list of one server: read once for all who ask, and kept while it is current.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
 use super::{
     Listing,
+    asking::{Asking, Pages, Reason},
     findings::Findings,
     patience::Standing,
     records::Records,
     shown::{Place, Shown},
 };
 use crate::{
-    call::{self, CallError, Exchange},
+    call::CallError,
     config::defaults,
-    connection::{Connection, Failure, Limits, ListRevisions, Owner},
-    era::Client,
-    pool::{Lease, Slot, SlotError},
+    connection::{Connection, Limits, ListRevisions, Owner},
+    pool::Slot,
     protocol::{
-        Era, Message, RpcError,
-        error::METHOD_NOT_FOUND,
-        item::Rejected,
-        jsonrpc::Part,
-        mcp::{Item, List, Page, TWICE},
+        Era,
+        mcp::{Item, List},
     },
     single_flight::SingleFlight,
 };
@@ -40,17 +33,6 @@ pub(super) struct Unread {
     pub(super) error: Arc<CallError>,
     /// Who asks for it may try what was not tried.
     pub(super) reason: Reason,
-}
-
-/// Why a list is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// Somebody asks for it, and waits: all is done to get it, and how that ends says something about
-    /// the server, as with any request.
-    Asked,
-    /// Its server is there. Nothing is started for it and nothing sent again, and whatever becomes of
-    /// it is no reason to leave the server alone, or to trust it again.
-    There,
 }
 
 /// One list of one server, or of one client's connection to it.
@@ -91,15 +73,6 @@ pub(super) struct Read {
     pub(super) is_news: bool,
     /// What it was read on.
     pub(super) connection: Arc<Connection>,
-}
-
-/// All pages of a list.
-#[derive(Default)]
-struct Pages {
-    items: Vec<Item>,
-    /// What is kept from clients.
-    rejected: Vec<Rejected>,
-    ttl: Option<Duration>,
 }
 
 impl Entry {
@@ -240,10 +213,8 @@ impl Entry {
         reason: Reason,
         (records, findings): (Arc<Records>, Arc<Findings>),
     ) -> Result<Read, CallError> {
-        let lease = match reason {
-            Reason::Asked => leased(&slot, owner.as_ref(), limits, &records).await?,
-            Reason::There => at_hand(&slot, owner.as_ref(), limits).await?,
-        };
+        let asking = Asking { slot: &slot, owner: owner.as_ref(), limits, reason };
+        let lease = asking.connection(&records).await?;
         let connection = Arc::clone(&lease.connection);
         // Kept while the list is read, so that it does not make room for another one meanwhile; but
         // not where each request takes one for itself.
@@ -258,10 +229,7 @@ impl Entry {
         let capability = self.list.capability();
         let profile = connection.profile().filter(|profile| profile.has(capability));
         let Pages { items, rejected, ttl } = match profile {
-            Some(_) => {
-                let asking = Asking { slot: &slot, owner: owner.as_ref(), limits, reason };
-                self.pages(asking, &connection, ahead).await?
-            }
+            Some(_) => asking.pages(self.list, &connection, ahead).await?,
             None => Pages::default(),
         };
         findings.read(slot.name(), self.list, &items, &rejected, true);
@@ -285,60 +253,6 @@ impl Entry {
         Ok(Read { listing, is_news, connection })
     }
 
-    /// Reads all pages; `ahead` is the first one, where that was read before.
-    async fn pages(
-        &self,
-        asking: Asking<'_>,
-        connection: &Arc<Connection>,
-        mut ahead: Option<Message>,
-    ) -> Result<Pages, CallError> {
-        let (list, slot) = (self.list, asking.slot);
-        let Pages { mut items, mut rejected, mut ttl } = Pages::default();
-        let mut seen = HashSet::new();
-        let mut cursor: Option<String> = None;
-        for _ in 0..defaults::LIST_PAGES_MAX {
-            let params =
-                cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
-            let request = Message::request(list.method(), params.as_deref());
-            let answer = match ahead.take() {
-                Some(answer) => answer,
-                None => asking.ask(connection, request).await?,
-            };
-            let Some(result) = answer.part(Part::Result) else {
-                let error = answer.part(Part::Error).unwrap_or_default();
-                // Some servers declare `resources` and know no templates. Any other error may be
-                // gone at the next question, so that what was read so far must not be kept.
-                if RpcError::code_of(error) == Some(METHOD_NOT_FOUND) {
-                    break;
-                }
-                let (server, method) = (slot.name().clone(), list.method());
-                let answer = connection.quote(error);
-                return Err(CallError::NoList { server, method, answer });
-            };
-            let page = Page::read(list, result).map_err(|error| CallError::NoList {
-                server: slot.name().clone(),
-                method: list.method(),
-                answer: error.to_string(),
-            })?;
-            rejected.extend(page.rejected);
-            // Good as long as each of its pages.
-            ttl = ttl.into_iter().chain(page.ttl).min();
-            for item in page.items {
-                if seen.insert(item.key.clone()) {
-                    items.push(item);
-                } else {
-                    rejected.push(Rejected { position: seen.len(), item: item.key, reason: TWICE });
-                }
-            }
-            match page.next {
-                // A server that echoes the cursor would never end.
-                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                _ => break,
-            }
-        }
-        Ok(Pages { items, rejected, ttl })
-    }
-
     /// Tells whether the connection is there that the list was read from, or one is being made, or the
     /// client whose it is was shown something, and is to hear if that was wrong.
     pub(super) fn is_of_use(&self) -> bool {
@@ -352,68 +266,4 @@ impl Entry {
         // Held for statements on plain data, never across an await.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whom a list is asked of, for whom, and why.
-#[derive(Clone, Copy)]
-struct Asking<'a> {
-    slot: &'a Arc<Slot>,
-    owner: Option<&'a Owner>,
-    limits: Limits,
-    reason: Reason,
-}
-
-impl Asking<'_> {
-    async fn ask(
-        self,
-        connection: &Arc<Connection>,
-        request: Message,
-    ) -> Result<Message, CallError> {
-        let Self { slot, owner, limits, reason } = self;
-        match reason {
-            Reason::Asked => {
-                let client = Client::Ourselves;
-                Exchange::new(Arc::clone(slot), owner, client, request, limits).finish().await
-            }
-            Reason::There => {
-                let failed = |source| CallError::Failed { server: slot.name().clone(), source };
-                connection.ask(&request, limits).await.map_err(failed)
-            }
-        }
-    }
-}
-
-/// Returns a connection, whatever it takes.
-async fn leased(
-    slot: &Arc<Slot>,
-    owner: Option<&Owner>,
-    limits: Limits,
-    records: &Records,
-) -> Result<Lease, CallError> {
-    let leased = call::connection(slot, owner, limits.silence).await;
-    match &leased {
-        Ok(_) => records.note(slot, false),
-        Err(
-            CallError::Tripped { .. }
-            | CallError::NotConnected { source: SlotError::Dial { .. }, .. },
-        ) => records.note(slot, true),
-        // Says nothing about the server.
-        Err(_) => {}
-    }
-    leased
-}
-
-/// Returns the connection that is there. Where each request has one for itself it is waited for.
-async fn at_hand(
-    slot: &Arc<Slot>,
-    owner: Option<&Owner>,
-    limits: Limits,
-) -> Result<Lease, CallError> {
-    let server = || slot.name().clone();
-    if slot.is_standing() {
-        let gone = || CallError::Failed { server: server(), source: Failure::Closed };
-        return slot.ready(owner).ok_or_else(gone);
-    }
-    let leased = slot.lease(owner, Instant::now() + limits.silence).await;
-    leased.map_err(|source| CallError::NotConnected { server: server(), source })
 }

@@ -34,6 +34,7 @@ use crate::{
     session::Sessions,
 };
 
+mod asking;
 mod cached;
 mod changes;
 mod digest;
@@ -55,8 +56,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use asking::Reason;
 use digest::Digest;
-use entry::{Entry, Outcome, Read, Reason, Unread};
+use entry::{Entry, Outcome, Read, Unread};
 pub use findings::{Collision, Findings, Quarantined};
 pub use known::Source;
 use publisher::Publisher;

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Catalog, Key,
-    entry::{Reason, Unread},
+    asking::Reason,
+    entry::Unread,
     known::{LISTS, Reading, Source},
 };
 use crate::{
