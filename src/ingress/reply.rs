@@ -17,7 +17,9 @@ use crate::{
     call::Exchange,
     config::defaults,
     connection::{Aside, Event, Question},
-    protocol::{Message, Pieces, RpcError, capability, error::INTERNAL_ERROR, mcp::method, sse},
+    protocol::{
+        Era, Message, Pieces, RpcError, capability, error::INTERNAL_ERROR, mcp::method, sse,
+    },
     session::{Running, Session},
     view::Outcome,
 };
@@ -272,16 +274,14 @@ async fn advance(
                 let asked = edge.views.sessions().hold(exchange, question);
                 return Part::Answer(match asked {
                     Ok(result) => Message::response(&id, &result).into(),
-                    Err(error) => error.to_rpc().for_modern().render(Some(&id)).into(),
+                    Err(error) => error.to_rpc().for_era(Era::Modern).render(Some(&id)).into(),
                 });
             }
             Ok(Event::Aside(Aside::Question(question))) => {
                 ask(question, running, accepts).map(Pieces::from)
             }
             Err(error) => {
-                let error = error.to_rpc();
-                let is_modern = running.session().is_modern();
-                let error = if is_modern { error.for_modern() } else { error };
+                let error = error.to_rpc().for_era(running.session().era());
                 return Part::Answer(error.render(Some(exchange.client_id())).into());
             }
         };

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::version;
+use super::{Era, version};
 
 /// Bytes that are not JSON. Source: JSON-RPC 2.0, "Error object".
 pub const PARSE_ERROR: i64 = -32700;
@@ -117,11 +117,19 @@ impl RpcError {
         self
     }
 
+    /// Returns the error as a client of `era` knows it.
+    #[must_use]
+    pub fn for_era(self, era: Era) -> Self {
+        match era {
+            Era::Legacy => self,
+            Era::Modern => self.for_modern(),
+        }
+    }
+
     /// Returns the error with a code that the modern era has: it has its own for a resource that is
     /// not there, and none for what the SDKs have made up.
     /// Source: MCP 2026-07-28, "Error Codes".
-    #[must_use]
-    pub fn for_modern(self) -> Self {
+    fn for_modern(self) -> Self {
         let code = match self.code {
             RESOURCE_NOT_FOUND => INVALID_PARAMS,
             -32019..=-32000 => INTERNAL_ERROR,

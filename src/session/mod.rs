@@ -31,7 +31,7 @@ use crate::{
     name::ServerName,
     pool::Wants,
     protocol::{
-        Level, Message, capability,
+        Era, Level, Message, capability,
         jsonrpc::Part,
         mcp::{List, method},
         modern::Introduction,
@@ -165,6 +165,11 @@ impl Session {
     /// Tells whether the client speaks the modern era.
     pub fn is_modern(&self) -> bool {
         self.introduction().is_some()
+    }
+
+    /// Returns the era that the client speaks.
+    pub fn era(&self) -> Era {
+        if self.is_modern() { Era::Modern } else { Era::Legacy }
     }
 
     /// Returns what a client of the modern era has said with its request.

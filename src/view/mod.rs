@@ -162,7 +162,6 @@ impl Views {
     /// Returns the view at `/` and `/mcp`.
     pub fn root(&self) -> View {
         match &self.config.load().listen.root {
-            // The view of the meta-tools is not there yet.
             RootView::Direct => View::Direct,
             RootView::Meta => View::Meta,
             RootView::Passthrough(server) => {
@@ -190,9 +189,7 @@ impl Views {
     /// Safe: nothing was sent to a server yet that could not be sent again.
     pub async fn handle(&self, view: &View, session: &Session, request: &Message) -> Outcome {
         self.try_handle(view, session, request).await.unwrap_or_else(|error| {
-            let error = error.to_rpc();
-            let error = if session.is_modern() { error.for_modern() } else { error };
-            Outcome::Answer(error.render(request.part(Part::Id)))
+            Outcome::Answer(error.to_rpc().for_era(session.era()).render(request.part(Part::Id)))
         })
     }
 

@@ -121,7 +121,8 @@ impl Views {
         let sets = self.sets();
         let Some(tool) = Tool::named(&name, &sets) else {
             let id = request.part(Part::Id);
-            return Ok(Outcome::Answer(self.no_tool_of_ours(&name, &sets).render(id)));
+            let error = self.no_tool_of_ours(&name, &sets).for_era(session.era());
+            return Ok(Outcome::Answer(error.render(id)));
         };
         let reply = Reply::to(request, session, tool);
         let outcome = match Arguments::read(tool, headers::arguments(request).as_deref()) {

@@ -6,7 +6,7 @@ use crate::{
     era,
     meta::{ErrorObject, Tool, describe},
     protocol::{
-        Message, RpcError,
+        Era, Message, RpcError,
         jsonrpc::Part,
         mcp::{self, method},
     },
@@ -21,14 +21,14 @@ pub(super) struct Reply {
     pub(super) tool: Tool,
     /// The client's id of the request, JSON text.
     id: String,
-    is_modern: bool,
+    era: Era,
 }
 
 impl Reply {
     /// Returns the answer to `request`, a call of `tool`.
     pub(super) fn to(request: &Message, session: &Session, tool: Tool) -> Self {
         let id = request.part(Part::Id).unwrap_or("null").to_owned();
-        Self { tool, id, is_modern: session.is_modern() }
+        Self { tool, id, era: session.era() }
     }
 
     /// Returns the answer with a structured value, JSON text, which is told as text as well.
@@ -43,8 +43,7 @@ impl Reply {
 
     /// Returns the answer to a call that makes no sense.
     pub(super) fn refused(&self, error: RpcError) -> Outcome {
-        let error = if self.is_modern { error.for_modern() } else { error };
-        Outcome::Answer(error.render(Some(&self.id)))
+        Outcome::Answer(error.for_era(self.era).render(Some(&self.id)))
     }
 
     /// Returns the answer with the result of a tool, JSON text.
@@ -54,13 +53,13 @@ impl Reply {
 
     /// Returns the answer with the result of a tool, JSON text, as the client gets it.
     pub(super) fn render(&self, result: &str) -> Bytes {
-        match self.is_modern {
-            true => {
+        match self.era {
+            Era::Modern => {
                 let info = Some(mcp::implementation_text());
                 let result = era::decorate(result, method::TOOLS_CALL, info);
                 Message::response(&self.id, &result)
             }
-            false => Message::response(&self.id, result),
+            Era::Legacy => Message::response(&self.id, result),
         }
     }
 }
