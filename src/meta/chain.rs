@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::{
     arguments::StepArguments,
+    backend::Backend,
     definitions::Tool,
     document,
-    error::{BACKEND_KIND, ErrorCode, ErrorObject},
+    error::{ErrorCode, ErrorObject},
     outcome::Outcome,
     tool_id::{ToolId, Wanted},
 };
@@ -243,7 +244,7 @@ impl Done {
             members.set("structured", fitted(value, bytes_max));
         }
         if let Some(server) = self.server.as_ref().filter(|_| includes.backends) {
-            members.set("backend", backend(server));
+            members.set("backend", json!(Backend::of(server)).to_string());
         }
         if let Some(definition) = self.definition.as_ref().filter(|_| includes.tools) {
             members.set("tool", definition.as_str());
@@ -253,11 +254,6 @@ impl Done {
         }
         members.to_string()
     }
-}
-
-/// Returns what a tool ran on, as JSON text.
-pub fn backend(server: &str) -> String {
-    json!({ "kind": BACKEND_KIND, "serverName": server }).to_string()
 }
 
 /// Returns JSON text, or, where it is larger than there is room for, its beginning as text.

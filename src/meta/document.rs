@@ -6,6 +6,9 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::{protocol::Members, redact};
 
+/// How long a word of a description may be, in bytes. Ours: most addresses are shorter.
+const WORD_BYTES_MAX: usize = 200;
+
 /// Where something is in a document: in its text, by bytes; behind that, the others one by one.
 pub type Offset = usize;
 
@@ -140,9 +143,6 @@ pub(super) fn description(block: &str) -> String {
         words.map(|word| redact::cut(&word, WORD_BYTES_MAX).to_owned()).collect();
     format!("[{}: {bytes} bytes, left out]", words.join(" "))
 }
-
-/// How long a word of a description may be, in bytes. Ours: most addresses are shorter.
-const WORD_BYTES_MAX: usize = 200;
 
 /// Returns a block of text, as JSON text.
 pub(super) fn text_block(text: &str) -> String {

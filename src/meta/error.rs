@@ -10,7 +10,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
+    backend::BACKEND_KIND,
     definitions::Tool,
+    document,
     tool_id::{BadId, ToolId},
 };
 use crate::{config::defaults, protocol::error, redact};
@@ -84,9 +86,6 @@ impl ErrorCode {
         }
     }
 }
-
-/// What a tool's servers are to the tools of ours: MCP servers, all of them.
-pub const BACKEND_KIND: &str = "mcp";
 
 /// An error of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -265,9 +264,8 @@ impl ErrorObject {
 
     /// Returns the error as the result of a tool, JSON text.
     pub fn to_result(&self) -> String {
-        let content = json!([{ "type": "text", "text": self.text() }]);
-        let error = json!(self);
-        format!(r#"{{"content":{content},"structuredContent":{{"error":{error}}},"isError":true}}"#)
+        let (block, error) = (document::text_block(&self.text()), json!(self));
+        format!(r#"{{"content":[{block}],"structuredContent":{{"error":{error}}},"isError":true}}"#)
     }
 }
 

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use super::document::is_copy;
 use crate::{
     config::defaults::{FIELD_DEPTH_MAX, FIELDS_MAX, SUGGESTION_BYTES_MAX},
-    meta::document::is_copy,
     protocol::Members,
     redact,
 };

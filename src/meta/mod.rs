@@ -15,6 +15,7 @@
 //! but the one that it is told; what drives it is the view.
 
 pub mod arguments;
+pub mod backend;
 pub mod chain;
 pub mod cursor;
 pub mod definitions;
@@ -22,6 +23,7 @@ pub mod describe;
 pub mod document;
 pub mod error;
 pub mod fields;
+mod kind;
 pub mod outcome;
 pub mod preview;
 pub mod results;
@@ -31,6 +33,7 @@ pub mod validation;
 pub mod warnings;
 
 pub use arguments::{ArgumentError, Arguments};
+pub use backend::Backend;
 pub use chain::{Chain, Progress};
 pub use cursor::{CursorError, Question};
 pub use definitions::{Set, Tool};

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::error::ArgumentError;
 use crate::{
     config::defaults,
-    meta::{definitions::Tool, similar::nearest},
+    meta::{definitions::Tool, kind::kind_of, similar::nearest},
     protocol::Members,
     redact,
 };
@@ -237,13 +237,5 @@ pub(super) fn unwrapped(value: &str) -> Cow<'_, str> {
 
 /// Returns what the JSON text `value` is.
 fn kind(value: &str) -> &'static str {
-    match serde_json::from_str::<Value>(value) {
-        Ok(Value::Null) => "null",
-        Ok(Value::Bool(_)) => "a boolean",
-        Ok(Value::Number(_)) => "a number",
-        Ok(Value::String(_)) => "a string",
-        Ok(Value::Array(_)) => "an array",
-        Ok(Value::Object(_)) => "an object",
-        Err(_) => "what it is",
-    }
+    serde_json::from_str(value).map_or("what it is", |value| kind_of(&value))
 }

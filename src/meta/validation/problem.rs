@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     config::defaults::{PROBLEMS_MAX, QUOTE_BYTES_MAX, SUGGESTION_BYTES_MAX},
-    meta::similar::nearest,
+    meta::{kind::kind_of, similar::nearest},
     redact,
 };
 
@@ -107,7 +107,7 @@ fn unknown(name: &str, properties: Option<&Map<String, Value>>) -> String {
 fn message(error: &ValidationError<'_>) -> String {
     let message = match error.kind() {
         Kind::Type { kind } => {
-            format!("it must be {}, not {}", types(kind), what(error.instance()))
+            format!("it must be {}, not {}", types(kind), kind_of(error.instance()))
         }
         Kind::Enum { options } => match options.as_array() {
             Some(options) => {
@@ -191,7 +191,7 @@ fn fits_none(context: &[Vec<ValidationError<'static>>], error: &ValidationError<
         }
     }
     wanted.dedup();
-    format!("it must be {}, not {}", wanted.join(" or "), what(error.instance()))
+    format!("it must be {}, not {}", wanted.join(" or "), kind_of(error.instance()))
 }
 
 fn types(kind: &TypeKind) -> String {
@@ -209,17 +209,6 @@ fn article(kind: &str) -> String {
         "null" => kind.to_owned(),
         "array" | "integer" | "object" => format!("an {kind}"),
         _ => format!("a {kind}"),
-    }
-}
-
-fn what(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }
 

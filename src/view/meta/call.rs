@@ -12,9 +12,8 @@ use crate::{
     connection::Limits,
     era::{self, Untranslatable},
     meta::{
-        self, ErrorObject, ToolId, Validators, Verdict, Wanted,
+        self, Backend, ErrorObject, ToolId, Validators, Verdict, Wanted,
         arguments::{Call, Run},
-        error::BACKEND_KIND,
         fields::Fields,
     },
     protocol::{
@@ -62,21 +61,6 @@ struct Ran<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     mcp_result: Option<Box<RawValue>>,
     duration_ms: u64,
-}
-
-/// What a tool has run on.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Backend<'a> {
-    kind: &'static str,
-    server_name: &'a str,
-}
-
-impl<'a> Backend<'a> {
-    /// Returns the server called `name`.
-    pub(super) fn of(name: &'a str) -> Self {
-        Self { kind: BACKEND_KIND, server_name: name }
-    }
 }
 
 impl Views {

@@ -7,8 +7,8 @@ use crate::{
     catalog::KnownServer,
     config::defaults,
     meta::{
-        CursorError, ErrorObject, Question, ToolId, Wanted,
-        arguments::{Detail, Discover, Paging},
+        CursorError, ErrorObject, Question, ToolId,
+        arguments::{Discover, Paging},
         describe::Described,
     },
     protocol::{Members, mcp::Item},
@@ -19,6 +19,15 @@ use crate::{
         find::{Found, FoundTool, KnownTools, Wish},
     },
 };
+
+/// To how much of one a score is told. Ours: what is nearer is the same to a reader.
+const SCORE_UNIT: f64 = 1e4;
+
+/// To how much of one a confidence is told. Source: seed 000, two decimals.
+const CONFIDENCE_UNIT: f64 = 1e2;
+
+/// How many servers that cannot be searched an answer names. Ours.
+const UNAVAILABLE_MAX: usize = 5;
 
 /// One page of what was found.
 struct Page {
@@ -91,8 +100,7 @@ impl Views {
             answer["nextCursor"] = next.into();
         }
         answer["message"] =
-            "Say with `query` what you want to do, or with `server` whose tools you \
-                             want to see."
+            "Say with `query` what you want to do, or with `server` whose tools you want to see."
                 .into();
         Ok(reply.value(&answer.to_string()))
     }
@@ -199,15 +207,6 @@ impl Page {
     }
 }
 
-/// To how much of one a score is told. Ours: what is nearer is the same to a reader.
-const SCORE_UNIT: f64 = 1e4;
-
-/// To how much of one a confidence is told. Source: seed 000, two decimals.
-const CONFIDENCE_UNIT: f64 = 1e2;
-
-/// How many servers that cannot be searched an answer names. Ours.
-const UNAVAILABLE_MAX: usize = 5;
-
 /// Returns the part of `all` that a page has, and the cursor of the next one.
 fn part_of<'a>(
     all: &'a [Value],
@@ -235,32 +234,4 @@ fn scored(entry: &str, found: &FoundTool) -> String {
         }
     }
     entry.to_string()
-}
-
-impl Views {
-    /// Answers `describe_tool`.
-    pub(super) async fn describe_tool(
-        &self,
-        session: &Session,
-        reply: &Reply,
-        wanted: &Wanted,
-        detail: Detail,
-        examples_max: usize,
-    ) -> Result<Outcome, Refusal> {
-        let Resolved { id, item, .. } = self.resolve(session, wanted, self.limits()).await?;
-        Ok(reply.value(&Described::new(id, item.json()).described(detail, examples_max)))
-    }
-
-    /// Answers `list_tool_examples`.
-    pub(super) async fn list_examples(
-        &self,
-        session: &Session,
-        reply: &Reply,
-        wanted: &Wanted,
-        max: usize,
-    ) -> Result<Outcome, Refusal> {
-        let Resolved { id, item, .. } = self.resolve(session, wanted, self.limits()).await?;
-        let examples = Described::new(id, item.json()).examples(max);
-        Ok(reply.value(&json!({ "examples": examples }).to_string()))
-    }
 }

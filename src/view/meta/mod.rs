@@ -30,6 +30,7 @@ use crate::{
 
 mod call;
 mod chain;
+mod describe;
 mod desk;
 mod discover;
 mod refusal;
