@@ -13,9 +13,10 @@
 //! ```text
 //!  clients              ingress            view           call ── pool ── connection ── server
 //!  Claude Code, Cursor ─┐                 direct ┐          │       │         │
-//!  Codex, Inspector ────┼─ HTTP :12011 ───       ├──────────┤     slot      mux ─ stdio ─ child
+//!  Codex, Inspector ────┼─ HTTP :12011 ─── meta  ├──────────┤     slot      mux ─ stdio ─ child
 //!  anything with curl ──┘       │         passthrough ┘   replay  generation └── HTTP ── upstream
-//!                            session                         ◀── announcements ──┘
+//!                            session         │               ◀── announcements ──┘
+//!                                         catalog ── search
 //!  metamcp status ────── control.sock ─── control ── status
 //! ```
 //!
@@ -62,6 +63,39 @@
 //! [`connection::Question`] goes to the client whose request caused it, and its answer back. What a
 //! client can be asked is in its session id, which is signed ([`session::Ticket`]): a process that
 //! never saw it knows the client all the same.
+//!
+//! # What is known of a server that is not there
+//!
+//! The [`catalog`] keeps each list beyond the connection that it was read on, and on the disk beyond
+//! the process: one file for each server, under a digest of how it is declared, that is checked as if
+//! its server had sent it. So a merged list, a search and a description start nothing, and are there
+//! at once after a restart. A server of which nothing is known is asked, all of them at once and each
+//! for a bounded time. When a server is connected, whoever needed it, its lists are read and it has
+//! the last word: clients that were shown others are told.
+//!
+//! All that is known at one moment is a [`catalog::Snapshot`]: immutable, behind one pointer, with a
+//! generation that is another one whenever a definition is. It is made away from the loops, and only
+//! what has changed of it anew.
+//!
+//! # Hundreds of tools behind a handful
+//!
+//! At `/meta` a client sees a few tools of our own, whatever the servers offer ([`meta`]). It calls
+//! `mcp_discover` for what it wants to do, and `mcp_call` for `git/log`.
+//!
+//! 1. [`view`] reads the arguments by the definition of our tool. What makes no sense is an error of
+//!    the protocol; all else that fails is a result, which the model reads.
+//! 2. [`search`] ranks the tools of a snapshot: by their words, by what those mean as people wrote it
+//!    down, and by how much of the request they cover. Vectors of an [`embedding`] model count too
+//!    where one is declared: those of tools are learned in the background, that of a query is waited
+//!    for only as long as nobody notices, and without them the search goes on.
+//! 3. A call finds its tool in the snapshot, has its arguments held against the schema, and becomes
+//!    the request that the client could have sent to the server itself: with the same exchange,
+//!    progress, questions and cancellation. A [`call::Sequel`] decides what becomes of the outcome: the
+//!    answer with the fields that were asked for, a preview of one that is large, whose rest is kept for
+//!    a while, or the next step of a chain, which is one exchange for its client.
+//! 4. `mcp_provision` looks where no tool fits ([`provision`]): servers that the operator has declared
+//!    for that are added to the pool when somebody asks for what they do, as any reload would add them;
+//!    what a registry lists is told and never run.
 //!
 //! # The era of a server
 //!
@@ -119,10 +153,10 @@
 //! | [`pool`] | one slot per server: its connections, as it shares them, the dials that make them, and for how long they stay |
 //! | [`call`] | the only way from a request to a server, with the replays that are safe |
 //! | [`session`] | what is remembered of a client between its requests |
-//! | [`catalog`] | what all servers offer |
+//! | [`catalog`] | what all servers offer, also those that are not there |
 //! | [`provision`] | servers that are added when somebody asks for what they do |
 //! | [`meta`] | the meta tools: their definitions, arguments, checks and errors |
-//! | [`view`] | what a client sees: all servers merged, or one as it is |
+//! | [`view`] | what a client sees: all servers merged, one as it is, or their tools behind a few of ours |
 //! | [`status`] | what the service tells about itself |
 //! | [`ingress`] | the HTTP edge |
 //! | [`control`] | the control socket |
@@ -132,7 +166,8 @@
 //!
 //! # Invariants
 //!
-//! - `protocol` and `config` know no transport, no clock and no task.
+//! - `protocol`, `config` and `search` know no transport, no clock and no task; `meta` is told the
+//!   time, and sends nothing.
 //! - Only `child::process` starts processes. Every child has a process group of its own and a mark
 //!   that what it starts inherits; both are seen off with it. Its standard error is always read. A
 //!   server in a unit of systemd is not ours to signal: it is connected to and hung up on.
@@ -151,10 +186,16 @@
 //! - A TLS handshake is made in the task of its connection, within a bound. A private key is never
 //!   printed.
 //! - Only `ingress` chooses an HTTP status.
-//! - Every queue, body, wait and retry has a bound with a name, in [`config::defaults`] unless it
-//!   is a detail of one file.
+//! - Every queue, body, cache, wait and retry has a bound with a name, in [`config::defaults`] unless
+//!   it is a detail of one file.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
+//! - What is known of a server is answered without starting it. It is never the truth: what is on the
+//!   disk goes through the checks of what comes from a server, and a server that says otherwise is
+//!   right.
+//! - A snapshot and an index never change: who holds one finds in it what was found before.
+//! - The arguments of a tool of ours are data. Nothing that a client says is run, and no server is
+//!   added that is not declared.
 //! - What [`web`] asks carries no key and takes no proxy that is not declared, and goes nowhere else.
 //! - A literal value of `env` or `headers` is never printed. One that comes from a credential or our
 //!   environment is blacked out in what its server writes to standard error or into an error page.

@@ -106,15 +106,6 @@ pub struct Progress {
     pub message: &'static str,
 }
 
-impl Progress {
-    /// One thing is begun.
-    pub const STARTED: Self = Self { done: 0, total: 1, message: "started" };
-    /// It is done.
-    pub const COMPLETED: Self = Self { done: 1, total: 1, message: "completed" };
-    /// It has failed.
-    pub const ERROR: Self = Self { done: 1, total: 1, message: "error" };
-}
-
 impl Chain {
     /// Returns a chain of `steps`, of which there may be `steps_max`.
     ///

@@ -185,19 +185,6 @@ impl ErrorObject {
         Self::new(ErrorCode::BackendOverrideInvalid, message, remedy)
     }
 
-    /// The caller has gone.
-    pub fn cancelled() -> Self {
-        Self::new(ErrorCode::Cancelled, "the call was cancelled", "")
-    }
-
-    /// The tool took longer than the caller gave it.
-    pub fn timeout(after: std::time::Duration) -> Self {
-        let remedy = "It may have been executed all the same: check before you call it again, with \
-                      more time.";
-        let message = format!("no answer within {} s", after.as_secs_f64());
-        Self::new(ErrorCode::Timeout, message, remedy)
-    }
-
     /// The tool of `server` was answered with a JSON-RPC error, which is given as JSON text.
     pub fn of_server(server: &str, rpc: &str) -> Self {
         let rpc: Value = match rpc.len() <= defaults::ERROR_DETAIL_BYTES_MAX {

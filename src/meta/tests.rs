@@ -43,8 +43,6 @@ fn an_error_is_among_the_answers_of_every_tool() {
         ErrorObject::execution_disabled(),
         ErrorObject::no_stream(),
         ErrorObject::no_override(),
-        ErrorObject::cancelled(),
-        ErrorObject::timeout(Duration::from_secs(1)),
         ErrorObject::of_server("git", r#"{"code":-32000,"message":"m"}"#),
         ErrorObject::of_tool("no"),
         ErrorObject::no_result("git"),
