@@ -29,7 +29,9 @@ impl Known {
     /// Returns what is known of `word`, where an answer is good for `ttl`.
     pub(super) fn answer(&self, word: &str, ttl: Duration, now: Duration) -> Answer {
         match self.answers.get(word) {
-            Some((read, entries)) if now < *read + ttl => Answer::Fresh(Arc::clone(entries)),
+            Some((read, entries)) if now < read.saturating_add(ttl) => {
+                Answer::Fresh(Arc::clone(entries))
+            }
             Some((_, entries)) => Answer::Stale(Arc::clone(entries)),
             None => Answer::Unknown,
         }

@@ -54,6 +54,28 @@ enum RegistryError {
     LeftAlone,
 }
 
+impl RegistryError {
+    /// Returns the code of the error.
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Web(error) => error.code(),
+            Self::Client(error) => error.code(),
+            Self::NoList => "REGISTRY_UNUSABLE",
+            Self::LeftAlone => "REGISTRY_LEFT_ALONE",
+        }
+    }
+
+    /// Returns what the operator can do about it.
+    fn hint(&self) -> &'static str {
+        match self {
+            Self::Web(error) => error.hint(),
+            Self::Client(error) => error.hint(),
+            Self::NoList => "Check `provision.registry.url`: something else may answer there.",
+            Self::LeftAlone => "It is asked again in a moment.",
+        }
+    }
+}
+
 impl Registry {
     /// Returns the registry that is declared; nothing is sent yet.
     pub(super) fn new(declared: &config::Registry) -> Self {
@@ -104,11 +126,20 @@ impl Registry {
                 (entries, None)
             }
             Err(error) => {
-                let (url, reason) = (&self.declared.url, chain(&error));
+                // Of the URL only what is no secret.
+                let (host, reason) = (self.declared.url.host(), chain(&error));
                 let is_asked = !matches!(error, RegistryError::LeftAlone);
                 if is_asked && self.known().fail(self.since.elapsed()) {
                     let is_stale = stale.is_some();
-                    tracing::warn!(registry = %url, reason, is_stale, "registry has no answer");
+                    let (code, hint) = (error.code(), error.hint());
+                    tracing::warn!(
+                        registry = host,
+                        code,
+                        reason,
+                        hint,
+                        is_stale,
+                        "registry has no answer"
+                    );
                 }
                 (stale.unwrap_or_default(), Some(reason))
             }
