@@ -210,8 +210,7 @@ fn index_of(servers: &[KnownServer], vocabulary: &Vocabulary, vectors: &dyn Vect
 impl Vocabulary {
     /// Returns that of the program, with groups of words that mean the same here.
     pub(super) fn of(synonyms: &[Vec<String>]) -> Self {
-        let groups = synonyms.iter().map(|group| group.iter().map(String::as_str));
-        Self { thesaurus: Thesaurus::embedded().with(groups), digest: Self::digest(synonyms) }
+        Self { thesaurus: Thesaurus::with_synonyms(synonyms), digest: Self::digest(synonyms) }
     }
 
     /// Tells whether it is the one with these groups.

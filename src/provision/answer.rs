@@ -13,6 +13,7 @@ use super::{matching::Fit, trust::Verdict};
 use crate::{
     config::{Provisionable, defaults},
     name::ServerName,
+    protocol::{Members, mcp::Item},
     redact::cut,
 };
 
@@ -102,16 +103,11 @@ pub struct ListedServer {
 }
 
 impl FoundTool {
-    /// Returns the tool of which `json` is the definition.
-    pub(super) fn new(server: &ServerName, tool: &str, json: &str, confidence: f64) -> Self {
-        #[derive(serde::Deserialize)]
-        struct Described {
-            description: Option<String>,
-        }
-        let described = serde_json::from_str::<Described>(json).ok();
-        let description = described.and_then(|found| found.description).unwrap_or_default();
-        let (tool, server) = (tool.to_owned(), server.clone());
-        Self { tool, server, description: shown(&description), confidence }
+    /// Returns a tool of `server`.
+    pub(super) fn new(server: &ServerName, tool: &Item, confidence: f64) -> Self {
+        let description = Members::read(tool.json()).and_then(|tool| tool.string("description"));
+        let description = shown(&description.unwrap_or_default());
+        Self { tool: tool.key.clone(), server: server.clone(), description, confidence }
     }
 }
 
@@ -213,7 +209,12 @@ mod tests {
     #[test]
     fn what_is_likely_or_was_started_is_worth_no_look_elsewhere() {
         let server = ServerName::new("a").expect("a name");
-        let tool = |confidence| FoundTool::new(&server, "t", "{}", confidence);
+        let tool = |confidence| FoundTool {
+            tool: "t".to_owned(),
+            server: server.clone(),
+            description: String::new(),
+            confidence,
+        };
         let found = |confidence| Provisioned {
             tools: vec![tool(confidence)],
             ..Provisioned::from(Source::Local, "Call it.")

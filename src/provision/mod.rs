@@ -34,11 +34,12 @@ pub use trust::{Distrust, Doubt, Verdict};
 
 use crate::{
     call::CallError,
-    catalog::{Catalog, Listing},
+    catalog::{Catalog, Listing, Snapshot},
     config::{Config, defaults, diff::ServerDiff},
     connection::Limits,
     name::ServerName,
     pool::{Pool, Slot},
+    protocol::mcp::Item,
     report::chain,
     session::Sessions,
 };
@@ -165,24 +166,14 @@ impl Provisioner {
         // Servers that fail are left out: somebody else can tell of them.
         let _unavailable = self.catalog.learn(limits).await;
         let snapshot = self.catalog.snapshot().await;
-        // All of them were analysed for the search; only the best are, once more, by themselves.
-        let hits = snapshot.search(&offer.query(wanted, defaults::SHORTLIST_MAX));
-        let tools: Vec<_> = hits
-            .into_iter()
-            .filter_map(|hit| snapshot.at(hit.place))
-            .filter(|(server, _)| self.pool.slot(server.name.as_str()).is_some())
-            .map(|(server, tool)| (&server.name, tool))
-            .collect();
-        let texts = tools.iter().map(|(server, tool)| (server.as_str(), tool.json()));
         offer
-            .fits(wanted, texts)
+            .tools(wanted, &snapshot, None)
             .into_iter()
             .filter(|(_, fit)| fit.is_worth_it())
+            .filter_map(|(place, fit)| Some((snapshot.at(place)?, fit)))
+            .filter(|((server, _), _)| self.pool.slot(server.name.as_str()).is_some())
             .take(defaults::MATCHES_MAX)
-            .filter_map(|(at, fit)| {
-                let (server, tool) = tools.get(at)?;
-                Some(FoundTool::new(server, &tool.key, tool.json(), fit.confidence))
-            })
+            .map(|((server, tool), fit)| FoundTool::new(&server.name, tool, fit.confidence))
             .collect()
     }
 
@@ -224,7 +215,8 @@ impl Provisioner {
         let server = Some(found.name.clone());
         match read {
             Ok(listing) => {
-                let tools = ranked(offer, wanted, &found.name, &listing);
+                let snapshot = self.catalog.snapshot().await;
+                let tools = ranked(offer, wanted, &found.name, &listing, &snapshot);
                 let (source, matches) = if is_new {
                     (Source::Catalog, vec![Match::Declared(found.started())])
                 } else {
@@ -281,18 +273,18 @@ fn ranked(
     wanted: &Wanted,
     server: &ServerName,
     listing: &Listing,
+    snapshot: &Snapshot,
 ) -> Vec<FoundTool> {
-    let texts = listing.iter().map(|tool| (server.as_str(), tool.json()));
-    let fits = offer.fits(wanted, texts);
-    let fitting = fits.iter().map(|(at, fit)| (*at, fit.confidence));
-    let others = (0..listing.len()).filter(|at| !fits.iter().any(|(fit, _)| fit == at));
-    fitting
-        .chain(others.map(|at| (at, 0.0)))
-        .take(defaults::STARTED_TOOLS_MAX)
-        .filter_map(|(at, confidence)| {
-            let tool = listing.get(at)?;
-            Some(FoundTool::new(server, &tool.key, tool.json(), confidence))
-        })
+    let only = snapshot.position(server.as_str());
+    let fits = only.map(|_| offer.tools(wanted, snapshot, only)).unwrap_or_default();
+    let fits: Vec<(&Item, f64)> = fits
+        .iter()
+        .filter_map(|(place, fit)| Some((snapshot.at(*place)?.1, fit.confidence)))
+        .collect();
+    let others = listing.iter().filter(|tool| !fits.iter().any(|(fit, _)| fit.key == tool.key));
+    let all = fits.iter().copied().chain(others.map(|tool| (tool, 0.0)));
+    all.take(defaults::STARTED_TOOLS_MAX)
+        .map(|(tool, confidence)| FoundTool::new(server, tool, confidence))
         .collect()
 }
 

@@ -9,9 +9,10 @@ use super::{
     trust::Verdict,
 };
 use crate::{
+    catalog::Snapshot,
     config::{Config, Provision, Provisionable, defaults},
     name::ServerName,
-    search::{Analyzed, Index, Query, Strategy, Thesaurus},
+    search::{Analyzed, Index, Place, Query, Strategy, Thesaurus},
 };
 
 /// The servers that may be added, ready to be searched.
@@ -42,7 +43,7 @@ impl Offer {
             true => rules.servers.clone().into_iter().collect(),
             false => Vec::new(),
         };
-        let thesaurus = thesaurus(config);
+        let thesaurus = Thesaurus::with_synonyms(&config.search.synonyms);
         let analyzed: Vec<_> =
             servers.iter().map(|(name, server)| analyzed(name, server)).collect();
         let index = Index::new(&analyzed, &thesaurus);
@@ -68,14 +69,33 @@ impl Offer {
             .collect()
     }
 
-    /// Returns what to search for where there is more than can be compared with it.
-    pub(super) fn query<'a>(&self, wanted: &'a Wanted, limit: usize) -> Query<'a> {
-        Query { text: wanted.text(), strategy: self.strategy, limit, ..Query::default() }
+    /// Returns how well tools of a snapshot fit that fit at all, or those of one of its servers, by
+    /// their place, the best first. All of them were analysed for the search; only those that it finds
+    /// first are, once more, by themselves.
+    pub(super) fn tools(
+        &self,
+        wanted: &Wanted,
+        snapshot: &Snapshot,
+        only: Option<usize>,
+    ) -> Vec<(Place, Fit)> {
+        let query = Query {
+            text: wanted.text(),
+            strategy: self.strategy,
+            limit: defaults::SHORTLIST_MAX,
+            server: only,
+            ..Query::default()
+        };
+        let hits = snapshot.search(&query);
+        let found: Vec<_> =
+            hits.iter().filter_map(|hit| Some((hit.place, snapshot.at(hit.place)?))).collect();
+        let texts = found.iter().map(|(_, (server, tool))| (server.name.as_str(), tool.json()));
+        let fits = self.fits(wanted, texts).into_iter();
+        fits.filter_map(|(at, fit)| Some((found.get(at)?.0, fit))).collect()
     }
 
     /// Returns how well each of some texts fits that fits at all, by its position, the best first.
     /// Each is a name and the definition of a tool, or of what is like one.
-    pub(super) fn fits<'a>(
+    fn fits<'a>(
         &self,
         wanted: &Wanted,
         texts: impl Iterator<Item = (&'a str, &'a str)>,
@@ -105,11 +125,6 @@ impl Offer {
             })
             .collect()
     }
-}
-
-fn thesaurus(config: &Config) -> Thesaurus {
-    let groups = &config.search.synonyms;
-    Thesaurus::embedded().with(groups.iter().map(|group| group.iter().map(String::as_str)))
 }
 
 /// A server is found as a tool is that has its name, its keywords for a title, and its description.

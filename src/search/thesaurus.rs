@@ -59,6 +59,11 @@ impl Thesaurus {
         Self { concepts }
     }
 
+    /// Returns the one that the program brings with the operator's `groups`, as they are declared.
+    pub fn with_synonyms(groups: &[Vec<String>]) -> Self {
+        Self::embedded().with(groups.iter().map(|group| group.iter().map(String::as_str)))
+    }
+
     /// Returns it with the operator's own groups of words that mean the same.
     ///
     /// Groups beyond a thousand are left out, and entries of a group beyond a hundred.
