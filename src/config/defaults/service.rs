@@ -23,8 +23,9 @@ pub const HURRY: Duration = Duration::from_secs(1);
 /// upstream's goodbye, and some slack. Ours.
 pub const FAREWELL: Duration = Duration::from_secs(4);
 
-/// How long `metamcp status` waits for the service, which answers from memory. Ours.
-pub const CONTROL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long an operator's command waits for the service. Ours: most is answered from memory; a search
+/// may wait for servers, as long as the merged lists, and then for a snapshot.
+pub const CONTROL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many connections the control socket serves at a time. Ours.
 pub const CONTROL_CONNECTIONS_MAX: usize = 64;
