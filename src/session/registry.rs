@@ -276,8 +276,8 @@ impl Sessions {
     }
 
     /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses and calls
-    /// that nobody comes back for, until `stop`. Of changed lists and updated resources each client hears once in
-    /// the window of [`Sessions::debounce`].
+    /// that nobody comes back for, until `stop`. Of changed lists and updated resources each client
+    /// hears once in the window that is declared.
     ///
     /// # Cancel safety
     ///
