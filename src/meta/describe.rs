@@ -48,8 +48,7 @@ impl<'a> Described<'a> {
 
     /// Returns what it does, in short and on one line.
     pub fn summary(&self) -> String {
-        let words: Vec<String> = self.description().split_whitespace().map(str::to_owned).collect();
-        cut(&words.join(" "), SUMMARY_CHARS_MAX)
+        summary(&self.description())
     }
 
     /// Returns all that its server says about it, unless that is very long.
@@ -185,6 +184,12 @@ fn type_of(schema: &Value) -> String {
         _ if schema["enum"].is_array() => "enum".to_owned(),
         _ => "any".to_owned(),
     }
+}
+
+/// Returns what a text says, in short and on one line.
+pub fn summary(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    cut(&words.join(" "), SUMMARY_CHARS_MAX)
 }
 
 /// Returns the beginning of a text, with a sign that there is more.

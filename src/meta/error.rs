@@ -178,6 +178,12 @@ impl ErrorObject {
         Self::new(ErrorCode::StreamNotSupported, "results are not streamed", remedy)
     }
 
+    /// A tool asks something, and is a step of a chain, which nobody can answer for.
+    pub fn asks_first() -> Self {
+        let remedy = "Call it alone, and answer what it asks.";
+        Self::new(ErrorCode::ExecutionFailed, "the tool wants to know something first", remedy)
+    }
+
     /// A tool runs on its own server.
     pub fn no_override() -> Self {
         let remedy = "Leave `backend_override` out, and name the server in `tool_id`.";

@@ -40,7 +40,7 @@ pub struct KnownTools {
     /// What they are.
     pub snapshot: Arc<Snapshot>,
     /// Servers whose tools are not known, and why.
-    pub unavailable: Vec<(ServerName, String)>,
+    unavailable: Vec<(ServerName, String)>,
 }
 
 /// What was found.
@@ -177,10 +177,10 @@ impl KnownTools {
         Found { known: self, tools, has_more }
     }
 
-    /// Returns the servers whose tools are not known, and why, as the model or operator is shown it.
-    pub fn unavailable(&self) -> Vec<Value> {
-        let shown = |(server, reason): &(ServerName, String)| json!({ "server": server, "reason": redact::cut(reason, defaults::QUOTE_BYTES_MAX) });
-        self.unavailable.iter().map(shown).collect()
+    /// Returns the servers whose tools are not known, and why, fit to be shown.
+    pub fn unavailable(&self) -> impl Iterator<Item = (&ServerName, &str)> {
+        let shown = |reason| redact::cut(reason, defaults::QUOTE_BYTES_MAX);
+        self.unavailable.iter().map(move |(server, reason)| (server, shown(reason)))
     }
 }
 
@@ -206,9 +206,13 @@ impl Found {
                 explanation: found.explanation.as_ref(),
             })
             .collect();
+        let unavailable = self.known.unavailable();
+        let unavailable: Vec<Value> = unavailable
+            .map(|(server, reason)| json!({ "server": server, "reason": reason }))
+            .collect();
         json!({
             "generation": self.known.snapshot.generation, "tools": tools,
-            "hasMore": self.has_more, "unavailable": self.known.unavailable(),
+            "hasMore": self.has_more, "unavailable": unavailable,
         })
     }
 }

@@ -288,7 +288,6 @@ impl Finish {
 
     fn failed(&self, error: ErrorObject) -> Then {
         let result = error.about(&self.id).during(self.reply.tool).to_result();
-        let answer = Message::parse(self.reply.render(&result));
-        Then::Answer(answer.expect("an answer of our own is a message"))
+        Then::Answer(self.reply.message(&result))
     }
 }

@@ -114,9 +114,7 @@ impl Running {
                 Err(error) => self.failed(*error),
             }
         }
-        let result = self.chain.to_result(self.bytes_max);
-        let answer = Message::parse(self.reply.render(&result));
-        Then::Answer(answer.expect("an answer of our own is a message"))
+        Then::Answer(self.reply.message(&self.chain.to_result(self.bytes_max)))
     }
 
     fn prepare(&self, step: &Step) -> Result<Then, Box<ErrorObject>> {
@@ -175,11 +173,7 @@ impl Sequel for Running {
         let server = self.id().server;
         match outcome {
             Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
-                (Some(result), _) if is_question(result) => self.failed(ErrorObject::new(
-                    ErrorCode::ExecutionFailed,
-                    "the tool wants to know something first",
-                    "Call it alone, and answer what it asks.",
-                )),
+                (Some(result), _) if is_question(result) => self.failed(ErrorObject::asks_first()),
                 (Some(result), _) => self.ran(meta::Outcome::read(&server, result)),
                 (None, Some(error)) if is_for_client(error) => {
                     return Turn { notices: Vec::new(), then: Then::Answer(answer) };

@@ -5,18 +5,16 @@ use serde_json::{Value, json};
 use super::{Refusal, Reply, Resolved};
 use crate::{
     catalog::KnownServer,
-    config::defaults,
     meta::{
         CursorError, ErrorObject, Question, ToolId,
         arguments::{Discover, Paging},
-        describe::Described,
+        describe::{Described, summary},
     },
     protocol::{Members, mcp::Item},
-    redact,
     session::Session,
     view::{
         Outcome, Views,
-        find::{Found, FoundTool, KnownTools, Wish},
+        find::{Found, FoundTool, Wish},
     },
 };
 
@@ -66,15 +64,16 @@ impl Views {
 
     /// Answers what lists the servers.
     async fn discover_servers(&self, reply: &Reply, page: &Paging) -> Result<Outcome, Refusal> {
-        let KnownTools { snapshot, unavailable } = self.known_tools().await;
+        let known_tools = self.known_tools().await;
+        let snapshot = &known_tools.snapshot;
         let slots = self.pool.slots();
         let all: Vec<Value> = slots
             .values()
             .map(|slot| {
                 let status = slot.status();
                 let known = snapshot.server(slot.name().as_str());
-                let reason =
-                    unavailable.iter().find(|(name, _)| name == slot.name()).map(|(_, why)| why);
+                let mut unavailable = known_tools.unavailable();
+                let reason = unavailable.find(|(name, _)| *name == slot.name());
                 let mut entry = json!({
                     "name": slot.name(), "state": status.state,
                     "toolCount": known.map_or(0, |known| known.tools.len()),
@@ -82,13 +81,11 @@ impl Views {
                 if let Some(known) = known {
                     entry["source"] = json!(known.source);
                     if !known.about.is_empty() {
-                        let line = known.about.split_whitespace().collect::<Vec<_>>().join(" ");
-                        let about = redact::cut(&line, defaults::SUMMARY_CHARS_MAX);
-                        entry["description"] = about.into();
+                        entry["description"] = summary(&known.about).into();
                     }
                 }
-                if let Some(reason) = reason {
-                    entry["unavailable"] = reason.as_str().into();
+                if let Some((_, reason)) = reason {
+                    entry["unavailable"] = reason.into();
                 }
                 entry
             })
@@ -111,7 +108,7 @@ impl Views {
         reply: &Reply,
         page: &Paging,
     ) -> Result<Outcome, Refusal> {
-        let KnownTools { snapshot, .. } = self.known_tools().await;
+        let snapshot = self.known_tools().await.snapshot;
         let names: Vec<Value> =
             snapshot.servers().iter().map(|server| json!(server.name)).collect();
         let question = Question::new(&["namespaces"]);
@@ -198,8 +195,7 @@ impl Page {
                 false => "Nothing is known of its tools.",
             });
         }
-        for (server, reason) in self.found.known.unavailable.iter().take(UNAVAILABLE_MAX) {
-            let reason = redact::cut(reason, defaults::QUOTE_BYTES_MAX);
+        for (server, reason) in self.found.known.unavailable().take(UNAVAILABLE_MAX) {
             message.push_str(&format!(" Not searched: `{server}`: {reason}."));
         }
         let message = message.trim();

@@ -51,6 +51,11 @@ impl Reply {
         Outcome::Answer(self.render(result))
     }
 
+    /// Returns the answer with a result of our own making, JSON text.
+    pub(super) fn message(&self, result: &str) -> Message {
+        Message::parse(self.render(result)).expect("an answer of our own is a message")
+    }
+
     /// Returns the answer with the result of a tool, JSON text, as the client gets it.
     pub(super) fn render(&self, result: &str) -> Bytes {
         match self.era {
