@@ -86,7 +86,7 @@ async fn a_chain_stops_at_the_first_failure_and_keeps_what_it_has() {
         (step("two/rpc_error", rpc.clone()), "execution_failed", "no"),
         (step("two/unheard_of", json!({})), "tool_not_found", "unheard_of"),
         (step("three/echo", json!({})), "no_backends", "three"),
-        (step("two/rows", json!({ "table": "x" })), "validation_input", "table"),
+        (step("two/rows", json!({ "table": "x" })), "validation_input", "do not fit `two/rows`"),
         (step("nonsense", json!({})), "validation_input", "nonsense"),
     ] {
         let told = failed(&meta, &[rows("one", 1), middle.clone(), never.clone()]).await;

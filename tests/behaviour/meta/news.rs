@@ -123,20 +123,18 @@ async fn a_window_is_as_long_as_is_configured_and_another_one_after_a_reload() {
     let config = |window: &str| {
         format!("[tools]\nlist_changed_debounce = {window:?}\n") + &fakes.server("fake", &[])
     };
-    let mut daemon = Daemon::with(config("60s")).ready();
+    let mut daemon = Daemon::with(config("1ms")).ready();
     learn(&daemon).await;
     let server = daemon.client("/servers/fake");
-    let patient = daemon.client("/meta").initialized().await;
-    let stream = patient.listen().await;
-    server.call("flip_tools", json!({})).await;
-    wait_known(&daemon, "fake", "extra_1").await;
-    assert_eq!(leave(&patient, stream).await, [""; 0], "its window is not over");
-
-    daemon.rewrite(&config("1ms"));
-    daemon.reload();
-
     let client = daemon.client("/meta").initialized().await;
     let mut stream = client.listen().await;
     server.call("flip_tools", json!({})).await;
     assert_eq!(stream.message().await["method"], TOOLS);
+
+    daemon.rewrite(&config("60s"));
+    daemon.reload();
+
+    server.call("flip_tools", json!({})).await;
+    wait_known(&daemon, "fake", "extra_2").await;
+    assert_eq!(leave(&client, stream).await, [""; 0], "its window is not over");
 }
