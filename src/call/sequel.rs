@@ -47,7 +47,7 @@ impl Exchange {
         self.notices = notices.into();
         match then {
             Then::Answer(answer) if !self.notices.is_empty() => {
-                self.stage = Stage::Concluded(answer)
+                self.stage = Stage::Concluded(answer);
             }
             Then::Answer(answer) => return Some(Ok(answer)),
             Then::Error(error) => return Some(Err(error)),

@@ -68,9 +68,8 @@ impl Publisher {
 
     /// Has tools found by groups of words that mean the same here, too.
     pub(super) fn search_with(&self, synonyms: &[Vec<String>]) {
-        let vocabulary = Vocabulary::of(synonyms);
-        if !self.vocabulary.load().is_like(&vocabulary) {
-            self.vocabulary.store(Arc::new(vocabulary));
+        if !self.vocabulary.load().is_of(synonyms) {
+            self.vocabulary.store(Arc::new(Vocabulary::of(synonyms)));
             self.shelf.touch();
         }
     }

@@ -211,8 +211,16 @@ impl Vocabulary {
     /// Returns that of the program, with groups of words that mean the same here.
     pub(super) fn of(synonyms: &[Vec<String>]) -> Self {
         let groups = synonyms.iter().map(|group| group.iter().map(String::as_str));
-        let digest = Digest::of(format!("{synonyms:?}").as_bytes());
-        Self { thesaurus: Thesaurus::embedded().with(groups), digest }
+        Self { thesaurus: Thesaurus::embedded().with(groups), digest: Self::digest(synonyms) }
+    }
+
+    /// Tells whether it is the one with these groups.
+    pub(super) fn is_of(&self, synonyms: &[Vec<String>]) -> bool {
+        self.digest == Self::digest(synonyms)
+    }
+
+    fn digest(synonyms: &[Vec<String>]) -> Digest {
+        Digest::of(format!("{synonyms:?}").as_bytes())
     }
 
     /// Tells whether the same words mean the same.

@@ -32,7 +32,8 @@ struct Grep {
 
 /// Answers `tools/search`.
 pub(super) async fn search(views: &Views, params: &str) -> Result<Value, RpcError> {
-    let Search { query, server, strategy, limit, explain } = read(params)?;
+    let Search { query, server, strategy, limit, explain } =
+        read(params).map_err(|error| *error)?;
     let wish = Wish {
         text: Some(&query),
         server: server.as_deref(),
@@ -48,7 +49,7 @@ pub(super) async fn search(views: &Views, params: &str) -> Result<Value, RpcErro
 
 /// Answers `tools/grep`.
 pub(super) async fn grep(views: &Views, params: &str) -> Result<Value, RpcError> {
-    let Grep { pattern, limit } = read(params)?;
+    let Grep { pattern, limit } = read(params).map_err(|error| *error)?;
     let pattern = Pattern::new(&pattern).map_err(|error| {
         RpcError::new(INVALID_PARAMS, error.code(), error.to_string()).suggest(error.hint())
     })?;
@@ -59,9 +60,10 @@ fn bounded(limit: Option<usize>) -> usize {
     limit.unwrap_or(defaults::DISCOVER_LIMIT).clamp(1, defaults::DISCOVER_LIMIT_MAX)
 }
 
-fn read<T: DeserializeOwned>(params: &str) -> Result<T, RpcError> {
+fn read<T: DeserializeOwned>(params: &str) -> Result<T, Box<RpcError>> {
     serde_json::from_str(params).map_err(|error| {
-        RpcError::new(INVALID_PARAMS, "INVALID_PARAMS", error.to_string())
-            .suggest("Send the parameters by name, as `metamcp --help` names them.")
+        let error = RpcError::new(INVALID_PARAMS, "INVALID_PARAMS", error.to_string())
+            .suggest("Send the parameters by name, as `metamcp --help` names them.");
+        Box::new(error)
     })
 }

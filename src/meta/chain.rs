@@ -218,7 +218,7 @@ impl Chain {
             "step {number} of {}, `{}`, has failed: {}",
             self.steps.len(),
             done.tool_id,
-            cause.message
+            cause.text()
         );
         let mut error = ErrorObject::new(ErrorCode::ChainStepFailed, message, "")
             .during(Tool::RunChain)

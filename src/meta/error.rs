@@ -165,7 +165,7 @@ impl ErrorObject {
 
     /// Programs cannot be run here.
     pub fn execution_disabled() -> Self {
-        let remedy = "Call the tools one by one. The operator can enable it in the configuration.";
+        let remedy = "Call the tools one by one.";
         let mut error =
             Self::new(ErrorCode::ExecutionFailed, "running code is not enabled", remedy)
                 .detail("reason", json!("execution_disabled"));

@@ -61,7 +61,7 @@ impl Thesaurus {
 
     /// Returns it with the operator's own groups of words that mean the same.
     ///
-    /// What exceeds [`GROUPS_MAX`] is left out.
+    /// Groups beyond a thousand are left out, and entries of a group beyond a hundred.
     pub fn with<'a, G>(mut self, groups: impl IntoIterator<Item = G>) -> Self
     where
         G: IntoIterator<Item = &'a str>,

@@ -69,7 +69,7 @@ pub struct FoundTool {
 
 /// A tool as operators are shown it.
 #[derive(Debug, Serialize)]
-pub struct ShownTool<'a> {
+struct ShownTool<'a> {
     server: &'a str,
     tool: &'a str,
     description: String,

@@ -188,7 +188,7 @@ fn other_words_for_the_same_make_another_generation() {
     };
     assert_eq!(found(&rig), 0);
     let group = ["doohickey", "frobnicator"].map(str::to_owned).to_vec();
-    rig.vocabulary = Arc::new(Vocabulary::of(&[group.clone()]));
+    rig.vocabulary = Arc::new(Vocabulary::of(std::slice::from_ref(&group)));
     assert_eq!((rig.make(), found(&rig)), (generation + 1, 1));
     assert_ne!(rig.snapshot.fingerprint, fingerprint);
     rig.vocabulary = Arc::new(Vocabulary::of(&[group]));

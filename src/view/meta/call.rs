@@ -181,11 +181,11 @@ pub(super) fn check(
     id: &ToolId,
     item: &Item,
     args: &str,
-) -> Result<(), ErrorObject> {
+) -> Result<(), Box<ErrorObject>> {
     let schema = Members::one(item.json(), "inputSchema").unwrap_or("{}");
     match validators.check(schema, args) {
         Verdict::Fits => Ok(()),
-        Verdict::Wrong(misfit) => Err(misfit.to_error(id)),
+        Verdict::Wrong(misfit) => Err(Box::new(misfit.to_error(id))),
         Verdict::Unchecked(reason) => {
             let (server, tool) = (&id.server, &id.tool);
             tracing::debug!(mcp_server = server, mcp_tool = tool, %reason, "arguments not checked");
@@ -269,10 +269,15 @@ impl Finish {
     }
 
     /// Returns the result as part of an object.
-    fn wrapped(&self, result: &str, run: &Run, definition: &str) -> Result<String, ErrorObject> {
+    fn wrapped(
+        &self,
+        result: &str,
+        run: &Run,
+        definition: &str,
+    ) -> Result<String, Box<ErrorObject>> {
         let structured = match meta::Outcome::read(&self.id.server, result) {
             meta::Outcome::Value(value) => value,
-            meta::Outcome::Failed(error) => return Err(*error),
+            meta::Outcome::Failed(error) => return Err(error),
         };
         let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
         let null = || RawValue::from_string("null".to_owned()).expect("null is JSON");

@@ -1,6 +1,9 @@
 //! Tools that are called one after the other, through `run_chain`: one exchange for the client.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 
@@ -55,9 +58,9 @@ impl Views {
             .map_err(|error| error.to_error())?;
         let mut tools = HashMap::new();
         for wanted in wanted {
-            if !tools.contains_key(&wanted) {
-                let resolved = self.resolve(session, &wanted, limits).await;
-                tools.insert(wanted, resolved);
+            if let Entry::Vacant(vacant) = tools.entry(wanted) {
+                let resolved = self.resolve(session, vacant.key(), limits).await;
+                vacant.insert(resolved);
             }
         }
         let owned = tools.values().flatten().find(|found| found.slot.is_owned());
@@ -108,7 +111,7 @@ impl Running {
         while let Some(step) = self.chain.next() {
             match self.prepare(&step) {
                 Ok(then) => return then,
-                Err(error) => self.failed(error),
+                Err(error) => self.failed(*error),
             }
         }
         let result = self.chain.to_result(self.bytes_max);
@@ -116,13 +119,13 @@ impl Running {
         Then::Answer(answer.expect("an answer of our own is a message"))
     }
 
-    fn prepare(&self, step: &Step) -> Result<Then, ErrorObject> {
+    fn prepare(&self, step: &Step) -> Result<Then, Box<ErrorObject>> {
         let Resolved { slot, id, item } = match self.tools.get(&step.tool) {
             Some(Ok(resolved)) => resolved,
-            Some(Err(error)) => return Err(error.clone()),
+            Some(Err(error)) => return Err(Box::new(error.clone())),
             None => {
                 let message = "the step was not looked up";
-                return Err(ErrorObject::new(ErrorCode::Internal, message, ""));
+                return Err(Box::new(ErrorObject::new(ErrorCode::Internal, message, "")));
             }
         };
         super::call::check(&self.validators, id, item, &step.args)?;

@@ -32,6 +32,12 @@ impl From<ErrorObject> for Refusal {
     }
 }
 
+impl From<Box<ErrorObject>> for Refusal {
+    fn from(error: Box<ErrorObject>) -> Self {
+        Self::Tool(error)
+    }
+}
+
 impl From<ArgumentError> for Refusal {
     fn from(error: ArgumentError) -> Self {
         Self::Protocol(Box::new(error.to_rpc()))
