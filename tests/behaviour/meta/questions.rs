@@ -65,7 +65,7 @@ async fn a_modern_client_comes_back_and_the_call_that_was_held_goes_on() {
     let fakes = Fakes::new();
     let config = BOTH.to_owned()
         + &fakes.server("old", &[])
-        + "sharing = \"exclusive\"\n"
+        + OWNED
         + &fakes.server("new", &["--era", "modern"]);
     let daemon = Daemon::with(config).ready();
     let modern = Modern::new(daemon.client("/meta")).capabilities(json!({ "elicitation": {} }));
@@ -108,4 +108,53 @@ async fn who_cannot_be_asked_gets_the_word_of_the_server() {
     let answer = meta.answer("mcp_call", call_of("old", "ask", asking())).await;
     let told = &answer["result"]["structuredContent"];
     assert!(told["error"]["code"].is_i64(), "the server was refused an answer: {answer}");
+}
+
+#[tokio::test]
+async fn a_step_of_a_chain_may_ask_and_the_chain_goes_on() {
+    let fakes = Fakes::new();
+    let config = BOTH.to_owned()
+        + &fakes.server("old", &[])
+        + OWNED
+        + &fakes.server("new", &["--era", "modern"])
+        + &fakes.server("two", &[]);
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/meta").initialized_with(json!({ "elicitation": {} })).await;
+    let meta = Meta::at(client.clone()).await;
+    let steps = |server: &str| {
+        json!({ "steps": [
+            { "tool_id": "two/echo", "args": { "value": 1 } },
+            { "tool_id": format!("{server}/ask"), "args": asking() },
+            { "tool_id": "two/echo", "args": { "value": 3 } },
+        ] })
+    };
+    let mut stream = meta.stream("run_chain", steps("old"), &json!("t")).await;
+    let question = loop {
+        let message = stream.message().await;
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+        assert_eq!(message["method"], "notifications/progress", "{message}");
+    };
+
+    client.respond(&question["id"], accept("", &json!({}))).await;
+
+    let (_, answer) = meta.last("run_chain", &mut stream).await;
+    let told = &answer["result"]["structuredContent"];
+    assert_eq!(told["results"][1]["structured"]["result"], accept("", &json!({})), "{answer}");
+    assert_eq!(told["final"], json!({ "value": 3 }));
+
+    // A client that must come back for it cannot go on in the middle of a chain: the server is told
+    // so, or, where it is of that era too, the step has failed.
+    let modern = Modern::new(daemon.client("/meta")).capabilities(json!({ "elicitation": {} }));
+    let meta = Meta::modern(modern).await;
+    let told = meta.value("run_chain", steps("old")).await;
+    assert_eq!(told["results"][1]["structured"]["error"]["data"]["code"], "CAPABILITY_MISSING");
+    assert_eq!(told["final"], json!({ "value": 3 }));
+    let failed = meta.result("run_chain", steps("new")).await;
+    assert_eq!(failed["isError"], true, "{failed}");
+    let told = &failed["structuredContent"];
+    assert_eq!((&told["error"]["step_index"], &told["final"]), (&json!(1), &json!({ "value": 1 })));
+    let remedy = told["results"][1]["error"]["message"].as_str().expect("words");
+    assert!(remedy.contains("Call it alone"), "{remedy}");
 }
