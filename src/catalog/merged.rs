@@ -112,7 +112,7 @@ impl Catalog {
         let reason = match listed {
             Some(Ok(listing)) => return Ok(listing),
             Some(Err(error)) => chain(&*error),
-            None => "not there in time".to_owned(),
+            None => late(slot, owner),
         };
         // What was known before is better than nothing.
         if let Some(known) = self.known_of(slot, list, owner, &entry) {
@@ -166,4 +166,10 @@ impl Catalog {
     pub(super) fn declared(slot: &Slot) -> Digest {
         Digest::of_declaration(slot.declared())
     }
+}
+
+/// Returns why a list is not there in time: its server may have failed before, and be tried again.
+fn late(slot: &Slot, owner: Option<&Owner>) -> String {
+    let last_error = slot.live(owner).is_none().then(|| slot.status().last_error).flatten();
+    last_error.unwrap_or_else(|| "not there in time".to_owned())
 }

@@ -71,6 +71,8 @@ fn wrong_usage_exits_with_64_and_help_with_0() {
       serve        Run the service until it is told to stop
       check        Check a configuration file without starting anything
       status       Show the running service and its servers
+      search       Find tools of all servers by what they do
+      grep         Find tools of all servers by a regular expression
       demo-server  Run a demonstration MCP server on standard input and output
       help         Print this message or the help of the given subcommand(s)
 

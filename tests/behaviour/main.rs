@@ -31,6 +31,7 @@ mod kills;
 mod levels;
 mod lists;
 mod merged;
+mod meta;
 mod modern_edge;
 mod modern_listens;
 mod neighbours;

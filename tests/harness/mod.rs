@@ -12,6 +12,7 @@ pub(crate) mod daemon;
 pub(crate) mod dice;
 pub(crate) mod fake;
 pub(crate) mod load;
+pub(crate) mod meta;
 pub(crate) mod modern;
 pub(crate) mod mutant;
 pub(crate) mod peer;

@@ -55,7 +55,7 @@ const CLIENTS: [Client; 5] = [
     },
 ];
 
-const N_PLACES: usize = 6;
+const N_PLACES: usize = 7;
 
 /// A path, what is there, and what to do with it. A new kind of view is one more of these.
 struct Place {
@@ -81,6 +81,14 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
     let steps = |tool: &str| json!({ "tool": tool, "arguments": { "steps": "{steps}" }, "total": "{steps}" });
     let name = |tool: &str| json!({ "tool": tool, "expect": "Name: {value}" });
     let ask = |tool: &str| json!({ "tool": tool, "arguments": { "method": "elicitation/create" }, "expect": "{value}" });
+    // The same through a tool of ours: what is called is in its arguments.
+    let through = |server: &str, mut asked: Value| {
+        let args = asked.get("arguments").cloned().unwrap_or_else(|| json!({}));
+        asked["arguments"] = json!({ "server": server, "tool": asked["tool"], "args": args });
+        asked["tool"] = "mcp_call".into();
+        asked
+    };
+    let discover = |query: &str, expect: &str| json!({ "tool": "mcp_discover", "arguments": { "query": query }, "expect": expect });
     [
         Place {
             path: "/servers/everything",
@@ -143,6 +151,24 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
                 name("everything__trigger-elicitation-request"),
                 ask("pipe__ask"),
                 ask("http__ask"),
+            ]),
+        },
+        Place {
+            path: "/meta",
+            what: "all servers, behind a few tools",
+            tools: json!(["mcp_discover", "mcp_provision", "mcp_call", "mcp_execute"]),
+            calls: json!([
+                discover("commits of a repository", "git_log"),
+                discover("what time is it in another city", "convert_time"),
+                through("everything", echo("echo")),
+                through("git", log("git_log")),
+                through("pipe", fake("echo")),
+            ]),
+            progress: Some(through("everything", work("trigger-long-running-operation"))),
+            asks: json!([
+                through("everything", name("trigger-elicitation-request")),
+                through("pipe", ask("ask")),
+                through("http", ask("ask")),
             ]),
         },
     ]

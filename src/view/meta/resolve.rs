@@ -16,6 +16,10 @@ use crate::{
 /// How many names of servers an error shows. Ours: a model that sees them all reads none.
 const AVAILABLE_MAX: usize = 20;
 
+/// How many servers that have a tool of the same name an error shows. Ours: as many as names that are
+/// close.
+const SIMILAR_MAX: usize = 3;
+
 /// A tool that is there.
 #[derive(Clone, Debug)]
 pub(super) struct Resolved {
@@ -79,16 +83,15 @@ impl Views {
     }
 }
 
-/// Returns that a server has no such tool: which of its own may be meant, or who has one of that name.
+/// Returns that a server has no such tool: who has one of that very name, or which of its own may be
+/// meant.
 fn no_tool(snapshot: &Snapshot, listing: &[Item], id: &ToolId) -> ErrorObject {
-    let own = nearest(&id.tool, listing.iter().map(|item| item.key.clone()));
-    let mut similar: Vec<String> =
-        own.into_iter().map(|tool| ToolId::new(&id.server, tool).to_string()).collect();
     let elsewhere = snapshot.servers().iter().filter(|server| {
         server.name.as_str() != id.server && server.tools.iter().any(|item| item.key == id.tool)
     });
-    similar.extend(
-        elsewhere.take(3).map(|server| ToolId::new(server.name.as_str(), &id.tool).to_string()),
-    );
+    let elsewhere = elsewhere.map(|server| ToolId::new(server.name.as_str(), &id.tool).to_string());
+    let own = nearest(&id.tool, listing.iter().map(|item| item.key.clone()));
+    let own = own.into_iter().map(|tool| ToolId::new(&id.server, tool).to_string());
+    let similar: Vec<String> = elsewhere.take(SIMILAR_MAX).chain(own).collect();
     ErrorObject::unknown_tool(id, &similar)
 }

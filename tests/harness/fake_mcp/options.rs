@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// List one more tool, which wants an argument in a header that cannot be.
     #[arg(long)]
     pub(crate) bad_header: bool,
+    /// List one more tool, which says all that a tool can say of itself: `rows`.
+    #[arg(long)]
+    pub(crate) rich: bool,
     /// List one more tool of this name, which answers with its name. May be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) named: Vec<String>,

@@ -173,6 +173,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             wait(call, |state| counts.iter().all(|(name, least)| state.n(name) >= *least)).await;
             answer(&fake.state().summary())
         }
+        "rows" if fake.options.rich => rows(arguments).map(Next::Answer),
         "routed" => answer(&format!(r#"{{"arguments":{}}}"#, arguments.text())),
         "stderr" => {
             let n_lines: usize = arguments.required("lines")?;
@@ -206,6 +207,21 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
         _ if table::is_extra(fake, name) => answer(&json!({ "tool": name }).to_string()),
         _ => Err(Fault::invalid(format!("Unknown tool: {name}"))),
     }
+}
+
+/// Returns the rows of a table, as a structured value and as text.
+fn rows(arguments: &Members) -> Result<String, Fault> {
+    let table: String = arguments.required("table")?;
+    let n_rows: u64 = arguments.optional("n")?.unwrap_or(3);
+    let width: usize = arguments.optional("width")?.unwrap_or(0);
+    let row =
+        |n| json!({ "name": format!("{table} {n}"), "size": n * 10, "more": "x".repeat(width) });
+    let rows: Vec<Value> = (1..=n_rows).map(row).collect();
+    let mut told = json!({ "total": n_rows, "rows": rows });
+    if let Some(previous) = arguments.optional::<Value>("previous")? {
+        told["previous"] = previous;
+    }
+    Ok(message::told(&told.to_string()))
 }
 
 /// Reports each step with the caller's token, then answers.

@@ -13,6 +13,9 @@ const HINTS: &[(&str, &str)] = &[
 /// The arguments of `count` and its like.
 const COUNT: &str = r#"{"key":{"type":"string"},"then":{"type":"string","enum":["answer","hold","exit","exit_first","tell_and_exit"],"description":"What comes after it is counted; `exit_first` answers when the key was executed before, `tell_and_exit` reports progress first."}}"#;
 
+/// The tool that says all of itself.
+const RICH: &str = r#"{"name":"rows","title":"Rows of a table","description":"Reads rows of a table of the inventory.\n\nEach has a name and a size.","inputSchema":{"type":"object","properties":{"table":{"type":"string","enum":["parts","people"],"description":"Which table."},"n":{"type":"integer","minimum":1,"maximum":10000,"default":3,"description":"How many rows."},"width":{"type":"integer","minimum":0,"default":0,"description":"How many bytes more each row has."},"filter":{"type":"object","properties":{"name":{"type":"string"}},"additionalProperties":false},"previous":{"description":"Is returned as it is."}},"required":["table"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"total":{"type":"integer"},"rows":{"type":"array","items":{"type":"object"}}},"required":["total","rows"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}"#;
+
 /// Name, description, properties and required arguments of every tool.
 const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     (
@@ -184,6 +187,9 @@ pub(crate) fn list(fake: &Fake, is_modern: bool) -> Vec<Value> {
             tool["execution"] = execution;
         }
         tools.push(tool);
+    }
+    if fake.options.rich {
+        tools.push(serde_json::from_str(RICH).expect("it is JSON"));
     }
     if fake.options.bad_header {
         let properties =

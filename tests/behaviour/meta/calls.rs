@@ -1,0 +1,202 @@
+//! Calls of tools of servers: what comes through, and in how many ways a tool can be meant.
+
+use serde_json::{Value, json};
+
+use super::{BOTH, call_of, meta, n_calls};
+use crate::harness::{daemon::Daemon, fake::Fakes, meta::Meta, modern::Modern};
+
+#[tokio::test]
+async fn a_result_comes_as_the_server_has_written_it() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let meta = meta(&daemon).await;
+    for result in [
+        r#"{"content":[{"type":"text","text":"\u00e9 \/"},{"type":"image","data":"aW1hZ2U=","mimeType":"image/png","_meta":{"a.b/c":1e400}}],"structuredContent":{"n":1e400, "z":[ ]},"isError":false,"_meta":{"x/y":[1.50]},"future":{}}"#,
+        r#"{ "content" : [ ] , "isError":true, "structuredContent":{"x":9007199254740993}}"#,
+        r#"{"content":[{"type":"of the future","x":[ ]}]}"#,
+        "{}",
+    ] {
+        let params = json!({ "name": "mcp_call", "arguments": call_of("fake", "raw", json!({ "result": result })) });
+        let reply = meta.reply("mcp_call", params).await;
+        assert!(reply.body.contains(result), "{}", reply.body);
+    }
+    for value in ["1e400", "9007199254740993", "1.50", r#""\u00e9""#, r#"{"z":1,"a":[ ]}"#] {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":"i","method":"tools/call","params":{{"name":"mcp_call","arguments":{{"server":"fake","tool":"echo","args":{{"value":{value}}}}}}}}}"#
+        );
+        let reply = meta.http.post(call).await;
+        let expected = format!(r#""structuredContent":{{"value":{value}}}"#);
+        assert!(
+            reply.body.contains(&expected) && reply.body.contains(r#""id":"i""#),
+            "{}",
+            reply.body
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_meant_in_each_way_in_which_models_write_it() {
+    let fakes = Fakes::new();
+    let daemon =
+        Daemon::with(BOTH.to_owned() + &fakes.server("fake", &["--named", "a/b__c:d"])).ready();
+    let meta = meta(&daemon).await;
+    let args = json!({ "value": [7] });
+    for (server, tool) in [
+        (Some("fake"), "echo"),
+        (Some("fake"), "fake/echo"),
+        (Some("fake"), "fake__echo"),
+        (Some("fake"), "fake:echo"),
+        (Some(""), "fake/echo"),
+        (None, "fake/echo"),
+        (None, "fake__echo"),
+        (None, "fake:echo"),
+    ] {
+        let mut arguments = json!({ "tool": tool, "args": args });
+        if let Some(server) = server {
+            arguments["server"] = json!(server);
+        }
+        assert_eq!(meta.value("mcp_call", arguments).await, args, "{server:?} {tool}");
+        if server.is_none() {
+            let ran = meta.value("run_tool", json!({ "tool_id": tool, "args": args })).await;
+            assert_eq!(ran["structured"], args);
+        }
+    }
+    // Whatever a server calls its tool.
+    for tool in ["fake/a/b__c:d", "fake__a/b__c:d", "fake:a/b__c:d"] {
+        let called = meta.value("mcp_call", json!({ "tool": tool })).await;
+        assert_eq!(called, json!({ "tool": "a/b__c:d" }));
+    }
+    for args in [json!("{\"value\": [7]}"), json!({ "value": [7] })] {
+        assert_eq!(
+            meta.value("mcp_call", call_of("fake", "echo", args)).await,
+            json!({ "value": [7] })
+        );
+    }
+    for nothing in [json!(null), json!(""), json!({})] {
+        let called = meta.value("mcp_call", call_of("fake", "whoami", nothing)).await;
+        assert!(called["pid"].is_u64(), "{called}");
+    }
+    let error = meta.error("run_tool", json!({ "tool_id": "echo" })).await;
+    assert_eq!(
+        (&error["code"], &error["details"]["reason"]),
+        (&json!("validation_input"), &json!("invalid_format"))
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_makes_no_sense_is_refused_with_the_remedy() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
+    let meta = meta(&daemon).await;
+    for (tool, arguments, says) in [
+        ("mcp_call", json!({}), "`tool`"),
+        ("mcp_call", json!({ "tool": "echo" }), "`server`"),
+        ("mcp_call", json!({ "server": "fake", "tool": "echo", "arg": {} }), "`args`"),
+        ("mcp_call", json!({ "server": "fake", "tool": "echo", "args": [1] }), "`args`"),
+        ("mcp_call", json!({ "server": "fake", "tool": "echo", "timeoutMs": 0 }), "`timeoutMs`"),
+        ("mcp_call", json!({ "server": "fake", "tool": "echo", "fields": ["a..b"] }), "`fields`"),
+        ("mcp_discover", json!({ "detail": "everything" }), "`detail`"),
+        ("search_tools", json!({}), "`query`"),
+        ("describe_tool", json!({ "tool_id": "fake/echo" }), "`detail_level`"),
+        ("describe_tool", json!({ "detail_level": "full" }), "`tool_id`"),
+        ("list_tool_examples", json!({}), "`tool_id`"),
+        ("run_tool", json!({}), "`tool_id`"),
+        ("run_chain", json!({ "steps": [] }), "`steps`"),
+        ("run_chain", json!({ "steps": [{}] }), "tool_id`"),
+    ] {
+        let error = meta.refused(tool, arguments.clone()).await;
+        assert_eq!(error["code"], -32602, "{error}");
+        let told = format!("{} {}", error["message"], error["data"]["suggestion"]);
+        assert!(told.contains(says), "{tool} {arguments}: {told}");
+    }
+    assert!(fakes.pids("fake").is_empty(), "nobody is asked");
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_named_one_by_one_and_the_server_is_not_called() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &["--rich"])).ready();
+    let meta = meta(&daemon).await;
+    let wrong = json!({ "tabel": "parts", "n": "many", "filter": { "name": 1 } });
+    let calls = [
+        ("mcp_call", call_of("fake", "rows", wrong.clone())),
+        ("run_tool", json!({ "tool_id": "fake/rows", "args": wrong })),
+    ];
+    for (tool, arguments) in calls {
+        let result = meta.result(tool, arguments).await;
+        let error = &result["structuredContent"]["error"];
+        assert_eq!(error["code"], "validation_input", "{result}");
+        assert_eq!((&error["tool_id"], &error["op"]), (&json!("fake/rows"), &json!(tool)));
+        assert_eq!(error["retryable"], false);
+        let problems = error["details"]["validationErrors"].as_array().expect("problems");
+        let all =
+            problems.iter().map(|one| one.as_str().expect("words")).collect::<Vec<_>>().join("\n");
+        for part in [
+            "Field 'table'",
+            "Field 'tabel'",
+            "did you mean `table`?",
+            "Field 'n'",
+            "Field 'filter.name'",
+        ] {
+            assert!(all.contains(part), "{part}: {all}");
+        }
+        // Also who reads only the words.
+        let said = result["content"][0]["text"].as_str().expect("words");
+        assert!(said.contains("Field 'n'"), "{said}");
+    }
+    assert_eq!(n_calls(&daemon, "fake").await, 0);
+    let good = call_of("fake", "rows", json!({ "table": "parts", "n": 1 }));
+    assert_eq!(meta.value("mcp_call", good).await["total"], 1);
+}
+
+#[tokio::test]
+async fn only_the_fields_that_are_wanted_come() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &["--rich"])).ready();
+    let meta = meta(&daemon).await;
+    let fields = async |fields: Value| {
+        let mut arguments = call_of("fake", "rows", json!({ "table": "parts", "n": 2 }));
+        arguments["fields"] = fields;
+        meta.result("mcp_call", arguments).await
+    };
+
+    let result = fields(json!(["total", "rows[].name"])).await;
+    let expected = json!({ "total": 2, "rows": [{ "name": "parts 1" }, { "name": "parts 2" }] });
+    assert_eq!(result["structuredContent"], expected);
+    let text = result["content"][0]["text"].as_str().expect("the same as text");
+    assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), expected);
+    let both = fields(json!(["rows[].size", "rows[].name"])).await;
+    let both = &both["structuredContent"]["rows"][0];
+    assert_eq!(both, &json!({ "name": "parts 1", "size": 10 }));
+    let whole = fields(json!([])).await;
+    assert_eq!(fields(json!(["nothing.there"])).await, whole, "what is not there changes nothing");
+    assert_eq!(whole["structuredContent"]["rows"][1]["size"], 20);
+}
+
+#[tokio::test]
+async fn progress_of_the_tool_comes_under_the_token_of_the_client() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
+    let clients = [meta(&daemon).await, Meta::modern(Modern::new(daemon.client("/meta"))).await];
+    for meta in clients {
+        for token in [json!("t"), json!(7)] {
+            for (tool, arguments) in [
+                ("mcp_call", call_of("fake", "progress", json!({ "steps": 3 }))),
+                ("run_tool", json!({ "tool_id": "fake/progress", "args": { "steps": 3 } })),
+            ] {
+                let mut stream = meta.stream(tool, arguments, &token).await;
+                let (told, answer) = meta.last(tool, &mut stream).await;
+                let steps: Vec<&Value> =
+                    told.iter().map(|told| &told["params"]["progress"]).collect();
+                assert_eq!(steps, [1, 2, 3], "{told:?}");
+                assert!(
+                    told.iter().all(|told| told["params"]["progressToken"] == token),
+                    "{told:?}"
+                );
+                let value = &answer["result"]["structuredContent"];
+                let value = value.get("structured").unwrap_or(value);
+                assert_eq!(value["steps"], 3, "{answer}");
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Tools of all servers, found and listed: by what they do, by server, page by page.
+
+use serde_json::{Value, json};
+
+use super::{BOTH, call_of, meta};
+use crate::{
+    harness::{
+        daemon::Daemon,
+        fake::Fakes,
+        meta::{Meta, each},
+    },
+    server_status, until,
+};
+
+const BROKEN: &str = "[servers.broken]\ncommand = \"/no/such/program\"\n";
+
+/// Returns the names of a server's tools, as it lists them.
+async fn tools_of(daemon: &Daemon, server: &str) -> Vec<String> {
+    let client = daemon.client(&format!("/servers/{server}"));
+    let answer = client.request(json!(1), "tools/list", json!({})).await.answer();
+    each(&answer["result"], "tools", "name")
+}
+
+/// Asks for one page after the other, and returns a member of all entries.
+async fn pages(
+    meta: &Meta,
+    tool: &str,
+    arguments: &Value,
+    list: &str,
+    member: &str,
+) -> Vec<String> {
+    let mut arguments = arguments.clone();
+    let mut all = Vec::new();
+    loop {
+        let page = meta.value(tool, arguments.clone()).await;
+        let entries = page[list].as_array().expect("entries");
+        assert!(!entries.is_empty() && entries.len() <= 7, "{page}");
+        all.extend(entries.iter().map(|entry| match entry {
+            Value::String(name) => name.clone(),
+            entry => entry[member].as_str().expect("a text").to_owned(),
+        }));
+        match page.get("nextCursor") {
+            Some(next) => arguments["cursor"] = next.clone(),
+            None => return all,
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_question_all_servers_are_listed_with_their_state() {
+    let fakes = Fakes::new();
+    let config = fakes.server("one", &[]) + &fakes.server("two", &["--named", "x"]) + BROKEN;
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+
+    let found = meta.value("mcp_discover", json!({})).await;
+
+    assert_eq!(each(&found, "servers", "name"), ["broken", "one", "two"]);
+    let [broken, one, two] = &found["servers"].as_array().expect("a list")[..] else {
+        panic!("three: {found}")
+    };
+    let n_tools = tools_of(&daemon, "one").await.len();
+    assert_eq!((&one["toolCount"], &two["toolCount"]), (&json!(n_tools), &json!(n_tools + 1)));
+    assert_eq!((&one["state"], &one["source"]), (&json!("idle"), &json!("live")), "{found}");
+    assert!(one["description"].as_str().is_some_and(|text| text.contains("seen")), "{one}");
+    let reason = broken["unavailable"].as_str().expect("a reason");
+    assert!(reason.contains("/no"), "{reason}");
+    assert!(found["message"].as_str().is_some_and(|text| text.contains("`query`")));
+}
+
+#[tokio::test]
+async fn a_server_lists_its_tools_in_as_much_detail_as_is_wanted() {
+    let fakes = Fakes::new();
+    let config = fakes.server("fake", &["--rich"]) + &fakes.server("other", &[]);
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+    let rows = |found: &Value| {
+        let tools = found["tools"].as_array().expect("tools").clone();
+        tools.into_iter().find(|tool| tool["tool"] == "rows").expect("it is there")
+    };
+    let all = json!({ "server": "fake", "limit": 100 });
+
+    let short = meta.value("mcp_discover", all.clone()).await;
+    assert_eq!(each(&short, "tools", "tool"), tools_of(&daemon, "fake").await);
+    assert!(each(&short, "tools", "server").iter().all(|server| server == "fake"));
+    let expected = "Reads rows of a table of the inventory. Each has a name and a size.";
+    assert_eq!(rows(&short), json!({ "tool": "rows", "server": "fake", "description": expected }));
+
+    let mut asked = all.clone();
+    asked["detail"] = json!("schema");
+    let schema = rows(&meta.value("mcp_discover", asked.clone()).await);
+    assert_eq!(schema["inputSchema"]["required"], json!(["table"]), "{schema}");
+    assert!(schema.get("definition").is_none());
+
+    asked["detail"] = json!("full");
+    let full = rows(&meta.value("mcp_discover", asked).await);
+    let definition = &full["definition"];
+    assert_eq!(definition["annotations"]["readOnlyHint"], true, "{full}");
+    assert_eq!(definition["inputSchema"], schema["inputSchema"]);
+    assert_eq!(definition["outputSchema"]["required"], json!(["total", "rows"]));
+
+    let one = json!({ "server": "fake", "tool": "rows", "detail": "full" });
+    let one = meta.value("mcp_discover", one).await;
+    assert_eq!(one["tools"], json!([full]));
+}
+
+#[tokio::test]
+async fn a_tool_is_found_by_what_it_does_and_with_how_much_confidence() {
+    let fakes = Fakes::new();
+    let config = fakes.server("plain", &[]) + &fakes.server("stock", &["--rich"]);
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+
+    let found = meta.value("mcp_discover", json!({ "query": "rows of the inventory" })).await;
+    let first = &found["tools"][0];
+    assert_eq!((&first["server"], &first["tool"]), (&json!("stock"), &json!("rows")), "{found}");
+    let tools = found["tools"].as_array().expect("tools");
+    let scores: Vec<f64> =
+        tools.iter().map(|tool| tool["score"].as_f64().expect("a score")).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    for tool in tools {
+        let confidence = tool["confidence"].as_f64().expect("a number");
+        assert!((0.0..=1.0).contains(&confidence), "{tool}");
+    }
+
+    let question = json!({ "query": "count an execution", "server": "plain", "limit": 3 });
+    let found = meta.value("mcp_discover", question).await;
+    assert_eq!(found["tools"][0]["tool"], "count", "{found}");
+    assert!(each(&found, "tools", "server").iter().all(|server| server == "plain"));
+    assert_eq!(found["tools"].as_array().map(Vec::len), Some(3));
+    let none = meta.value("mcp_discover", json!({ "query": "zebra xylophone" })).await;
+    assert_eq!(none["tools"], json!([]), "{none}");
+    assert!(none["message"].as_str().is_some_and(|text| text.contains("mcp_provision")));
+}
+
+#[tokio::test]
+async fn page_by_page_everything_comes_once() {
+    let fakes = Fakes::new();
+    let servers: Vec<String> = (0..9).map(|n| format!("s{n}")).collect();
+    let mut config = BOTH.to_owned() + &fakes.server("fake", &["--page", "5"]);
+    for server in &servers {
+        config += &fakes.server(server, &[]);
+    }
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+    let n_tools = tools_of(&daemon, "s0").await.len();
+
+    let all =
+        pages(&meta, "mcp_discover", &json!({ "server": "s0", "limit": 7 }), "tools", "tool").await;
+    assert_eq!(all, tools_of(&daemon, "s0").await);
+    let names = [&["fake".to_owned()], &servers[..]].concat();
+    for (tool, list) in [("mcp_discover", "servers"), ("list_namespaces", "namespaces")] {
+        assert_eq!(pages(&meta, tool, &json!({ "limit": 7 }), list, "name").await, names);
+    }
+    let all = pages(&meta, "list_tools", &json!({ "limit": 7 }), "tools", "id").await;
+    assert_eq!(all.len(), 10 * n_tools);
+    assert!(all.is_sorted_by(|a, b| a.split('/').next() <= b.split('/').next()), "{all:?}");
+
+    let search = json!({ "query": "tool call answer", "limit": 7 });
+    let mut found = pages(&meta, "search_tools", &search, "tools", "id").await;
+    let n_found = found.len();
+    assert!(n_found > 14, "{n_found}");
+    found.sort();
+    found.dedup();
+    assert_eq!(found.len(), n_found, "each is there once");
+}
+
+#[tokio::test]
+async fn a_cursor_is_good_for_its_own_question_as_long_as_nothing_changes() {
+    let fakes = Fakes::new();
+    let config = BOTH.to_owned() + &fakes.server("fake", &[]) + &fakes.server("two", &[]);
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+    let next = async |tool: &str, arguments: &Value| {
+        let page = meta.value(tool, arguments.clone()).await;
+        page["nextCursor"].as_str().unwrap_or_else(|| panic!("{tool}: no more: {page}")).to_owned()
+    };
+    let with = |arguments: &Value, cursor: &str| {
+        let mut arguments = arguments.clone();
+        arguments["cursor"] = json!(cursor);
+        arguments
+    };
+    let questions = [
+        ("mcp_discover", json!({ "limit": 1 })),
+        ("mcp_discover", json!({ "limit": 1, "server": "fake" })),
+        ("mcp_discover", json!({ "limit": 1, "query": "call" })),
+        ("mcp_discover", json!({ "limit": 1, "query": "call", "detail": "schema" })),
+        ("search_tools", json!({ "limit": 1, "query": "call" })),
+        ("list_tools", json!({ "limit": 1 })),
+        ("list_tools", json!({ "limit": 1, "backend_name": "fake" })),
+        ("list_namespaces", json!({ "limit": 1 })),
+    ];
+    let mut cursors = Vec::new();
+    for (tool, arguments) in &questions {
+        cursors.push(next(tool, arguments).await);
+    }
+    let refused = async |tool: &str, arguments: Value, why: &str| {
+        let error = meta.refused(tool, arguments).await;
+        assert_eq!(
+            (&error["code"], &error["data"]["code"]),
+            (&json!(-32602), &json!("INVALID_CURSOR"))
+        );
+        let message = error["message"].as_str().expect("words");
+        assert!(
+            message.starts_with("invalid cursor") && message.contains(why),
+            "{tool}: {message}"
+        );
+    };
+    for (place, (tool, arguments)) in questions.iter().enumerate() {
+        for (other, cursor) in cursors.iter().enumerate() {
+            match other == place {
+                true => drop(meta.value(tool, with(arguments, cursor)).await),
+                false => refused(tool, with(arguments, cursor), "another question").await,
+            }
+        }
+        let half = &cursors[place][..cursors[place].len() / 2];
+        for garbage in ["x", "AAAA", half, "🦀"] {
+            refused(tool, with(arguments, garbage), "").await;
+        }
+    }
+
+    // From here on the tools are other ones.
+    daemon.client("/servers/fake").call("flip_tools", json!({})).await;
+    let one = json!({ "server": "fake", "tool": "extra_1" });
+    until(async || meta.result("mcp_discover", one.clone()).await["isError"] != true).await;
+    let listing = json!({ "server": "fake", "limit": 100 });
+    until(async || {
+        let found = meta.value("mcp_discover", listing.clone()).await;
+        each(&found, "tools", "tool").contains(&"extra_1".to_owned())
+    })
+    .await;
+    for ((tool, arguments), cursor) in questions.iter().zip(&cursors) {
+        refused(tool, with(arguments, cursor), "changed").await;
+        let anew = next(tool, arguments).await;
+        meta.value(tool, with(arguments, &anew)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_is_named_and_the_others_are_found() {
+    let fakes = Fakes::new();
+    let config = BOTH.to_owned() + &fakes.server("fake", &[]) + BROKEN;
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+    for arguments in [json!({ "query": "count an execution" }), json!({ "server": "broken" })] {
+        let found = meta.value("mcp_discover", arguments.clone()).await;
+        let message = found["message"].as_str().expect("words");
+        assert!(message.contains("`broken`") && message.contains("/no"), "{message}");
+        let is_search = arguments.get("query").is_some();
+        assert_eq!(found["tools"][0]["tool"] == "count", is_search, "{found}");
+    }
+    let found = meta.value("search_tools", json!({ "query": "count an execution" })).await;
+    assert_eq!(found["tools"][0]["id"], "fake/count");
+    let error = meta.error("mcp_discover", json!({ "server": "broken", "tool": "x" })).await;
+    assert_eq!(error["code"], "execution_failed");
+    assert_eq!(error["details"]["reason"], "server_not_connected", "{error}");
+}
+
+#[tokio::test]
+async fn an_unknown_server_or_tool_is_answered_with_what_may_be_meant() {
+    let fakes = Fakes::new();
+    let config =
+        BOTH.to_owned() + &fakes.server("github", &[]) + &fakes.server("weather", &["--rich"]);
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+    for (tool, arguments) in [
+        ("mcp_discover", json!({ "server": "githup" })),
+        ("mcp_discover", json!({ "server": "githup", "query": "x" })),
+        ("mcp_discover", json!({ "server": "githup", "tool": "echo" })),
+        ("list_tools", json!({ "backend_name": "githup" })),
+        ("describe_tool", json!({ "tool_id": "githup/echo", "detail_level": "full" })),
+    ] {
+        let error = meta.error(tool, arguments).await;
+        assert_eq!(error["code"], "no_backends", "{error}");
+        assert_eq!(error["details"]["similarServers"], json!(["github"]));
+        assert_eq!(error["details"]["availableServers"], json!(["github", "weather"]));
+        assert!(
+            error["message"].as_str().is_some_and(|text| text.contains("Did you mean `github`?"))
+        );
+        assert_eq!(error["op"], tool);
+    }
+    for (tool, arguments) in [
+        ("mcp_discover", json!({ "server": "github", "tool": "ecko" })),
+        ("describe_tool", json!({ "tool_id": "github/ecko", "detail_level": "schema" })),
+        ("list_tool_examples", json!({ "tool_id": "github/ecko" })),
+        ("run_tool", json!({ "tool_id": "github/ecko" })),
+        ("mcp_call", call_of("github", "ecko", json!({}))),
+    ] {
+        let error = meta.error(tool, arguments).await;
+        assert_eq!(error["code"], "tool_not_found", "{error}");
+        assert_eq!(error["details"]["similarTools"][0], "github/echo");
+    }
+    // It is there, but elsewhere; which is known once somebody has looked.
+    meta.value("mcp_discover", json!({ "server": "weather" })).await;
+    let error = meta.error("mcp_call", call_of("github", "rows", json!({}))).await;
+    assert_eq!(error["details"]["similarTools"][0], "weather/rows", "{error}");
+}
+
+#[tokio::test]
+async fn after_a_restart_tools_are_found_and_described_and_nothing_runs() {
+    let (fakes, cache) = (Fakes::new(), tempfile::tempdir().expect("a directory"));
+    let config = BOTH.to_owned() + &fakes.server("one", &["--rich"]) + &fakes.server("two", &[]);
+    let start = || Daemon::with(&*config).env("CACHE_DIRECTORY", cache.path()).ready();
+    let questions = [
+        ("mcp_discover", json!({ "query": "count an execution" })),
+        ("mcp_discover", json!({ "server": "two", "detail": "schema", "limit": 100 })),
+        ("mcp_discover", json!({ "server": "one", "tool": "rows", "detail": "full" })),
+        ("search_tools", json!({ "query": "rows of a table" })),
+        ("list_tools", json!({ "limit": 100 })),
+        ("list_namespaces", json!({})),
+        ("describe_tool", json!({ "tool_id": "one/rows", "detail_level": "full" })),
+        ("list_tool_examples", json!({ "tool_id": "one/rows" })),
+    ];
+    let answers = async |meta: &Meta| {
+        let mut answers = Vec::new();
+        for (tool, arguments) in &questions {
+            answers.push(meta.value(tool, arguments.clone()).await);
+        }
+        answers
+    };
+    let mut daemon = start();
+    let before = answers(&meta(&daemon).await).await;
+    assert!(daemon.stop().success());
+    let pids = || [fakes.pids("one"), fakes.pids("two")];
+    let n_before = pids();
+
+    let daemon = start();
+    let meta = meta(&daemon).await;
+
+    assert_eq!(answers(&meta).await, before);
+    let servers = meta.value("mcp_discover", json!({})).await;
+    assert_eq!(each(&servers, "servers", "source"), ["cache", "cache"]);
+    let unknown =
+        meta.error("describe_tool", json!({ "tool_id": "one/rovs", "detail_level": "full" }));
+    for server in ["one", "two"] {
+        let status = server_status(&daemon, server).await;
+        assert_eq!((&status["pid"], &status["connections"]), (&Value::Null, &json!(0)), "{status}");
+    }
+    assert_eq!(pids(), n_before, "nothing was started");
+    assert_eq!(unknown.await["details"]["similarTools"][0], "one/rows");
+    let called = meta.value("mcp_call", call_of("two", "echo", json!({ "value": 1 }))).await;
+    assert_eq!(called, json!({ "value": 1 }));
+}

@@ -1,0 +1,172 @@
+//! The other set: the same operations under the names of metatools.
+
+use serde_json::{Value, json};
+
+use super::meta;
+use crate::harness::{daemon::Daemon, fake::Fakes, meta::each};
+
+const SET: &str = "[tools]\nsets = [\"metatools\"]\n";
+
+fn daemon(fakes: &Fakes) -> Daemon {
+    let config = SET.to_owned() + &fakes.server("fake", &["--rich"]) + &fakes.server("two", &[]);
+    Daemon::with(config).ready()
+}
+
+#[tokio::test]
+async fn tools_are_searched_and_listed_in_short() {
+    let fakes = Fakes::new();
+    let daemon = daemon(&fakes);
+    let meta = meta(&daemon).await;
+
+    let found =
+        meta.value("search_tools", json!({ "query": "rows of the inventory", "limit": 1 })).await;
+    let expected = json!({
+        "id": "fake/rows", "name": "rows", "namespace": "fake",
+        "shortDescription": "Reads rows of a table of the inventory. Each has a name and a size.",
+        "tags": ["read-only", "idempotent"],
+    });
+    assert_eq!(found["tools"], json!([expected]));
+    assert_eq!(
+        meta.value("list_namespaces", json!({})).await["namespaces"],
+        json!(["fake", "two"])
+    );
+    let listed = meta.value("list_tools", json!({ "backend_name": "fake", "limit": 100 })).await;
+    assert!(listed["tools"].as_array().expect("tools").contains(&expected));
+    assert!(each(&listed, "tools", "namespace").iter().all(|server| server == "fake"));
+    let of_all = meta.value("list_tools", json!({ "backend_kind": "mcp", "limit": 100 })).await;
+    let n_tools = |listed: &Value| listed["tools"].as_array().map_or(0, Vec::len);
+    assert_eq!(n_tools(&of_all), 2 * n_tools(&listed) - 1);
+    for kind in ["local", "provider"] {
+        let none = meta.value("list_tools", json!({ "backend_kind": kind })).await;
+        assert_eq!(none, json!({ "tools": [] }));
+    }
+    // As many as there can be, however many are wanted.
+    for limit in [0, -5, 1000] {
+        meta.value("list_tools", json!({ "limit": limit })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_described_as_far_as_is_wanted() {
+    let fakes = Fakes::new();
+    let daemon = daemon(&fakes);
+    let meta = meta(&daemon).await;
+    let describe = async |detail: &str, max: Option<u64>| {
+        let mut asked = json!({ "tool_id": "fake/rows", "detail_level": detail });
+        if let Some(max) = max {
+            asked["examples_max"] = json!(max);
+        }
+        meta.value("describe_tool", asked).await
+    };
+    let summary = "Reads rows of a table of the inventory. Each has a name and a size.";
+
+    assert_eq!(describe("summary", None).await, json!({ "summary": summary }));
+    let schema = describe("schema", None).await;
+    assert_eq!(schema["summary"], summary);
+    assert_eq!(schema["tool"]["title"], "Rows of a table");
+    assert_eq!(schema["tool"]["outputSchema"]["required"], json!(["total", "rows"]));
+    let info = json!({
+        "required": ["table"], "defaults": { "n": 3, "width": 0 },
+        "types": { "table": "string", "n": "integer", "width": "integer", "filter": "object", "previous": "any" },
+    });
+    assert_eq!(schema["schemaInfo"], info);
+    assert_eq!(schema.get("notes"), None);
+    let full = describe("full", None).await;
+    assert_eq!(full["tool"], schema["tool"]);
+    let notes = "Reads rows of a table of the inventory.\n\nEach has a name and a size.";
+    assert_eq!(full["notes"], notes);
+    let examples = full["examples"].as_array().expect("examples");
+    assert_eq!(examples.len(), 2, "{full}");
+    assert_eq!(describe("full", Some(1)).await["examples"].as_array().map(Vec::len), Some(1));
+    assert_eq!(describe("full", Some(0)).await["examples"], json!([]));
+
+    let listed = meta.value("list_tool_examples", json!({ "tool_id": "fake:rows" })).await;
+    assert_eq!(listed["examples"], full["examples"]);
+    let one = meta.value("list_tool_examples", json!({ "tool_id": "fake/rows", "max": 1 })).await;
+    assert_eq!(one["examples"], json!([examples[0]]));
+    for example in examples {
+        let ran = meta
+            .value("run_tool", json!({ "tool_id": "fake/rows", "args": example["args"] }))
+            .await;
+        assert_eq!(ran["structured"]["total"], 3, "an example is good as it is: {example}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_run_and_its_answer_has_what_is_wanted() {
+    let fakes = Fakes::new();
+    let daemon = daemon(&fakes);
+    let meta = meta(&daemon).await;
+    let run = async |tool: &str, args: Value, more: &[&str]| {
+        let mut asked = json!({ "tool_id": tool, "args": args });
+        for name in more {
+            asked[name] = json!(true);
+        }
+        meta.value("run_tool", asked).await
+    };
+    let args = json!({ "table": "people", "n": 1 });
+
+    let plain = run("fake/rows", args.clone(), &[]).await;
+    assert_eq!(plain["structured"]["rows"][0]["name"], "people 1");
+    assert!(plain["durationMs"].is_u64());
+    assert_eq!(plain.as_object().map(serde_json::Map::len), Some(2), "{plain}");
+    let all = ["include_tool", "include_backend", "include_mcp_result"];
+    let all = run("fake/rows", args, &all).await;
+    assert_eq!(all["tool"]["name"], "rows");
+    assert_eq!(all["backend"], json!({ "kind": "mcp", "serverName": "fake" }));
+    assert_eq!(all["mcpResult"]["structuredContent"], plain["structured"]);
+
+    // A tool without a structured value: its text, read if it can be.
+    for (text, value) in [
+        ("[1, {\"a\": 2}]", json!([1, { "a": 2 }])),
+        ("plain words", json!("plain words")),
+        ("7", json!("7")),
+        ("", json!("")),
+    ] {
+        let result = json!({ "content": [{ "type": "text", "text": text }] }).to_string();
+        let ran = run("fake/raw", json!({ "result": result }), &[]).await;
+        assert_eq!(ran["structured"], value, "{text}");
+    }
+    let image = json!({ "type": "image", "data": "aW1hZ2U=", "mimeType": "image/png" });
+    let result = json!({ "content": [image] }).to_string();
+    let shown = meta
+        .result("run_tool", json!({ "tool_id": "fake/raw", "args": { "result": result } }))
+        .await;
+    assert_eq!(shown["content"][1], image, "an image stays one");
+}
+
+#[tokio::test]
+async fn what_is_not_to_be_had_is_refused_by_name_and_nothing_is_run() {
+    let fakes = Fakes::new();
+    let daemon = daemon(&fakes);
+    let meta = meta(&daemon).await;
+    let id = "fake/whoami";
+    for (more, code) in [
+        (json!({ "stream": true }), "stream_not_supported"),
+        (
+            json!({ "backend_override": { "kind": "mcp", "serverName": "two" } }),
+            "backend_override_invalid",
+        ),
+    ] {
+        let mut asked = more;
+        asked["tool_id"] = json!(id);
+        let error = meta.error("run_tool", asked).await;
+        assert_eq!((&error["code"], &error["retryable"]), (&json!(code), &json!(false)), "{error}");
+        assert_eq!(error["op"], "run_tool");
+    }
+    let asked = json!({ "tool_id": id, "stream": false });
+    assert_eq!(meta.value("run_tool", asked).await["structured"]["calls"], 1);
+
+    let code = json!({ "language": "javascript", "code": "return 7" });
+    let error = meta.error("execute_code", code).await;
+    assert_eq!(
+        (&error["code"], &error["details"]["reason"]),
+        (&json!("execution_failed"), &json!("execution_disabled"))
+    );
+    assert_eq!(error["retryable"], false);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("not enabled")), "{error}");
+
+    let core = Daemon::with(fakes.server("fake", &[])).ready();
+    let error = super::meta(&core).await.error("mcp_execute", json!({ "code": "return 7" })).await;
+    assert_eq!(error["details"]["reason"], "execution_disabled");
+}

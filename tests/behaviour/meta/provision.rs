@@ -1,0 +1,76 @@
+//! A server that is not there yet, through `mcp_provision`.
+
+use serde_json::json;
+
+use super::{call_of, meta};
+use crate::harness::{daemon::Daemon, fake::Fakes, meta::each};
+
+const INTENT: &str = "forecast of the weather in a city";
+
+/// Returns the tables of two servers that may be added, one of which is trusted.
+fn provision(fakes: &Fakes) -> String {
+    let later = |name: &str, more: &str| {
+        let table = fakes.server(name, &["--rich"]);
+        table.replace("[servers.", "[provision.servers.") + more
+    };
+    "[provision]\ntrusted = [\"internal/*\"]\n".to_owned()
+        + &later(
+            "weather",
+            "namespace = \"internal/weather\"\ndescription = \"Weather and its forecast for a city\"\n",
+        )
+        + &later(
+            "ledger",
+            "namespace = \"other/ledger\"\ndescription = \"Invoices and payments of a ledger\"\n",
+        )
+}
+
+#[tokio::test]
+async fn a_server_is_suggested_and_started_if_that_is_wanted_and_allowed() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(provision(&fakes) + &fakes.server("fake", &[])).ready();
+    let meta = meta(&daemon).await;
+
+    let found = meta.value("mcp_provision", json!({ "intent": INTENT })).await;
+    assert_eq!(found["source"], "catalog", "{found}");
+    assert_eq!(each(&found, "matches", "name")[0], "weather");
+    assert_eq!(found["matches"][0]["started"], false);
+    assert!(fakes.pids("weather").is_empty(), "it is only suggested");
+    let error = meta.error("mcp_call", call_of("weather", "echo", json!({ "value": 1 }))).await;
+    assert_eq!(error["code"], "no_backends");
+
+    let found =
+        meta.value("mcp_provision", json!({ "intent": INTENT, "autoProvision": true })).await;
+    assert_eq!(
+        (&found["server"], &found["matches"][0]["started"]),
+        (&json!("weather"), &json!(true)),
+        "{found}"
+    );
+    assert!(each(&found, "tools", "tool").contains(&"echo".to_owned()));
+    let called = meta.value("mcp_call", call_of("weather", "echo", json!({ "value": 1 }))).await;
+    assert_eq!(called, json!({ "value": 1 }));
+    assert_eq!(fakes.pids("weather").len(), 1);
+
+    let asked = json!({ "intent": "invoices and payments of a ledger", "autoProvision": true });
+    let found = meta.value("mcp_provision", asked).await;
+    assert_eq!(
+        (&found["matches"][0]["trusted"], &found["matches"][0]["started"]),
+        (&json!(false), &json!(false))
+    );
+    assert!(fakes.pids("ledger").is_empty(), "who is not trusted is not started: {found}");
+}
+
+#[tokio::test]
+async fn without_what_may_be_added_only_what_is_there_is_found() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &["--rich"])).ready();
+    let meta = meta(&daemon).await;
+    let found = meta
+        .value("mcp_provision", json!({ "intent": "rows of a table", "autoProvision": true }))
+        .await;
+    assert_eq!(found["source"], "local", "{found}");
+    assert_eq!(each(&found, "tools", "tool")[0], "rows");
+    let none = meta.value("mcp_provision", json!({ "intent": "zebra xylophone" })).await;
+    assert_eq!(none["source"], "none", "{none}");
+    let error = meta.refused("mcp_provision", json!({})).await;
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("`intent`")), "{error}");
+}
