@@ -1,0 +1,56 @@
+//! Lists of servers: how they are read, kept on the disk and searched.
+
+use std::time::Duration;
+
+/// For how long a list is good at least whose server says for how long, and does not say when it
+/// changes: one that names no time at all would be asked at every step of every client. Ours.
+pub const LIST_TTL_MIN: Duration = Duration::from_secs(10);
+
+/// How long the merged lists wait for servers that are still starting; clients are told to read them
+/// again when one comes later. Below the 5 s after which Claude Code gives a list up. Ours.
+pub const LIST_PATIENCE: Duration = Duration::from_secs(4);
+
+/// How long a notice of a server that its list has changed waits for more of the same, until the list
+/// is read, so that a burst of them costs one look. Ours.
+pub const NOTICE_WINDOW: Duration = Duration::from_millis(100);
+
+/// How many pages of one list are read. Ours: a server that echoes the cursor would loop.
+pub const LIST_PAGES_MAX: usize = 200;
+
+/// How many items a page of a merged list has at most. Ours: some clients read the first page alone,
+/// and none can do with more tools than that.
+pub const LIST_PAGE_ITEMS: usize = 1000;
+
+/// How many items a list may have that is read from the disk cache. Ours: ten times the tools of the
+/// largest server that was seen, and no more than the pages of a list that is read.
+pub const CACHED_ITEMS_MAX: usize = 10_000;
+
+/// How large the file of one server in the disk cache may be, in bytes. Ours: a tool takes about a
+/// kilobyte, so this is thousands of them; a file that is larger was not written by us.
+pub const CACHE_FILE_BYTES_MAX: usize = 16 << 20;
+
+/// How long a change waits for more of the same server before it is written to the disk cache. Ours:
+/// the lists of a server are read one after the other, and nobody waits for the disk.
+pub const CACHE_WRITE_WINDOW: Duration = Duration::from_millis(250);
+
+/// How long the start waits for the disk cache. Ours: reading hundreds of files takes a few
+/// milliseconds, and a disk that hangs must not keep the service from starting.
+pub const CACHE_READ_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How old a draft in the disk cache is that nobody finishes any more. Ours: one takes milliseconds.
+pub const CACHE_DRAFT_AGE: Duration = Duration::from_secs(60 * 60);
+
+/// How much of what a server says of itself belongs to what is searched, in bytes. Ours: clients cut
+/// instructions at 2 KB.
+pub const ABOUT_BYTES_MAX: usize = 4096;
+
+/// How long a search waits for a snapshot with the last change in it before it makes do with the one
+/// before. Ours: one of 10,000 tools takes less than a second.
+pub const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How old a list may be that is not read with each connection, where each request may have one of
+/// its own. Source: the `stale_after` of the metatools.
+pub const REFRESH_AFTER: Duration = Duration::from_secs(15 * 60);
+
+/// How long a server is left alone after a list could not be read that nobody had asked for. Ours.
+pub const REFRESH_PAUSE: Duration = Duration::from_secs(60);

@@ -1,0 +1,106 @@
+//! The meta tools: what they take, and how much of it they show.
+
+use std::time::Duration;
+
+use super::MESSAGE_BYTES_MAX;
+
+/// The largest result of a call through a meta-tool that is returned whole, in bytes. Ours: about
+/// 16,000 tokens, more than a model reads with profit.
+pub const RESULT_BYTES_MAX: usize = 64 << 10;
+
+/// The least and the largest such size that can be declared, in bytes. Ours: a preview is to be
+/// smaller than what it is a preview of, and no message is larger.
+pub const RESULT_BYTES_RANGE: (usize, usize) = (1 << 10, MESSAGE_BYTES_MAX);
+
+/// How many steps a chain may have. Source: seed 002, `max_chain_steps`.
+pub const CHAIN_STEPS_MAX: usize = 8;
+
+/// The largest such number that can be declared. Source: seed 000, a method's 64 steps.
+pub const CHAIN_STEPS_LIMIT: usize = 64;
+
+/// How many bytes of the names of servers the instructions of the view `meta` have. Ours: clients cut
+/// instructions at 2 KB.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 1 << 10;
+
+/// How many paths a caller may ask for of one result. Ours: more than one writes by hand.
+pub const FIELDS_MAX: usize = 64;
+
+/// How many names a path has at most. Ours: deeper than any result that people read.
+pub const FIELD_DEPTH_MAX: usize = 32;
+
+/// How many entries a search or a list of tools has, if nobody asks for another number, and how many
+/// at most. Source: seeds 000 and 002.
+pub const DISCOVER_LIMIT: usize = 20;
+/// See [`DISCOVER_LIMIT`].
+pub const DISCOVER_LIMIT_MAX: usize = 100;
+
+/// How many examples of a tool are shown. Source: seed 002.
+pub const EXAMPLES_MAX: usize = 5;
+
+/// How long a caller may have a tool take. Source: seed 000 (1.0), `timeoutMs`.
+pub const META_CALL_TIMEOUT_MAX: Duration = Duration::from_millis(600_000);
+
+/// How long a caller may have a program take. Source: seed 002, `timeout_ms`.
+pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
+
+/// How many tools a caller may have a program call. Source: seed 002, `max_tool_calls`.
+pub const EXECUTE_CALLS_MAX: usize = 1000;
+
+/// How much of an error of a server is passed on as an object, in bytes. Ours: an error that is
+/// longer says nothing more to a model.
+pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
+
+/// How large the images and sounds of a result may be together that is shown whole, in bytes of JSON
+/// text. Ours: a picture of a whole screen.
+pub const PREVIEW_MEDIA_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many blocks of a large result are shown. Ours.
+pub const PREVIEW_BLOCKS_MAX: usize = 50;
+
+/// How many bytes of large results are kept to be read on in, how many results, and for how long.
+/// Ours: what a few clients read at a time.
+pub const RESULTS_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// See [`RESULTS_BYTES_MAX`].
+pub const RESULTS_KEPT_MAX: usize = 64;
+/// See [`RESULTS_BYTES_MAX`].
+pub const RESULTS_AGE_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// How large the schema of a tool is that arguments are held against, in bytes. Ours: the largest
+/// that were seen are a tenth of it.
+pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+
+/// How many schemas are kept as they were understood, and how many bytes of their texts. Ours: the
+/// tools that a few clients use at a time.
+pub const VALIDATORS_MAX: usize = 256;
+/// See [`VALIDATORS_MAX`].
+pub const VALIDATORS_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
+pub const PROBLEMS_MAX: usize = 8;
+
+/// How long the summary of a tool is, in characters. Source: seed 002, as are the next five, the number of values aside.
+pub const SUMMARY_CHARS_MAX: usize = 200;
+
+/// How long the notes about a tool are, in characters.
+pub const NOTES_CHARS_MAX: usize = 2000;
+
+/// How long a text in an example is, in characters.
+pub const EXAMPLE_CHARS_MAX: usize = 300;
+
+/// How long the hint at a result is, in characters.
+pub const HINT_CHARS_MAX: usize = 200;
+
+/// How deep the arguments of an example are.
+pub const EXAMPLE_DEPTH_MAX: usize = 5;
+
+/// How many fields an object of an example has.
+pub const EXAMPLE_KEYS_MAX: usize = 50;
+
+/// How many values an example has in all. Ours: five levels of 50 fields would be 300 million.
+pub const EXAMPLE_VALUES_MAX: usize = 250;
+
+/// How many words a tool is tagged with. Ours: there are as many hints.
+pub const TAGS_MAX: usize = 4;
+
+/// How large a schema is that is shown whole, in bytes. Source: seed 001, `schemaBudget`.
+pub const SCHEMA_SHOWN_BYTES_MAX: usize = 48_000;
