@@ -23,7 +23,7 @@ use crate::{
     connection::{Announcement, Aside, Owner},
     name::ServerName,
     pool::{Pool, Slot, Wants},
-    protocol::{Level, Message},
+    protocol::{Level, Message, mcp::List},
 };
 
 /// What clients are told at the end of its window: each the same only once in it.
@@ -75,6 +75,17 @@ impl Sessions {
     /// tools by search whether at all.
     pub fn tell_as(&self, news: &config::Tools) {
         self.news.store(Arc::new(news.clone()));
+    }
+
+    /// Tells those who see the tools of ours that these are other ones.
+    pub fn own_tools_changed(&self) {
+        if !self.news.load().list_changed {
+            return;
+        }
+        let message = Message::notification(List::Tools.notice(), None);
+        for session in self.read().values().filter(|session| session.scope == Scope::Tools) {
+            session.say(&Notice::Changed(List::Tools), message.bytes().clone());
+        }
     }
 
     /// Returns which session ids are asked for, and which are taken.

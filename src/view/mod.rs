@@ -151,7 +151,11 @@ impl Views {
     /// Applies another configuration to requests from now on.
     pub fn apply(&self, config: Arc<Config>) {
         self.catalog.search_with(&config.search);
-        self.config.store(config);
+        let sets = config.tools.sets.clone();
+        let old = self.config.swap(config);
+        if old.tools.sets != sets {
+            self.sessions.own_tools_changed();
+        }
     }
 
     /// Returns the configuration that is in force.

@@ -8,6 +8,7 @@ mod news;
 mod provision;
 mod questions;
 mod results;
+mod strange;
 mod trouble;
 mod words;
 

@@ -3,7 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{BOTH, call_of, meta, n_calls};
-use crate::harness::{daemon::Daemon, fake::Fakes, meta::Meta, modern::Modern};
+use crate::harness::{
+    daemon::Daemon,
+    fake::{Fakes, Upstream, executions},
+    meta::Meta,
+    modern::Modern,
+};
 
 #[tokio::test]
 async fn a_result_comes_as_the_server_has_written_it() {
@@ -197,6 +202,77 @@ async fn progress_of_the_tool_comes_under_the_token_of_the_client() {
                 let value = value.get("structured").unwrap_or(value);
                 assert_eq!(value["steps"], 3, "{answer}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_gets_the_headers_that_its_tool_wants() {
+    let upstream = Upstream::start(&["--era", "modern"]);
+    let daemon = Daemon::with(BOTH.to_owned() + &upstream.server("up", "")).ready();
+    let clients = [meta(&daemon).await, Meta::modern(Modern::new(daemon.client("/meta"))).await];
+    let args = json!({ "region": "Zürich", "count": 7, "at": { "zone": "x" } });
+    for meta in clients {
+        let called = meta.value("mcp_call", call_of("up", "routed", args.clone())).await;
+        assert_eq!(called["arguments"], args);
+        let step = json!({ "tool_id": "up/routed", "args": args });
+        let ran = meta.value("run_tool", step.clone()).await;
+        assert_eq!(ran["structured"]["arguments"], args);
+        let chained = meta.value("run_chain", json!({ "steps": [step] })).await;
+        assert_eq!(chained["final"]["arguments"], args);
+        let headers = upstream.log("").await["last_headers"].clone();
+        assert_eq!(
+            (&headers["mcp-name"], &headers["mcp-param-count"]),
+            (&json!("routed"), &json!("7")),
+            "{headers}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_only_reads_is_called_again_when_its_server_dies() {
+    let fakes = Fakes::new();
+    let state = fakes.path("state");
+    let path = state.display().to_string();
+    let config = BOTH.to_owned() + &fakes.server("fake", &["--state", &path]);
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+    for (n_key, (tool, is_repeated)) in
+        [("read_only", true), ("count_idempotent", true), ("count", false)].into_iter().enumerate()
+    {
+        for way in ["mcp_call", "run_tool", "run_chain"] {
+            let key = format!("{way} {n_key}");
+            let args = json!({ "key": key, "then": "exit_first" });
+            let id = format!("fake/{tool}");
+            let result = match way {
+                "mcp_call" => meta.result(way, call_of("fake", tool, args)).await,
+                "run_tool" => meta.result(way, json!({ "tool_id": id, "args": args })).await,
+                _ => meta.result(way, json!({ "steps": [{ "tool_id": id, "args": args }] })).await,
+            };
+            assert_eq!(result["isError"] != true, is_repeated, "{way} {tool}: {result}");
+            let n_done = executions(&state)[&key];
+            assert_eq!(n_done, 1 + u64::from(is_repeated), "{way} {tool}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_through_a_tool_of_ours_never_becomes_a_task() {
+    let fakes = Fakes::new();
+    let options = |era| ["--tasks", "--era", era, "--protocol", "2025-11-25"];
+    let config = fakes.server("old", &options("legacy")) + &fakes.server("new", &options("modern"));
+    let daemon = Daemon::with(config).ready();
+    let takes = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let modern = Modern::new(daemon.client("/meta")).capabilities(takes);
+    let clients = [meta(&daemon).await, Meta::modern(modern).await];
+    for server in ["old", "new"] {
+        for meta in &clients {
+            let params = json!({
+                "name": "mcp_call", "arguments": call_of(server, "job_maybe", json!({})), "task": { "ttl": 60_000 },
+            });
+            let answer = meta.reply("mcp_call", params).await.answer();
+            let told = &answer["result"]["structuredContent"];
+            assert_eq!(told.get("taskId"), Some(&Value::Null), "{server}: {answer}");
         }
     }
 }
