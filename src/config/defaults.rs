@@ -681,6 +681,10 @@ pub const RESULTS_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 /// that were seen are a tenth of it.
 pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
+/// How often a pattern of a schema that looks around may try another way before it is given up. Ours:
+/// some milliseconds; a pattern of an address takes a few hundred.
+pub const PATTERN_BACKTRACKS_MAX: usize = 100_000;
+
 /// How many schemas are kept as they were understood, and how many bytes of their texts. Ours: the
 /// tools that a few clients use at a time.
 pub const VALIDATORS_MAX: usize = 256;
