@@ -110,7 +110,7 @@ impl<'a> Described<'a> {
                 entry.set("description", quoted(&self.notes()));
                 entry.set("inputSchema", self.schema());
             }
-            Detail::Full => entry.set("definition", self.definition.to_owned()),
+            Detail::Full => entry.set("definition", self.definition()),
         }
         entry.to_string()
     }
@@ -143,17 +143,23 @@ impl<'a> Described<'a> {
         answer.to_string()
     }
 
-    fn add_schema(&self, answer: &mut Members<'_>) {
+    /// Returns its definition as its server wrote it; of one that is too large, what a call takes.
+    fn definition(&self) -> String {
         let mut tool = self.members.clone();
-        let is_large = self.definition.len() > SCHEMA_SHOWN_BYTES_MAX;
-        if is_large {
-            tool.set("inputSchema", self.schema());
-            // What it answers with is seen when it answers.
-            tool.take("outputSchema");
-            tool.take("icons");
-            tool.set("description", quoted(&self.notes()));
+        if self.definition.len() <= SCHEMA_SHOWN_BYTES_MAX {
+            return tool.to_string();
         }
-        answer.set("tool", tool.to_string());
+        tool.set("inputSchema", self.schema());
+        // What it answers with is seen when it answers.
+        tool.take("outputSchema");
+        tool.take("icons");
+        tool.take("_meta");
+        tool.set("description", quoted(&self.notes()));
+        tool.to_string()
+    }
+
+    fn add_schema(&self, answer: &mut Members<'_>) {
+        answer.set("tool", self.definition());
         answer.set("schemaInfo", self.schema_info().to_string());
     }
 

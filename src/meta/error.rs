@@ -15,7 +15,11 @@ use super::{
     document,
     tool_id::{BadId, ToolId},
 };
-use crate::{config::defaults, protocol::error, redact};
+use crate::{
+    config::defaults,
+    protocol::{Members, error},
+    redact,
+};
 
 /// What kind of failure it is. Source: seed 002, `ErrorObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -162,6 +166,15 @@ impl ErrorObject {
             .detail("reason", json!("invalid_format"))
     }
 
+    /// What was written names no server; `similar` are ids of tools that are called so.
+    pub fn no_server_said(error: &BadId, similar: &[String]) -> Self {
+        let Some(one) = similar.first() else { return Self::bad_id(error) };
+        let remedy = format!("Did you mean `{one}`?");
+        Self::new(ErrorCode::ValidationInput, error.to_string(), &remedy)
+            .detail("reason", json!("invalid_format"))
+            .detail("similarTools", json!(similar))
+    }
+
     /// Programs cannot be run here.
     pub fn execution_disabled() -> Self {
         let remedy = "Call the tools one by one.";
@@ -195,7 +208,7 @@ impl ErrorObject {
     pub fn of_server(server: &str, rpc: &str) -> Self {
         let rpc: Value = match rpc.len() <= defaults::ERROR_DETAIL_BYTES_MAX {
             true => serde_json::from_str(rpc).unwrap_or_default(),
-            false => Value::Null,
+            false => outline(rpc),
         };
         let said = rpc["message"].as_str().unwrap_or("no reason that is of use");
         let said = redact::cut(said, defaults::QUOTE_BYTES_MAX);
@@ -260,6 +273,14 @@ impl ErrorObject {
         let (block, error) = (document::text_block(&self.text()), json!(self));
         format!(r#"{{"content":[{block}],"structuredContent":{{"error":{error}}},"isError":true}}"#)
     }
+}
+
+/// Returns what matters of a JSON-RPC error that is too large to be passed on.
+fn outline(rpc: &str) -> Value {
+    let Some(error) = Members::read(rpc) else { return Value::Null };
+    let code = error.get("code").and_then(|code| code.parse::<i64>().ok());
+    let said = error.string("message").unwrap_or_default();
+    json!({ "code": code, "message": redact::cut(&said, defaults::QUOTE_BYTES_MAX) })
 }
 
 #[cfg(test)]

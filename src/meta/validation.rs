@@ -1,8 +1,8 @@
 //! The arguments of a call held against the schema of its tool, before anybody is asked.
 //!
 //! A schema comes from a server and is not trusted: it is bounded in size, nothing that it refers to
-//! elsewhere is fetched, and its patterns take linear time. With one that cannot be used the call
-//! goes through unchecked: the server knows best.
+//! elsewhere is fetched, and its patterns take linear time, or a bounded one where they look around.
+//! With one that cannot be used the call goes through unchecked: the server knows best.
 
 mod problem;
 
@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -23,7 +23,8 @@ use super::{
 };
 use crate::{
     config::defaults::{
-        PROBLEMS_MAX, QUOTE_BYTES_MAX, SCHEMA_BYTES_MAX, VALIDATORS_BYTES_MAX, VALIDATORS_MAX,
+        PATTERN_BACKTRACKS_MAX, PROBLEMS_MAX, QUOTE_BYTES_MAX, SCHEMA_BYTES_MAX,
+        VALIDATORS_BYTES_MAX, VALIDATORS_MAX,
     },
     redact,
 };
@@ -126,6 +127,10 @@ impl Validators {
         };
         let mut problems = Vec::new();
         for error in validator.iter_errors(&args) {
+            // Nobody knows whether it matches: the server may find out.
+            if matches!(error.kind(), ValidationErrorKind::BacktrackLimitExceeded { .. }) {
+                continue;
+            }
             problem::add(&error, schema, &mut problems);
             if problems.len() > PROBLEMS_MAX {
                 break;
@@ -193,10 +198,13 @@ fn compile(schema: &str) -> Result<Compiled, Unchecked> {
         Unchecked::Unusable(redact::cut(&error.to_string(), QUOTE_BYTES_MAX).into())
     };
     let schema: Value = serde_json::from_str(schema).map_err(|error| unusable(&error))?;
-    let validator = jsonschema::options()
-        .offline()
+    let options = || jsonschema::options().offline();
+    // Only these can look around, which common patterns of addresses do.
+    let looking = PatternOptions::fancy_regex().backtrack_limit(PATTERN_BACKTRACKS_MAX);
+    let validator = options()
         .with_pattern_options(PatternOptions::regex())
         .build(&schema)
+        .or_else(|_| options().with_pattern_options(looking).build(&schema))
         .map_err(|error| unusable(&error.masked()))?;
     Ok(Compiled { validator, schema })
 }

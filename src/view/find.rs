@@ -123,7 +123,8 @@ impl Views {
                 let query = Query {
                     text,
                     strategy,
-                    limit: wish.offset + wish.limit + 1,
+                    // Whoever makes up a cursor may begin anywhere.
+                    limit: wish.offset.saturating_add(wish.limit + 1),
                     server: only.flatten(),
                     vector: vector.as_deref(),
                 };

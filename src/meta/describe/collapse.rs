@@ -79,7 +79,7 @@ fn mark(schema: &Value) -> Value {
         }
     }
     found.insert("_collapsed".to_owned(), json!(true));
-    found.insert("_hint".to_owned(), json!("left out: the full definition has it"));
+    found.insert("_hint".to_owned(), json!("left out: the definition is too large to be shown"));
     Value::Object(found)
 }
 

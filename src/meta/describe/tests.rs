@@ -103,8 +103,9 @@ fn what_is_long_is_cut_and_what_is_deep_has_an_end() {
     schema["examples"] = json!([{ "x": "y".repeat(100_000), "z": vec![json!({}); 10_000] }]);
     let large = of(&schema, &words);
     let tool = described(&large);
-    let shown = tool.described(Detail::Full, 5);
-    assert!(shown.len() < 80_000, "{}", shown.len());
+    for shown in [tool.described(Detail::Full, 5), tool.discovered(Detail::Full)] {
+        assert!(shown.len() < 80_000, "{}", shown.len());
+    }
 }
 
 #[test]

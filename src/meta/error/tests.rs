@@ -62,8 +62,12 @@ fn what_a_server_answers_is_passed_on_and_what_cannot_pass_is_not_called_so() {
     assert!(!ErrorObject::of_server("git", r#"{"code":-32602,"message":"no"}"#).retryable);
     for odd in ["", "7", "[", &format!(r#"{{"code":1,"message":"{}"}}"#, "x".repeat(100_000))] {
         let error = ErrorObject::of_server("git", odd);
-        assert!(error.to_result().len() < 1000);
+        assert!(error.to_result().len() < 2000);
     }
+    let long = format!(r#"{{"code":-32602,"message":"no such branch {}"}}"#, "x".repeat(100_000));
+    let error = ErrorObject::of_server("git", &long);
+    assert!(error.message.contains("no such branch") && !error.retryable);
+    assert_eq!(error.details["rpc"]["code"], -32602);
 }
 
 #[test]

@@ -110,11 +110,7 @@ fn message(error: &ValidationError<'_>) -> String {
             format!("it must be {}, not {}", types(kind), kind_of(error.instance()))
         }
         Kind::Enum { options } => match options.as_array() {
-            Some(options) => {
-                let shown: Vec<String> =
-                    options.iter().take(LISTED_MAX).map(Value::to_string).collect();
-                format!("it must be one of {}", shown.join(", "))
-            }
+            Some(options) => one_of(options, error.instance()),
             None => "it is none of the values that it may have".to_owned(),
         },
         Kind::Constant { expected_value } => format!("it must be {expected_value}"),
@@ -155,6 +151,21 @@ fn message(error: &ValidationError<'_>) -> String {
         | Kind::Referencing(_) => error.masked_with("it").to_string(),
     };
     redact::cut(&message, QUOTE_BYTES_MAX).to_owned()
+}
+
+/// Says which values a field may have, and of many only which of them may be meant.
+fn one_of(options: &[Value], found: &Value) -> String {
+    let shown: Vec<String> = options.iter().take(LISTED_MAX).map(Value::to_string).collect();
+    let shown = shown.join(", ");
+    let n_others = options.len().saturating_sub(LISTED_MAX);
+    if n_others == 0 {
+        return format!("it must be one of {shown}");
+    }
+    let words = options.iter().filter_map(Value::as_str).map(str::to_owned);
+    match found.as_str().and_then(|found| nearest(found, words).into_iter().next()) {
+        Some(near) => format!("it must be one of {} values; did you mean `{near}`?", options.len()),
+        None => format!("it must be one of {shown} or {n_others} others"),
+    }
 }
 
 /// Says of a value that has one of several forms what is wrong with the one that it is closest to.
@@ -219,7 +230,8 @@ fn told(schema: &Value) -> Value {
         let Some(value) = schema.get(name) else { continue };
         let told = match value {
             Value::String(text) => Value::from(redact::cut(text, QUOTE_BYTES_MAX)),
-            Value::Array(items) => items.iter().take(LISTED_MAX).cloned().collect(),
+            // Some of many would read as if they were all.
+            Value::Array(items) if items.len() > LISTED_MAX => continue,
             other => other.clone(),
         };
         if told.to_string().len() <= 2 * QUOTE_BYTES_MAX {

@@ -42,6 +42,18 @@ fn what_fits_fits() {
 }
 
 #[test]
+fn of_many_values_the_one_is_named_that_may_be_meant() {
+    let names: Vec<String> = (0..1000).map(|n| format!("value-{n}")).collect();
+    let schema = json!({ "properties": { "a": { "enum": names } } });
+    let said = |value: &str| lines(&schema, &json!({ "a": value })).concat();
+    assert_eq!(
+        said("Value_77"),
+        "Field 'a': it must be one of 1000 values; did you mean `value-77`?"
+    );
+    assert!(said("something else").ends_with("or 980 others"), "{}", said("something else"));
+}
+
+#[test]
 fn each_problem_names_its_field_and_what_it_must_be() {
     for (args, expected) in [
         (json!({}), "Field 'branch': it is missing"),
@@ -143,7 +155,7 @@ fn a_schema_that_cannot_be_used_lets_the_call_through() {
         (json!({ "$ref": "http://127.0.0.1:9/schema.json" }), "cannot be used"),
         (json!({ "$ref": "#/$defs/none" }), "cannot be used"),
         (json!({ "$schema": "https://example.org/own" }), "cannot be used"),
-        (json!({ "properties": { "a": { "pattern": "(?=a)" } } }), "cannot be used"),
+        (json!({ "properties": { "a": { "pattern": "(?=a" } } }), "cannot be used"),
         (json!({ "description": "x".repeat(SCHEMA_BYTES_MAX) }), "larger than"),
     ] {
         match check(&schema, &json!({})) {
@@ -153,6 +165,20 @@ fn a_schema_that_cannot_be_used_lets_the_call_through() {
     }
     let verdict = Validators::default().check("{}", r#"{"a":1e400}"#);
     assert_eq!(verdict, Verdict::Unchecked(Unchecked::Unreadable));
+}
+
+#[test]
+fn a_pattern_may_look_around_and_is_given_up_where_that_takes_long() {
+    let schema = json!({ "properties": {
+        "mail": { "pattern": "^(?!\\.)(?!.*\\.\\.)[a-z.]+@[a-z.]+$" },
+        "bomb": { "pattern": "^(?=a)((a+)+)+(?!b)$" },
+        "n": { "type": "integer" },
+    } });
+    assert_eq!(check(&schema, &json!({ "mail": "a.b@c.d", "n": 1 })), Verdict::Fits);
+    let wrong = lines(&schema, &json!({ "mail": "a..b@c.d", "n": "1" }));
+    assert_eq!(wrong.len(), 2, "{wrong:?}");
+    let long = format!("{}!", "a".repeat(5000));
+    assert_eq!(check(&schema, &json!({ "bomb": long })), Verdict::Fits);
 }
 
 #[test]

@@ -30,8 +30,11 @@ const UNAVAILABLE_MAX: usize = 5;
 /// One page of what was found.
 struct Page {
     found: Found,
-    /// The cursor of the next one.
-    next: Option<String>,
+    question: Question,
+    /// Where it begins.
+    offset: usize,
+    /// How large its entries may be together, in bytes; it has one in any case.
+    bytes_max: usize,
 }
 
 impl Views {
@@ -161,24 +164,36 @@ impl Views {
             .find(known, &wish)
             .await
             .map_err(|error| Refusal::from(ErrorObject::from(&error)))?;
-        let next = found.has_more.then(|| question.cursor(of, offset + paging.limit));
-        Ok(Page { found, next })
+        let bytes_max = self.config.load().tools.result_bytes_max;
+        Ok(Page { found, question, offset, bytes_max })
     }
 }
 
 impl Page {
-    /// Returns the answer with an entry for each tool, JSON text.
+    /// Returns the answer with an entry for each tool, JSON text: as many as there is room for, and the
+    /// others are on the next page.
     fn answer(
         &self,
         entry: impl Fn((&FoundTool, &KnownServer, &Item)) -> String,
         message: Option<&str>,
     ) -> String {
-        let entries: Vec<String> = self.found.each().map(entry).collect();
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut has_more = self.found.has_more;
+        for entry in self.found.each().map(entry) {
+            if !entries.is_empty() && bytes + entry.len() > self.bytes_max {
+                has_more = true;
+                break;
+            }
+            bytes += entry.len();
+            entries.push(entry);
+        }
         let mut answer = Members::default();
         answer.set("tools", format!("[{}]", entries.join(",")));
         let quoted = |text: &str| Value::from(text).to_string();
-        if let Some(next) = &self.next {
-            answer.set("nextCursor", quoted(next));
+        if has_more {
+            let of = self.found.known.snapshot.fingerprint;
+            let next = self.question.cursor(of, self.offset + entries.len());
+            answer.set("nextCursor", quoted(&next));
         }
         if let Some(message) = message {
             answer.set("message", quoted(message));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    catalog::Snapshot,
+    catalog::{KnownServer, Snapshot},
     connection::Limits,
     meta::{ErrorObject, ToolId, Wanted, similar::nearest},
     name::ServerName,
@@ -43,8 +43,10 @@ impl Views {
         wanted: &Wanted,
         limits: Limits,
     ) -> Result<Resolved, ErrorObject> {
-        let readings = wanted.readings().map_err(|error| ErrorObject::bad_id(&error))?;
         let snapshot = self.catalog.snapshot().await;
+        let readings = wanted.readings().map_err(|error| {
+            ErrorObject::no_server_said(&error, &called(&snapshot, &wanted.tool, None))
+        })?;
         let declared: Vec<(Arc<Slot>, &ToolId)> =
             readings.iter().filter_map(|id| Some((self.pool.slot(&id.server)?, id))).collect();
         let Some((first, _)) = declared.first() else {
@@ -86,12 +88,20 @@ impl Views {
 /// Returns that a server has no such tool: who has one of that very name, or which of its own may be
 /// meant.
 fn no_tool(snapshot: &Snapshot, listing: &[Item], id: &ToolId) -> ErrorObject {
-    let elsewhere = snapshot.servers().iter().filter(|server| {
-        server.name.as_str() != id.server && server.tools.iter().any(|item| item.key == id.tool)
-    });
-    let elsewhere = elsewhere.map(|server| ToolId::new(server.name.as_str(), &id.tool).to_string());
+    let mut similar = called(snapshot, &id.tool, Some(&id.server));
     let own = nearest(&id.tool, listing.iter().map(|item| item.key.clone()));
-    let own = own.into_iter().map(|tool| ToolId::new(&id.server, tool).to_string());
-    let similar: Vec<String> = elsewhere.take(SIMILAR_MAX).chain(own).collect();
+    similar.extend(own.into_iter().map(|tool| ToolId::new(&id.server, tool).to_string()));
     ErrorObject::unknown_tool(id, &similar)
+}
+
+/// How many tools of one name an error shows. Ours.
+const CALLED_SO_MAX: usize = 3;
+
+/// Returns the ids of tools that are called `tool`, but for that of the server `except`.
+fn called(snapshot: &Snapshot, tool: &str, except: Option<&str>) -> Vec<String> {
+    let servers = snapshot.servers().iter().filter(|server| {
+        except != Some(server.name.as_str()) && server.tools.iter().any(|item| item.key == tool)
+    });
+    let id = |server: &KnownServer| ToolId::new(server.name.as_str(), tool).to_string();
+    servers.take(CALLED_SO_MAX).map(id).collect()
 }
