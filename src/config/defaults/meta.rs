@@ -104,3 +104,7 @@ pub const TAGS_MAX: usize = 4;
 
 /// How large a schema is that is shown whole, in bytes. Source: seed 001, `schemaBudget`.
 pub const SCHEMA_SHOWN_BYTES_MAX: usize = 48_000;
+
+/// How often a pattern of a schema that looks around may try another way before it is given up. Ours:
+/// some milliseconds; a pattern of an address takes a few hundred.
+pub const PATTERN_BACKTRACKS_MAX: usize = 100_000;

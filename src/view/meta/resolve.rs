@@ -16,10 +16,6 @@ use crate::{
 /// How many names of servers an error shows. Ours: a model that sees them all reads none.
 const AVAILABLE_MAX: usize = 20;
 
-/// How many servers that have a tool of the same name an error shows. Ours: as many as names that are
-/// close.
-const SIMILAR_MAX: usize = 3;
-
 /// A tool that is there.
 #[derive(Clone, Debug)]
 pub(super) struct Resolved {

@@ -801,9 +801,9 @@ let
     };
     numbers.between =
       lo: hi:
-      simple "numberBetween" "integer or floating point number between ${toString lo} and ${toString hi} (both inclusive)" (
-        x: (isInt x || isFloat x) && x >= lo && x <= hi
-      );
+      simple "numberBetween"
+        "integer or floating point number between ${toString lo} and ${toString hi} (both inclusive)"
+        (x: (isInt x || isFloat x) && x >= lo && x <= hi);
     port = ints.u16 // {
       description = "16 bit unsigned integer; between 0 and 65535 (both inclusive)";
     };
