@@ -40,11 +40,29 @@ pub(super) fn table<const N: usize>(rows: &[[String; N]]) {
     }
 }
 
+/// Tells whether a character has a terminal show those around it in another order.
+fn is_turning(found: char) -> bool {
+    matches!(found, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Returns a word of a server, fit for a terminal.
 pub(super) fn word(value: &Value) -> String {
-    let escaped = |found: char| match found.is_control() {
+    let escaped = |found: char| match found.is_control() || is_turning(found) {
         true => found.escape_default().to_string(),
         false => found.to_string(),
     };
     value.as_str().unwrap_or_default().chars().map(escaped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_server_cannot_steer_the_terminal() {
+        let shown = word(&json!("a\u{1b}[2Jb\u{202e}c ä \u{1f642}"));
+        assert_eq!(shown, "a\\u{1b}[2Jb\\u{202e}c ä \u{1f642}");
+    }
 }
