@@ -40,7 +40,7 @@ impl Publisher {
     }
 
     /// Returns a snapshot of everything that is known at this moment, or the last one where making
-    /// it takes too long.
+    /// it takes too long. The first is waited for longer: before it there is none to use.
     ///
     /// # Cancel safety
     ///
@@ -55,7 +55,11 @@ impl Publisher {
                 }
             }
         };
-        if timeout(defaults::SNAPSHOT_PATIENCE, made).await.is_err() {
+        let patience = match self.current.load().generation {
+            0 => defaults::FIRST_SNAPSHOT_PATIENCE,
+            _ => defaults::SNAPSHOT_PATIENCE,
+        };
+        if timeout(patience, made).await.is_err() {
             tracing::warn!("snapshot of the catalog is late: the last one is used");
         }
         let current = self.current.load_full();

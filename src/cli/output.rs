@@ -55,3 +55,16 @@ fn is_unruly(found: char) -> bool {
     let turns = matches!(found, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     found.is_control() || turns
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_server_cannot_steer_the_terminal() {
+        let shown = word(&json!("a\u{1b}[2Jb\u{202e}c ä \u{1f642}"));
+        assert_eq!(shown, "a\\u{1b}[2Jb\\u{202e}c ä \u{1f642}");
+    }
+}

@@ -48,6 +48,10 @@ pub const ABOUT_BYTES_MAX: usize = 4096;
 /// before. Ours: one of 10,000 tools takes less than a second.
 pub const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a request waits for the first snapshot of the catalog. Ours: without it nothing is found,
+/// and 10,000 tools are indexed within it on the slowest host.
+pub const FIRST_SNAPSHOT_PATIENCE: Duration = Duration::from_secs(20);
+
 /// How old a list may be that is not read with each connection, where each request may have one of
 /// its own. Source: the `stale_after` of the metatools.
 pub const REFRESH_AFTER: Duration = Duration::from_secs(15 * 60);

@@ -241,6 +241,10 @@ impl Finish {
             return result.to_owned();
         }
         let result = match &self.form {
+            Form::AsItIs(_) if Members::read(result).is_none() => {
+                let error = ErrorObject::no_result(&self.id.server);
+                return error.about(&self.id).during(self.reply.tool).to_result();
+            }
             Form::AsItIs(fields) => fields.apply(result),
             Form::Wrapped { run, definition } => match self.wrapped(result, run, definition) {
                 Ok(wrapped) => wrapped,
