@@ -214,9 +214,7 @@ fn is_token(name: &str) -> bool {
 /// Returns the arguments of a tool call, as JSON text.
 pub fn arguments(call: &Message) -> Option<String> {
     let text = std::str::from_utf8(call.bytes()).ok()?;
-    let message = Members::read(text)?;
-    let params = Members::read(message.get("params")?)?;
-    params.get("arguments").map(str::to_owned)
+    Members::one(Members::one(text, "params")?, "arguments").map(str::to_owned)
 }
 
 impl Mirrored {
