@@ -12,6 +12,8 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use bytes::Bytes;
+
 use super::{
     Announcement, Aside, Connection, Failure, Link, Owner, Party, Question, Waiter, inbox::Full,
     mux::Settled,
@@ -28,6 +30,15 @@ use crate::{
 };
 
 impl Connection {
+    /// Takes what should be one message from the server. `via` is as in [`Self::receive`].
+    pub(super) fn hear(self: &Arc<Self>, bytes: Bytes, via: Option<u64>) {
+        let length = bytes.len();
+        match Message::parse_lossy(bytes) {
+            Ok(message) => self.receive(message, via),
+            Err(error) => self.noise(&error.to_string(), length),
+        }
+    }
+
     /// Takes one message from the server. `via` is the request whose stream it came on, where the
     /// transport has such streams.
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {

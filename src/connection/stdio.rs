@@ -19,10 +19,7 @@ use super::{Connection, Failure, Pipe};
 use crate::{
     child::{Kind, Launched, launch::Pipes, stderr},
     config::defaults,
-    protocol::{
-        Message,
-        ndjson::{Line, Lines, on_one_line},
-    },
+    protocol::ndjson::{Line, Lines, on_one_line},
 };
 
 /// How much is read at a time: what a pipe holds by default, in bytes.
@@ -347,13 +344,7 @@ async fn read(mut stdout: impl AsyncRead + Unpin, connection: Arc<Connection>) {
 
 fn take(line: Line, connection: &Arc<Connection>) {
     match line {
-        Line::Whole(line) => {
-            let length = line.len();
-            match Message::parse(line) {
-                Ok(message) => connection.receive(message, None),
-                Err(error) => connection.noise(&error.to_string(), length),
-            }
-        }
+        Line::Whole(line) => connection.hear(line, None),
         Line::Oversized(line) => {
             connection.noise("longer than a message may be", line.length);
             if let Some(id) = line.response_id() {

@@ -176,7 +176,8 @@ impl EdgeError {
             Self::TooSlow | Self::BrokenOff => {
                 (INVALID_REQUEST, "BODY_INCOMPLETE", "Send the whole body at once.")
             }
-            Self::Message(ParseError::Json(_)) | Self::Batch(BatchError::Json(_)) => {
+            Self::Message(ParseError::Encoding(_) | ParseError::Json(_))
+            | Self::Batch(BatchError::Json(_)) => {
                 (PARSE_ERROR, "PARSE_ERROR", "Send one JSON-RPC 2.0 message as UTF-8.")
             }
             Self::Batch(BatchError::TooLong { .. }) => {

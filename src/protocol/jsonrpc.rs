@@ -82,7 +82,10 @@ type Spans = [Span; N_PARTS];
 /// Why bytes are not a JSON-RPC message.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
-    /// Not JSON at all, or not UTF-8.
+    /// Not UTF-8.
+    #[error("not valid JSON: {0}")]
+    Encoding(#[from] std::str::Utf8Error),
+    /// Not JSON at all.
     #[error("not valid JSON: {0}")]
     Json(String),
     /// An array: [`super::Batch`] reads those that may be one.
@@ -97,6 +100,21 @@ pub enum ParseError {
 }
 
 impl Message {
+    /// Scans `bytes` as [`Self::parse`] does, with U+FFFD for what is not UTF-8: a server that
+    /// writes a file as it stands into its answer has answered all the same.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message then.
+    pub fn parse_lossy(bytes: Bytes) -> Result<Self, ParseError> {
+        match Self::parse(bytes.clone()) {
+            Err(ParseError::Encoding(_)) => {
+                Self::parse(String::from_utf8_lossy(&bytes).into_owned().into())
+            }
+            parsed => parsed,
+        }
+    }
+
     /// Scans `bytes`, which must hold exactly one message.
     ///
     /// # Errors
@@ -104,8 +122,7 @@ impl Message {
     /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message.
     pub fn parse(bytes: Bytes) -> Result<Self, ParseError> {
         u32::try_from(bytes.len()).map_err(|_| ParseError::TooLarge(bytes.len()))?;
-        let text =
-            std::str::from_utf8(&bytes).map_err(|error| ParseError::Json(error.to_string()))?;
+        let text = std::str::from_utf8(&bytes)?;
         // serde would take an array as the members in their order.
         if !text.trim_ascii_start().starts_with('{')
             && serde_json::from_str::<IgnoredAny>(text).is_ok()

@@ -80,6 +80,19 @@ async fn other_things_on_standard_output_are_skipped_and_counted() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_not_utf_8_is_one_all_the_same() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/servers/fake");
+    // The fake writes the byte FF for it.
+    let result = json!({ "content": [{ "type": "text", "text": "caf\u{10ffff}" }] }).to_string();
+
+    let answer = client.tool("raw", json!({ "result": result })).await.answer();
+
+    assert_eq!(answer["result"]["content"][0]["text"], "caf\u{fffd}");
+}
+
+#[tokio::test]
 async fn a_child_that_floods_standard_error_before_its_first_answer_works() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &["--stderr-at-start", "1048576"])).ready();

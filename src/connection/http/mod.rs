@@ -197,7 +197,7 @@ impl Link {
             return Box::pin(self.follow(connection, id, answer.into_body(), inbox)).await;
         }
         let body = upstream::whole(answer.into_body()).await?;
-        match Message::parse(body.clone()) {
+        match Message::parse_lossy(body.clone()) {
             Ok(message)
                 if connection.profile().is_some() && alone::is_modern_refusal(status, &message) =>
             {

@@ -10,10 +10,7 @@ use super::{Connection, Failure, Inbox, Link, lane::Flow, upstream};
 use crate::{
     backoff::Backoff,
     config::defaults,
-    protocol::{
-        Message,
-        sse::{Events, Item},
-    },
+    protocol::sse::{Events, Item},
     report::chain,
 };
 
@@ -169,13 +166,7 @@ impl Turn {
 fn take(connection: &Arc<Connection>, item: Item, via: Option<u64>) {
     match item {
         Item::Event(event) if event.data.is_empty() || !event.is_message() => {}
-        Item::Event(event) => {
-            let length = event.data.len();
-            match Message::parse(event.data) {
-                Ok(message) => connection.receive(message, via),
-                Err(error) => connection.noise(&error.to_string(), length),
-            }
-        }
+        Item::Event(event) => connection.hear(event.data, via),
         Item::Oversized(oversized) => {
             connection.noise("longer than a message may be", oversized.length);
             if let Some(id) = via.or_else(|| oversized.response_id()) {

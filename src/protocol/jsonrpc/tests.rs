@@ -156,7 +156,25 @@ mod properties {
 
         #[test]
         fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let _parsed = Message::parse(bytes.into());
+            let _parsed = Message::parse(bytes.clone().into());
+            let _parsed = Message::parse_lossy(bytes.into());
+        }
+
+        #[test]
+        fn a_text_in_a_message_may_be_any_bytes_where_that_is_allowed(
+            bytes in prop::collection::vec(0x80_u8.., 0..16),
+        ) {
+            let message = [br#"{"jsonrpc":"2.0","id":1,"result":""#.as_slice(), &bytes, br#""}"#].concat();
+            let read = Message::parse_lossy(message.clone().into()).expect("a message");
+            let text = serde_json::Value::from(String::from_utf8_lossy(&bytes));
+            let found: serde_json::Value =
+                serde_json::from_str(read.part(Part::Result).expect("a result")).expect("JSON");
+
+            prop_assert_eq!(found, text);
+            prop_assert_eq!(
+                Message::parse(message.into()).is_ok(),
+                std::str::from_utf8(&bytes).is_ok()
+            );
         }
 
         #[test]

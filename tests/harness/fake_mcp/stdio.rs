@@ -82,7 +82,7 @@ async fn write_all(fake: &Fake, mut writes: mpsc::Receiver<Write>) -> io::Result
     while let Some(write) = writes.recv().await {
         let (bytes, code) = match write {
             Write::Answer(line) | Write::Aside(line) | Write::Noise(line) => {
-                (format!("{line}\n").into_bytes(), None)
+                (spoiled(format!("{line}\n")), None)
             }
             Write::Partial { message, n_bytes } => {
                 let mut bytes = format!("{message}\n").into_bytes();
@@ -99,4 +99,10 @@ async fn write_all(fake: &Fake, mut writes: mpsc::Receiver<Write>) -> io::Result
         }
     }
     Ok(())
+}
+
+/// Returns the bytes of `line`, with one that is no UTF-8 for each U+10FFFF.
+fn spoiled(line: String) -> Vec<u8> {
+    let parts: Vec<&[u8]> = line.split('\u{10ffff}').map(str::as_bytes).collect();
+    parts.join(&0xff)
 }
