@@ -59,7 +59,7 @@ struct Kept {
     lists: Arc<ListRevisions>,
     /// How many changes the server had announced.
     revision: u64,
-    /// Until when it is good, where its server says that and not when it changes.
+    /// Until when it is good, where its server does not say when it changes.
     good_until: Option<Instant>,
     listing: Listing,
     /// Clients were told, so that what it says of tools counts in what is done with their calls.
@@ -233,11 +233,10 @@ impl Entry {
             None => Pages::default(),
         };
         findings.read(slot.name(), self.list, &items, &rejected, true);
-        let is_untold = profile
-            .is_some_and(|found| found.era() == Era::Modern && !found.tells_changes(capability));
-        let good_until = ttl
-            .filter(|_| is_untold)
-            .and_then(|ttl| Instant::now().checked_add(ttl.max(defaults::LIST_TTL_MIN)));
+        let is_untold = profile.is_some_and(|found| !found.tells_changes(capability));
+        let said = ttl.filter(|_| profile.is_some_and(|found| found.era() == Era::Modern));
+        let good_for = said.map_or(defaults::REFRESH_AFTER, |ttl| ttl.max(defaults::LIST_TTL_MIN));
+        let good_until = is_untold.then(|| Instant::now().checked_add(good_for)).flatten();
         let listing: Listing = Arc::new(items);
         let is_news = {
             let mut state = self.state();

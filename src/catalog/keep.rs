@@ -1,9 +1,9 @@
 //! Keeps the disk in line with what is known, and the snapshot: one write at a time, each server at
-//! most once in [`defaults::CACHE_WRITE_WINDOW`], and not on the loops of the runtime.
+//! most once in [`defaults::CACHE_WRITE_PAUSE`], and not on the loops of the runtime.
 
 use std::sync::Arc;
 
-use tokio::time;
+use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -24,7 +24,8 @@ impl Catalog {
         let store = Arc::clone(&self.store);
         drop(self.tasks.spawn_blocking(move || store.tidy()));
         self.shelf.seek(self.pool.slots().keys().cloned());
-        if time::timeout(defaults::CACHE_READ_PATIENCE, self.tend()).await.is_err() {
+        let reading = self.tend(Some(Instant::now()));
+        if time::timeout(defaults::CACHE_READ_PATIENCE, reading).await.is_err() {
             tracing::warn!("cached lists are late: serving without them");
         }
         self.publisher.renew();
@@ -48,7 +49,8 @@ impl Catalog {
                 let _or_stopped =
                     time::timeout(defaults::CACHE_WRITE_WINDOW, stop.cancelled()).await;
             }
-            self.tend().await;
+            // At the end all that is known is written.
+            self.tend((!is_over).then(Instant::now)).await;
             self.publisher.renew();
             if is_over {
                 return;
@@ -72,9 +74,9 @@ impl Catalog {
         self.shelf.seek(diff.added.iter().chain(&diff.changed).cloned());
     }
 
-    /// Does what is to be done on the disk.
-    async fn tend(&self) {
-        let Chores { unsaved, sought } = self.shelf.chores();
+    /// Does what is to be done on the disk, as [`Shelf::chores`] says.
+    async fn tend(&self, now: Option<Instant>) {
+        let Chores { unsaved, sought } = self.shelf.chores(now);
         let sought: Vec<_> = sought
             .into_iter()
             .filter(|server| {

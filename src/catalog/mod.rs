@@ -1,7 +1,8 @@
 //! What all servers offer, as one list: tools, prompts, resources.
 //!
-//! Each server's list is read once per connection and kept until the server announces a change. It
-//! is compared with what clients know then, so that they hear of it only if it is another one.
+//! Each server's list is read once per connection and kept until the server announces a change; one
+//! that would not announce it is read again after a while, when somebody uses the list. It is
+//! compared with what clients know then, so that they hear of it only if it is another one.
 //!
 //! ```text
 //!  connections ── a list ──▶ entry ──▶ shelf ──┬──▶ snapshot ──▶ search, describe
@@ -20,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -87,6 +88,8 @@ pub struct Catalog {
     store: Arc<Store>,
     /// For whom lists are read where each client has a connection of its own.
     onlooker: Owner,
+    /// Told when somebody uses what is known.
+    used: Notify,
 }
 
 /// Which list: of a client's own connection, where the server has one for each.
@@ -123,6 +126,7 @@ impl Catalog {
             publisher,
             store,
             onlooker,
+            used: Notify::new(),
         }
     }
 
@@ -133,6 +137,7 @@ impl Catalog {
     ///
     /// Safe.
     pub async fn snapshot(&self) -> Arc<Snapshot> {
+        self.used.notify_one();
         self.publisher.snapshot().await
     }
 

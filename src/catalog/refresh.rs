@@ -1,7 +1,9 @@
-//! When a list is read that nobody asks for: when its server is there anew.
+//! When a list is read that nobody asks for: when its server is there anew, and when somebody uses
+//! what is known of it and its server would not have said that it has changed.
 //!
 //! Whoever had it connected, the connection is there, and asking it costs little. A list that was
 //! only known from the disk, or from the last connection, is compared so with what clients know.
+//! Without use nothing is asked, so that a server that nobody uses is put away in its time.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -9,8 +11,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use tokio::time::Instant;
+use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -43,45 +45,55 @@ impl Catalog {
     ///
     /// Safe: a read that is under way goes on.
     pub async fn follow(&self, limits: impl Fn() -> Limits, stop: CancellationToken) {
-        let mut reads = FuturesUnordered::new();
+        let mut reads = FuturesUnordered::<BoxFuture<'_, (Key, bool)>>::new();
         let mut reading = HashSet::<Key>::new();
         // A server that ends at such a question is not to be asked it at each start.
         let mut pauses = HashMap::<Key, Instant>::new();
+        let mut looks_from = Instant::now();
         loop {
-            tokio::select! {
+            let used = async {
+                time::sleep_until(looks_from).await;
+                self.used.notified().await;
+            };
+            let servers = tokio::select! {
                 () = stop.cancelled() => return,
-                servers = self.pool.arrived() => {
-                    let now = Instant::now();
-                    pauses.retain(|_, until| now < *until);
-                    for due in self.due(&servers) {
-                        let key = self.key(&due.slot, due.list, due.owner.as_ref());
-                        if pauses.contains_key(&key) || !reading.insert(key.clone()) {
-                            continue;
-                        }
-                        let limits = limits();
-                        reads.push(async move {
-                            let Due { slot, list, owner } = due;
-                            let (owner, why) = (owner.as_ref(), Reason::There);
-                            let read = self.read(&slot, list, owner, limits, why).await;
-                            if let Err(Unread { error, .. }) = &read {
-                                let (method, reason) = (list.method(), chain(&**error));
-                                tracing::debug!(
-                                    mcp_server = %slot.name(), mcp_method = method, reason,
-                                    "list not refreshed"
-                                );
-                            }
-                            (key, read.is_ok())
-                        });
-                    }
+                servers = self.pool.arrived() => servers,
+                () = used => {
+                    looks_from = Instant::now() + defaults::REFRESH_PAUSE;
+                    self.pool.slots().keys().cloned().collect()
                 }
                 Some((key, is_read)) = reads.next() => {
                     reading.remove(&key);
                     if !is_read {
                         pauses.insert(key, Instant::now() + defaults::REFRESH_PAUSE);
                     }
+                    continue;
                 }
+            };
+            let now = Instant::now();
+            pauses.retain(|_, until| now < *until);
+            for due in self.due(&servers) {
+                let key = self.key(&due.slot, due.list, due.owner.as_ref());
+                if pauses.contains_key(&key) || !reading.insert(key.clone()) {
+                    continue;
+                }
+                let limits = limits();
+                reads.push(Box::pin(async move { (key, self.look(due, limits).await) }));
             }
         }
+    }
+
+    /// Reads a list that is due, and tells whether it could be read.
+    async fn look(&self, due: Due, limits: Limits) -> bool {
+        let Due { slot, list, owner } = due;
+        let read = self.read(&slot, list, owner.as_ref(), limits, Reason::There).await;
+        if let Err(Unread { error, .. }) = &read {
+            let (server, method, reason) = (slot.name(), list.method(), chain(&**error));
+            tracing::debug!(
+                mcp_server = %server, mcp_method = method, reason, "list not refreshed"
+            );
+        }
+        read.is_ok()
     }
 
     /// Returns the lists of `servers` that are to be read: the tools, what clients were shown, and
@@ -122,7 +134,7 @@ impl Catalog {
         due.collect()
     }
 
-    /// Tells whether there is a connection, and the list of it was not read yet.
+    /// Tells whether there is a connection, and the list of it was not read yet, or too long ago.
     fn is_due(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> bool {
         let is_there = slot.live(owner).is_some();
         if !is_there || self.entry(slot, list, owner).current(slot, owner).is_some() {

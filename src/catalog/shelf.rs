@@ -6,7 +6,10 @@ use std::{
     time::SystemTime,
 };
 
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     Listing,
@@ -14,6 +17,7 @@ use super::{
     known::{Known, News, Reading},
 };
 use crate::{
+    config::defaults,
     name::ServerName,
     protocol::mcp::{List, Profile},
 };
@@ -34,6 +38,8 @@ struct State {
     unsaved: BTreeSet<ServerName>,
     /// Of which the disk may know something.
     sought: BTreeSet<ServerName>,
+    /// Of which the file is not to be written again before that.
+    rests: BTreeMap<ServerName, Instant>,
 }
 
 /// What is to be done on the disk.
@@ -85,15 +91,18 @@ impl Shelf {
         let mut state = self.state();
         state.unsaved.remove(server);
         state.sought.remove(server);
+        state.rests.remove(server);
         if state.known.remove(server).is_some() {
             state.revision += 1;
         }
     }
 
-    /// Notes what is on the disk of a server.
+    /// Notes what is on the disk of a server: it stays so for [`defaults::CACHE_WRITE_PAUSE`].
     pub(super) fn saved(&self, server: &ServerName, digest: Digest) {
-        if let Some(known) = self.state().known.get_mut(server) {
+        let mut state = self.state();
+        if let Some(known) = state.known.get_mut(server) {
             known.saved = Some(digest);
+            state.rests.insert(server.clone(), Instant::now() + defaults::CACHE_WRITE_PAUSE);
         }
     }
 
@@ -109,15 +118,25 @@ impl Shelf {
     ///
     /// Safe.
     pub(super) async fn changed(&self) {
-        self.changed.notified().await;
+        let changed = self.changed.notified();
+        let rested = self.state().rested();
+        match rested {
+            Some(rested) => drop(timeout_at(rested, changed).await),
+            None => changed.await,
+        }
     }
 
-    /// Takes what is to be done on the disk.
-    pub(super) fn chores(&self) -> Chores {
+    /// Takes what is to be done on the disk; `now`, or where that is none, whatever was done last.
+    pub(super) fn chores(&self, now: Option<Instant>) -> Chores {
         let mut state = self.state();
-        let (unsaved, sought) =
-            (std::mem::take(&mut state.unsaved), std::mem::take(&mut state.sought));
-        Chores { unsaved, sought }
+        let state = &mut *state;
+        if let Some(now) = now {
+            state.rests.retain(|_, until| now < *until);
+        }
+        let is_left = |server: &ServerName| now.is_some() && state.rests.contains_key(server);
+        let (left, unsaved) = std::mem::take(&mut state.unsaved).into_iter().partition(is_left);
+        state.unsaved = left;
+        Chores { unsaved, sought: std::mem::take(&mut state.sought) }
     }
 
     /// Returns the number of the last change.
@@ -154,5 +173,12 @@ impl Shelf {
     fn state(&self) -> MutexGuard<'_, State> {
         // Held for statements on plain data, never across an await.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Returns when the first file may be written again that is to be.
+    fn rested(&self) -> Option<Instant> {
+        self.unsaved.iter().filter_map(|server| self.rests.get(server)).min().copied()
     }
 }

@@ -371,6 +371,53 @@ async fn a_server_that_is_declared_another_way_is_not_shown_with_old_tools() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_whose_server_tells_no_changes_is_read_again_when_it_is_used_and_old() {
+    let rig =
+        Rig::with(|server| server.lifecycle = Lifecycle::KeepAlive { idle_timeout: None }).await;
+    rig.tools().await;
+    settle().await;
+    let is_known = async || rig.snapshot().await.tool("a", "x").is_some();
+    assert!(!is_known().await);
+    rig.server("a").list(&[named("x")]);
+
+    time::sleep(defaults::REFRESH_AFTER / 2).await;
+    assert!(!is_known().await, "it is not old");
+    time::sleep(defaults::REFRESH_AFTER).await;
+    assert_eq!(rig.server("a").n_lists(), 1, "nobody has used it");
+
+    assert!(!is_known().await, "nobody waits for it");
+    settle().await;
+    assert!(is_known().await);
+    assert_eq!((rig.server("a").n_lists(), rig.server("b").n_lists()), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_another_one_at_each_look_is_written_once_in_a_while() {
+    let rig = Rig::new().await;
+    rig.tools().await;
+    settle().await;
+    let file = rig.directory.path().join("a.catalog");
+    let written = || std::fs::read_to_string(&file).expect("it was written");
+    let first = written();
+    let read = async |tool: &str| {
+        rig.server("a").list(&[named(tool)]);
+        rig.catalog.refresh(&rig.slot("a"), LIMITS).await.expect("it is there");
+    };
+
+    for n in 0..4 {
+        read(&format!("tool_{n}")).await;
+        time::sleep(defaults::CACHE_WRITE_WINDOW * 2).await;
+        assert_eq!(written(), first);
+    }
+    time::sleep(defaults::CACHE_WRITE_PAUSE).await;
+    settle().await;
+    assert!(written().contains("tool_3"), "the last one");
+    read("at_the_end").await;
+    let rig = rig.restart().await;
+    assert!(rig.snapshot().await.tool("a", "at_the_end").is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_directory_all_is_as_ever_but_nothing_is_kept() {
     let rig = Rig::new().await;
     std::fs::remove_dir(rig.directory.path()).expect("it is empty");

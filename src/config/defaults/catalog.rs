@@ -33,6 +33,10 @@ pub const CACHE_FILE_BYTES_MAX: usize = 16 << 20;
 /// the lists of a server are read one after the other, and nobody waits for the disk.
 pub const CACHE_WRITE_WINDOW: Duration = Duration::from_millis(250);
 
+/// How long the file of a server in the disk cache stays as it was written at least. Ours: a list that
+/// is another one at each look must not keep the disk busy, and after a restart its server is asked.
+pub const CACHE_WRITE_PAUSE: Duration = Duration::from_secs(10);
+
 /// How long the start waits for the disk cache. Ours: reading hundreds of files takes a few
 /// milliseconds, and a disk that hangs must not keep the service from starting.
 pub const CACHE_READ_PATIENCE: Duration = Duration::from_secs(2);
@@ -52,9 +56,11 @@ pub const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
 /// and 10,000 tools are indexed within it on the slowest host.
 pub const FIRST_SNAPSHOT_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How old a list may be that is not read with each connection, where each request may have one of
-/// its own. Source: the `stale_after` of the metatools.
+/// How old a list may be that is used, of a server that does not say when it changes, or of one whose
+/// lists are not read with each connection, since each request may have one of its own. Source: the
+/// `stale_after` of the metatools.
 pub const REFRESH_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// How long a server is left alone after a list could not be read that nobody had asked for. Ours.
+/// How long a server is left alone after a list could not be read that nobody had asked for, and how
+/// often at most all of them are looked at for lists that are too old. Ours.
 pub const REFRESH_PAUSE: Duration = Duration::from_secs(60);
