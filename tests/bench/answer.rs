@@ -47,15 +47,16 @@ struct Arguments<'a> {
     bytes: Option<usize>,
 }
 
-const TOOLS: &str = r#"{"tools":[
+/// What it lists, as JSON text.
+pub(crate) const TOOLS: &str = r#"{"tools":[
 {"name":"echo","description":"Returns the text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}},
 {"name":"blob","description":"Returns so many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"}}}},
 {"name":"sleep","description":"Waits, then returns the text.","inputSchema":{"type":"object","properties":{"ms":{"type":"integer"},"text":{"type":"string"}}}}
 ]}"#;
 
 impl Reply {
-    /// Answers one message; `None` when it is not one.
-    pub(crate) fn to(message: &[u8]) -> Option<Self> {
+    /// Answers one message; `None` when it is not one. `tools` is what is listed, JSON text.
+    pub(crate) fn to(message: &[u8], tools: &str) -> Option<Self> {
         let message: Incoming<'_> = serde_json::from_slice(message).ok()?;
         let Some(id) = message.id else { return Some(Self::Nothing) };
         let params = message.params.unwrap_or_default();
@@ -69,7 +70,7 @@ impl Reply {
                 return Some(Self::Handshake(answer(id, "result", &result)));
             }
             "ping" => answer(id, "result", "{}"),
-            "tools/list" => answer(id, "result", &TOOLS.replace('\n', "")),
+            "tools/list" => answer(id, "result", &tools.replace('\n', "")),
             "tools/call" => {
                 let arguments = params.arguments.unwrap_or_default();
                 pause = Duration::from_millis(arguments.ms.unwrap_or(0));

@@ -135,6 +135,25 @@ pub(crate) async fn shake_hands(wire: &mut Wire, target: &Target) -> Result<Stri
     }
 }
 
+/// Calls a tool without a session, and returns the message of an answer with 200 and how long it
+/// took.
+pub(crate) async fn call(
+    wire: &mut Wire,
+    target: &Target,
+    arguments: &serde_json::Value,
+) -> Result<(serde_json::Value, Duration), CallError> {
+    let params = serde_json::json!({ "name": target.tool, "arguments": arguments });
+    let message =
+        serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let request = post(target, "", &message.to_string());
+    let start = Instant::now();
+    let answer = wire.exchange(&request).await?;
+    let took = start.elapsed();
+    let answer = succeeded(&answer)?;
+    let wrong = || CallError::Wrong(String::from_utf8_lossy(answer).chars().take(300).collect());
+    Ok((serde_json::from_slice(answer).map_err(|_| wrong())?, took))
+}
+
 /// Asks with GET, and returns the body of an answer with 200.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<Vec<u8>, CallError> {
     let mut wire = Wire::connect(address).await?;

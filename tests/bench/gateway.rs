@@ -5,6 +5,7 @@
 //! $ cargo bench --bench gateway -- --quick           # fewer and shorter ones
 //! $ cargo bench --bench gateway -- soak              # ten waves of calls, one on a cold start
 //! $ cargo bench --bench gateway -- neighbours        # a healthy server beside others that are not
+//! $ cargo bench --bench gateway -- discovery         # searches after a restart, no server running
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
 //!
@@ -21,7 +22,9 @@ mod answer;
 mod child;
 mod client;
 mod compare;
+mod discovery;
 mod focus;
+mod generated;
 mod load;
 mod neighbours;
 mod process;
@@ -48,11 +51,11 @@ struct Args {
 enum Part {
     Soak(soak::Args),
     Neighbours(neighbours::Args),
+    Discovery(discovery::Args),
     Focus(focus::Args),
     Upstream(upstream::Args),
     Proxy(proxy::Args),
-    /// Run the in-house server over standard input and output
-    Child,
+    Child(child::Args),
 }
 
 fn main() -> ExitCode {
@@ -76,10 +79,13 @@ fn main() -> ExitCode {
         None => runtime.block_on(compare::run(args.compare)),
         Some(Part::Soak(args)) => return runtime.block_on(soak::run(args)),
         Some(Part::Neighbours(args)) => runtime.block_on(neighbours::run(args)),
+        Some(Part::Discovery(args)) => runtime.block_on(discovery::run(args)),
         Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),
-        Some(Part::Child) => child::run().expect("whoever started this reads and writes"),
+        Some(Part::Child(args)) => {
+            child::run(&args).expect("whoever started this reads and writes")
+        }
     }
     // A read of standard input cannot be called off.
     runtime.shutdown_background();

@@ -31,7 +31,10 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{answer::Reply, process};
+use crate::{
+    answer::{self, Reply},
+    process,
+};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -129,7 +132,7 @@ async fn respond(books: Arc<Books>, request: Request<Incoming>) -> Result<Respon
     let Ok(body) = request.into_body().collect().await else {
         return Ok(json(StatusCode::BAD_REQUEST, String::new()));
     };
-    Ok(match Reply::to(&body.to_bytes()) {
+    Ok(match Reply::to(&body.to_bytes(), answer::TOOLS) {
         None => json(StatusCode::BAD_REQUEST, r#"{"error":"no message"}"#.into()),
         Some(Reply::Handshake(answer)) if is_known.is_none() => {
             let id = uuid::Uuid::new_v4().to_string();
