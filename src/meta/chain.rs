@@ -123,6 +123,11 @@ impl Chain {
         Ok(Self { steps, includes, done: Vec::new(), last: None, is_over: false })
     }
 
+    /// Tells whether a step has been done, whatever it came to.
+    pub fn has_begun(&self) -> bool {
+        !self.done.is_empty()
+    }
+
     /// Returns how far it is.
     pub fn progress(&self) -> Progress {
         let message = match self.done.last() {

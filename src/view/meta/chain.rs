@@ -1,4 +1,7 @@
 //! Tools that are called one after the other, through `run_chain`: one exchange for the client.
+//!
+//! What only the client can mend, such as a capability that it lacks, is its own error as long as no
+//! step has been done. Afterwards it is the failure of that step: what was done before is answered.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -171,18 +174,21 @@ impl Running {
 impl Sequel for Running {
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
         let server = self.id().server;
+        // Nothing has been done yet: the client can mend what is its own, and run all of it again.
+        // Later that would do the earlier steps twice, and what came of them would be lost.
+        let is_first = !self.chain.has_begun();
         match outcome {
             Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
                 (Some(result), _) if is_question(result) => self.failed(ErrorObject::asks_first()),
                 (Some(result), _) => self.ran(meta::Outcome::read(&server, result)),
-                (None, Some(error)) if is_for_client(error) => {
+                (None, Some(error)) if is_first && is_for_client(error) => {
                     return Turn { notices: Vec::new(), then: Then::Answer(answer) };
                 }
                 (None, error) => {
                     self.failed(ErrorObject::of_server(&server, error.unwrap_or("null")));
                 }
             },
-            Err(error) if is_of_client(&error) => {
+            Err(error) if is_first && is_of_client(&error) => {
                 return Turn { notices: Vec::new(), then: Then::Error(error) };
             }
             Err(error) => self.failed(ErrorObject::from(&error)),
