@@ -17,6 +17,7 @@ use super::{
     document,
     error::{ErrorCode, ErrorObject},
     outcome::Outcome,
+    progress::Progress,
     tool_id::{ToolId, Wanted},
 };
 use crate::{config::defaults, protocol::Members, redact};
@@ -93,17 +94,6 @@ struct Done {
     /// As JSON text.
     structured: Option<String>,
     error: Option<ErrorObject>,
-}
-
-/// How far something is, as the progress of a request tells it. Source: seed 002, "progress".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// How much is done.
-    pub done: usize,
-    /// How much there is to do.
-    pub total: usize,
-    /// What has just happened.
-    pub message: &'static str,
 }
 
 impl Chain {

@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::time::Instant;
 
-use super::{Desk, Refusal, Reply, Resolved};
+use super::{Caller, Desk, Refusal, Reply, Resolved};
 use crate::{
     call::{CallError, Sequel, Then, Turn, Unanswered},
     connection::Limits,
     era::{self, Untranslatable},
     meta::{
-        self, Backend, ErrorObject, ToolId, Validators, Verdict, Wanted,
+        self, Backend, ErrorObject, Progress, Telling, ToolId, Validators, Verdict, Wanted,
         arguments::{Call, Run},
         fields::Fields,
     },
@@ -22,7 +22,6 @@ use crate::{
         jsonrpc::Part,
         mcp::Item,
     },
-    session::Session,
     view::{Outcome, Views},
 };
 
@@ -30,13 +29,8 @@ use crate::{
 enum Form {
     /// The client gets it as it is, as far as it has asked for it.
     AsItIs(Fields),
-    /// It is part of an object.
-    Wrapped {
-        /// What else is in it.
-        run: Box<Run>,
-        /// The tool's definition, JSON text.
-        definition: String,
-    },
+    /// It is part of an object, with what else was asked for.
+    Wrapped(Box<Run>),
 }
 
 /// Makes the answer to the client of what the server has said.
@@ -44,7 +38,10 @@ struct Finish {
     desk: Arc<Desk>,
     reply: Reply,
     id: ToolId,
+    item: Item,
     form: Form,
+    /// How the client is told how far it is, if it wants to know.
+    telling: Option<Telling>,
     bytes_max: usize,
     since: Instant,
 }
@@ -67,26 +64,21 @@ impl Views {
     /// Answers `mcp_call`.
     pub(super) async fn call_tool(
         &self,
-        session: &Session,
-        reply: &Reply,
-        request: &Message,
+        caller: Caller<'_>,
         asked: Call,
     ) -> Result<Outcome, Refusal> {
         if let Some(cursor) = &asked.cursor {
-            return self.read_on(reply, &asked.tool, cursor);
+            return self.read_on(caller.reply, &asked.tool, cursor);
         }
         let limits = self.limits_of(asked.timeout);
-        let resolved = self.resolve(session, &asked.tool, limits).await?;
-        let form = Form::AsItIs(asked.fields);
-        self.run(session, reply, request, resolved, &asked.args, form, limits).await
+        let resolved = self.resolve(caller.session, &asked.tool, limits).await?;
+        self.run(caller, resolved, &asked.args, Form::AsItIs(asked.fields), limits).await
     }
 
     /// Answers `run_tool`.
     pub(super) async fn run_tool(
         &self,
-        session: &Session,
-        reply: &Reply,
-        request: &Message,
+        caller: Caller<'_>,
         asked: Run,
     ) -> Result<Outcome, Refusal> {
         if asked.is_stream {
@@ -96,21 +88,17 @@ impl Views {
             return Err(ErrorObject::no_override().into());
         }
         if let Some(cursor) = &asked.cursor {
-            return self.read_on(reply, &asked.tool, cursor);
+            return self.read_on(caller.reply, &asked.tool, cursor);
         }
         let limits = self.limits();
-        let resolved = self.resolve(session, &asked.tool, limits).await?;
-        let (args, definition) = (asked.args.clone(), resolved.item.json().to_owned());
-        let form = Form::Wrapped { run: Box::new(asked), definition };
-        self.run(session, reply, request, resolved, &args, form, limits).await
+        let resolved = self.resolve(caller.session, &asked.tool, limits).await?;
+        let args = asked.args.clone();
+        self.run(caller, resolved, &args, Form::Wrapped(Box::new(asked)), limits).await
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what both tools of ours have read of a request")]
     async fn run(
         &self,
-        session: &Session,
-        reply: &Reply,
-        request: &Message,
+        caller: Caller<'_>,
         resolved: Resolved,
         args: &str,
         form: Form,
@@ -118,16 +106,18 @@ impl Views {
     ) -> Result<Outcome, Refusal> {
         let Resolved { slot, id, item } = resolved;
         check(&self.desk.validators, &id, &item, args)?;
-        let call = call_of(request, &item.key, args);
+        let call = call_of(caller.request, &item.key, args);
         let finish = Finish {
             desk: Arc::clone(&self.desk),
-            reply: reply.clone(),
+            reply: caller.reply.clone(),
             id: id.clone(),
+            item,
             form,
+            telling: caller.token().map(Telling::to),
             bytes_max: self.config.load().tools.result_bytes_max,
             since: Instant::now(),
         };
-        self.exchange_with(slot, session, call, limits, Some(Box::new(finish)))
+        self.exchange_with(slot, caller.session, call, limits, Some(Box::new(finish)))
             .await
             .map_err(|error| ErrorObject::from(&error).about(&id).into())
     }
@@ -201,6 +191,17 @@ pub(super) fn is_question(result: &str) -> bool {
     kind.is_some_and(|kind| kind != "complete")
 }
 
+/// Returns how a tool has ended whose result this is; nothing where it has not.
+fn end_of(result: &str) -> Option<Progress> {
+    if is_question(result) {
+        return None;
+    }
+    Some(match Members::one(result, "isError") {
+        Some("true") => Progress::FAILED,
+        Some(_) | None => Progress::COMPLETED,
+    })
+}
+
 /// Tells whether it is the client that lacks something.
 pub(super) fn is_of_client(error: &CallError) -> bool {
     matches!(
@@ -211,10 +212,22 @@ pub(super) fn is_of_client(error: &CallError) -> bool {
 }
 
 impl Sequel for Finish {
+    fn start(&mut self) -> Vec<Message> {
+        self.telling.iter().map(Telling::start).collect()
+    }
+
+    fn hears(&mut self, progress: &Message) -> bool {
+        self.telling.as_mut().is_none_or(|telling| telling.hears(progress))
+    }
+
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+        let mut end = Some(Progress::FAILED);
         let then = match outcome {
             Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
                 (Some(result), _) => {
+                    if self.telling.is_some() {
+                        end = end_of(result);
+                    }
                     let result = self.result(result);
                     self.answer(&result)
                 }
@@ -226,7 +239,8 @@ impl Sequel for Finish {
             Err(error) if is_of_client(&error) => Then::Error(error),
             Err(error) => self.failed(ErrorObject::from(&error)),
         };
-        Turn { notices: Vec::new(), then }
+        let told = self.telling.as_ref().zip(end).and_then(|(telling, end)| telling.end(end));
+        Turn { notices: told.into_iter().collect(), then }
     }
 
     fn may_go_on(&self) -> bool {
@@ -246,7 +260,7 @@ impl Finish {
                 return error.about(&self.id).during(self.reply.tool).to_result();
             }
             Form::AsItIs(fields) => fields.apply(result),
-            Form::Wrapped { run, definition } => match self.wrapped(result, run, definition) {
+            Form::Wrapped(run) => match self.wrapped(result, run) {
                 Ok(wrapped) => wrapped,
                 Err(error) => {
                     return error.about(&self.id).during(self.reply.tool).to_result();
@@ -257,12 +271,7 @@ impl Finish {
     }
 
     /// Returns the result as part of an object.
-    fn wrapped(
-        &self,
-        result: &str,
-        run: &Run,
-        definition: &str,
-    ) -> Result<String, Box<ErrorObject>> {
+    fn wrapped(&self, result: &str, run: &Run) -> Result<String, Box<ErrorObject>> {
         let structured = match meta::Outcome::read(&self.id.server, result) {
             meta::Outcome::Value(value) => value,
             meta::Outcome::Failed(error) => return Err(error),
@@ -271,7 +280,7 @@ impl Finish {
         let null = || RawValue::from_string("null".to_owned()).expect("null is JSON");
         let ran = Ran {
             structured: raw(&structured).unwrap_or_else(null),
-            tool: if run.include_tool { raw(definition) } else { None },
+            tool: if run.include_tool { raw(self.item.json()) } else { None },
             backend: run.include_backend.then(|| Backend::of(&self.id.server)),
             mcp_result: if run.include_mcp_result { raw(result) } else { None },
             duration_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -8,10 +8,8 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::{Value, json};
-
 use super::{
-    Refusal, Reply, Resolved,
+    Caller, Refusal, Reply, Resolved,
     call::{call_of, is_for_client, is_of_client, is_question},
 };
 use crate::{
@@ -23,8 +21,7 @@ use crate::{
         validation::Validators,
     },
     pool::{Guest, Slot},
-    protocol::{Message, jsonrpc::Part, mcp::method},
-    session::Session,
+    protocol::{Message, jsonrpc::Part},
     view::{Outcome, Views},
 };
 
@@ -48,12 +45,11 @@ impl Views {
     /// when it is their turn.
     pub(super) async fn run_chain(
         &self,
-        session: &Session,
-        reply: &Reply,
-        request: &Message,
+        caller: Caller<'_>,
         steps: Vec<StepArguments>,
         includes: Includes,
     ) -> Result<Outcome, Refusal> {
+        let Caller { session, reply, request } = caller;
         let config = self.config.load();
         let limits = self.limits();
         let wanted: Vec<Wanted> = steps.iter().map(|step| step.tool.clone()).collect();
@@ -77,7 +73,7 @@ impl Views {
             validators: Arc::clone(&self.desk.validators),
             reply: reply.clone(),
             request: without_progress(request),
-            token: request.part(Part::ProgressToken).map(str::to_owned),
+            token: caller.token().map(str::to_owned),
             bytes_max: config.tools.result_bytes_max,
             notices: Vec::new(),
         };
@@ -88,12 +84,11 @@ impl Views {
             Then::Error(error) => return Err(ErrorObject::from(&error).into()),
         };
         let owner = guest.as_ref().map(Guest::owner).or(session.owner());
-        let notices = std::mem::take(&mut running.notices);
         let token = running.token.clone();
         let mut exchange = Exchange::new(slot, owner, session.client(), first, limits)
             .with_sequel(Box::new(running));
         if let Some(token) = token {
-            exchange = exchange.reporting(&token, notices);
+            exchange = exchange.reporting(&token);
         }
         Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
@@ -162,16 +157,15 @@ impl Running {
     /// Has the client told how far the chain is, if it wants to know.
     fn report(&mut self) {
         let Some(token) = &self.token else { return };
-        let progress = self.chain.progress();
-        let params = json!({
-            "progressToken": serde_json::from_str::<Value>(token).unwrap_or_default(),
-            "progress": progress.done, "total": progress.total, "message": progress.message,
-        });
-        self.notices.push(Message::notification(method::PROGRESS, Some(&params.to_string())));
+        self.notices.push(self.chain.progress().to_notice(token));
     }
 }
 
 impl Sequel for Running {
+    fn start(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.notices)
+    }
+
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
         let server = self.id().server;
         // Nothing has been done yet: the client can mend what is its own, and run all of it again.

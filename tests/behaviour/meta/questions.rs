@@ -47,6 +47,7 @@ async fn a_legacy_client_is_asked_and_its_answer_reaches_the_server() {
     for server in ["old", "new"] {
         for (tool, arguments, place) in calls(server) {
             let mut stream = meta.stream(tool, arguments, &json!("t")).await;
+            assert_eq!(stream.message().await["params"]["message"], "started");
             let question = stream.message().await;
             assert_eq!(question["method"], "elicitation/create", "{server} {tool}: {question}");
             assert_eq!(question["params"]["message"], "Who?");
