@@ -28,6 +28,12 @@ pub const FIELDS_MAX: usize = 64;
 /// How many names a path has at most. Ours: deeper than any result that people read.
 pub const FIELD_DEPTH_MAX: usize = 32;
 
+/// How many paths a result is said to have whose caller has asked for others, and how deep they go.
+/// Ours: enough to see what was meant.
+pub const FIELD_PATHS_SHOWN_MAX: usize = 20;
+/// See [`FIELD_PATHS_SHOWN_MAX`].
+pub const FIELD_PATHS_DEPTH_MAX: usize = 3;
+
 /// How many entries a search or a list of tools has, if nobody asks for another number, and how many
 /// at most. Source: seeds 000 and 002.
 pub const DISCOVER_LIMIT: usize = 20;

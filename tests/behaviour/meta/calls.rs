@@ -174,7 +174,11 @@ async fn only_the_fields_that_are_wanted_come() {
     let both = &both["structuredContent"]["rows"][0];
     assert_eq!(both, &json!({ "name": "parts 1", "size": 10 }));
     let whole = fields(json!([])).await;
-    assert_eq!(fields(json!(["nothing.there"])).await, whole, "what is not there changes nothing");
+    let mut told = fields(json!(["nothing.there"])).await;
+    let note = told["content"].as_array_mut().expect("blocks").remove(0);
+    let note = note["text"].as_str().expect("words");
+    assert!(note.contains("There are: ") && note.contains("rows[].name"), "{note}");
+    assert_eq!(told, whole, "what is not there changes nothing else");
     assert_eq!(whole["structuredContent"]["rows"][1]["size"], 20);
 }
 
