@@ -33,6 +33,24 @@ enum Form {
     Wrapped(Box<Run>),
 }
 
+/// How long a call may take.
+#[derive(Clone, Copy)]
+struct Bounds {
+    limits: Limits,
+    /// What its client has given it, where that is less than the service would.
+    given: Option<Duration>,
+}
+
+impl Bounds {
+    /// Returns the error with the remedy of who set the bound.
+    fn told(&self, error: ErrorObject) -> ErrorObject {
+        match self.given {
+            Some(given) => error.in_time_given(given),
+            None => error,
+        }
+    }
+}
+
 /// Makes the answer to the client of what the server has said.
 struct Finish {
     desk: Arc<Desk>,
@@ -40,6 +58,7 @@ struct Finish {
     id: ToolId,
     item: Item,
     form: Form,
+    bounds: Bounds,
     /// How the client is told how far it is, if it wants to know.
     telling: Option<Telling>,
     bytes_max: usize,
@@ -70,9 +89,12 @@ impl Views {
         if let Some(cursor) = &asked.cursor {
             return self.read_on(caller.reply, &asked.tool, cursor);
         }
-        let limits = self.limits_of(asked.timeout);
-        let resolved = self.resolve(caller.session, &asked.tool, limits).await?;
-        self.run(caller, resolved, &asked.args, Form::AsItIs(asked.fields), limits).await
+        let bounds = self.bounds_of(asked.timeout);
+        let resolved = self
+            .resolve(caller.session, &asked.tool, bounds.limits)
+            .await
+            .map_err(|error| bounds.told(error))?;
+        self.run(caller, resolved, &asked.args, Form::AsItIs(asked.fields), bounds).await
     }
 
     /// Answers `run_tool`.
@@ -90,10 +112,10 @@ impl Views {
         if let Some(cursor) = &asked.cursor {
             return self.read_on(caller.reply, &asked.tool, cursor);
         }
-        let limits = self.limits();
-        let resolved = self.resolve(caller.session, &asked.tool, limits).await?;
+        let bounds = self.bounds_of(None);
+        let resolved = self.resolve(caller.session, &asked.tool, bounds.limits).await?;
         let args = asked.args.clone();
-        self.run(caller, resolved, &args, Form::Wrapped(Box::new(asked)), limits).await
+        self.run(caller, resolved, &args, Form::Wrapped(Box::new(asked)), bounds).await
     }
 
     async fn run(
@@ -102,7 +124,7 @@ impl Views {
         resolved: Resolved,
         args: &str,
         form: Form,
-        limits: Limits,
+        bounds: Bounds,
     ) -> Result<Outcome, Refusal> {
         let Resolved { slot, id, item } = resolved;
         check(&self.desk.validators, &id, &item, args)?;
@@ -113,11 +135,12 @@ impl Views {
             id: id.clone(),
             item,
             form,
+            bounds,
             telling: caller.token().map(Telling::to),
             bytes_max: self.config.load().tools.result_bytes_max,
             since: Instant::now(),
         };
-        self.exchange_with(slot, caller.session, call, limits, Some(Box::new(finish)))
+        self.exchange_with(slot, caller.session, call, bounds.limits, Some(Box::new(finish)))
             .await
             .map_err(|error| ErrorObject::from(&error).about(&id).into())
     }
@@ -135,13 +158,16 @@ impl Views {
         Err(refused.unwrap_or(meta::cursor::CursorError::Broken).into())
     }
 
-    /// Returns the limits of a call that its client gives so much time; never more than the service
+    /// Returns the bounds of a call that its client gives so much time; never more than the service
     /// does in all.
-    fn limits_of(&self, timeout: Option<Duration>) -> Limits {
+    fn bounds_of(&self, timeout: Option<Duration>) -> Bounds {
         let limits = self.limits();
-        let Some(timeout) = timeout else { return limits };
-        let total = timeout.min(limits.total);
-        Limits { silence: total, total }
+        let Some(timeout) = timeout else { return Bounds { limits, given: None } };
+        let (total, given) = match timeout < limits.total {
+            true => (timeout, Some(timeout)),
+            false => (limits.total, None),
+        };
+        Bounds { limits: Limits { silence: total, total }, given }
     }
 }
 
@@ -202,6 +228,18 @@ fn end_of(result: &str) -> Option<Progress> {
     })
 }
 
+/// Returns why a call of a tool got no answer; of one that may have run, also what to mind before it is
+/// called again.
+pub(super) fn lost(error: &CallError, item: &Item) -> ErrorObject {
+    let told = ErrorObject::from(error);
+    match error {
+        CallError::Failed { source, .. } if !source.is_replayable() => {
+            told.warned(&meta::warnings(item.json()))
+        }
+        _ => told,
+    }
+}
+
 /// Tells whether it is the client that lacks something.
 pub(super) fn is_of_client(error: &CallError) -> bool {
     matches!(
@@ -237,7 +275,7 @@ impl Sequel for Finish {
                 }
             },
             Err(error) if is_of_client(&error) => Then::Error(error),
-            Err(error) => self.failed(ErrorObject::from(&error)),
+            Err(error) => self.failed(self.bounds.told(lost(&error, &self.item))),
         };
         let told = self.telling.as_ref().zip(end).and_then(|(telling, end)| telling.end(end));
         Turn { notices: told.into_iter().collect(), then }

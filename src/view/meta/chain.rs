@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Caller, Refusal, Reply, Resolved,
-    call::{call_of, is_for_client, is_of_client, is_question},
+    call::{call_of, is_for_client, is_of_client, is_question, lost},
 };
 use crate::{
     call::{CallError, Exchange, Sequel, Then, Turn},
@@ -185,7 +185,13 @@ impl Sequel for Running {
             Err(error) if is_first && is_of_client(&error) => {
                 return Turn { notices: Vec::new(), then: Then::Error(error) };
             }
-            Err(error) => self.failed(ErrorObject::from(&error)),
+            Err(error) => {
+                let error = match self.current() {
+                    Some(Ok(found)) => lost(&error, &found.item),
+                    Some(Err(_)) | None => ErrorObject::from(&error),
+                };
+                self.failed(error);
+            }
         }
         let then = self.advance();
         Turn { notices: std::mem::take(&mut self.notices), then }
