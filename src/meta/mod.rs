@@ -5,8 +5,8 @@
 //!
 //! ```text
 //!  tools/list ── definitions
-//!  tools/call ── arguments ── tool_id ── validation ── warnings ──▶ (the call)
-//!                    │                       │                         │
+//!  tools/call ── arguments ── tool_id ── describe ── warnings ──▶ (the answer)
+//!                    │           └────── validation ── progress ──▶ (the call)
 //!                    ▼                       ▼                         ▼
 //!                 RpcError               ErrorObject ◀── outcome ── fields ── preview ── results
 //! ```

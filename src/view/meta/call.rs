@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
-use tokio::time::Instant;
+use tokio::{task, time::Instant};
 
 use super::{Caller, Desk, Refusal, Reply, Resolved};
 use crate::{
@@ -127,6 +127,7 @@ impl Views {
         bounds: Bounds,
     ) -> Result<Outcome, Refusal> {
         let Resolved { slot, id, item } = resolved;
+        understand(&self.desk.validators, &item).await;
         check(&self.desk.validators, &id, &item, args)?;
         let call = call_of(caller.request, &item.key, args);
         let finish = Finish {
@@ -171,6 +172,23 @@ impl Views {
     }
 }
 
+/// Has the schema of a tool understood if it never was, so that [`check`] is quick. Patterns can take
+/// a second and more, so this holds up no other request.
+pub(super) async fn understand(validators: &Arc<Validators>, item: &Item) {
+    let schema = schema_of(item);
+    if validators.knows(schema) {
+        return;
+    }
+    let (validators, schema) = (Arc::clone(validators), schema.to_owned());
+    let learning = task::spawn_blocking(move || validators.learn(&schema));
+    // One that is not understood is understood when it is needed.
+    let _panicked = learning.await;
+}
+
+fn schema_of(item: &Item) -> &str {
+    Members::one(item.json(), "inputSchema").unwrap_or("{}")
+}
+
 /// Holds arguments against the schema of a tool.
 ///
 /// # Errors
@@ -182,8 +200,7 @@ pub(super) fn check(
     item: &Item,
     args: &str,
 ) -> Result<(), Box<ErrorObject>> {
-    let schema = Members::one(item.json(), "inputSchema").unwrap_or("{}");
-    match validators.check(schema, args) {
+    match validators.check(schema_of(item), args) {
         Verdict::Fits => Ok(()),
         Verdict::Wrong(misfit) => Err(Box::new(misfit.to_error(id))),
         Verdict::Unchecked(reason) => {

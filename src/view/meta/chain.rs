@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Caller, Refusal, Reply, Resolved,
-    call::{call_of, is_for_client, is_of_client, is_question, lost},
+    call::{call_of, is_for_client, is_of_client, is_question, lost, understand},
 };
 use crate::{
     call::{CallError, Exchange, Sequel, Then, Turn},
@@ -59,6 +59,9 @@ impl Views {
         for wanted in wanted {
             if let Entry::Vacant(vacant) = tools.entry(wanted) {
                 let resolved = self.resolve(session, vacant.key(), limits).await;
+                if let Ok(found) = &resolved {
+                    understand(&self.desk.validators, &found.item).await;
+                }
                 vacant.insert(resolved);
             }
         }

@@ -88,7 +88,7 @@ impl Views {
                     }
                 }
                 if let Some((_, reason)) = reason {
-                    entry["unavailable"] = redact::tame(&reason).into();
+                    entry["unavailable"] = redact::tame(reason).into();
                 }
                 entry
             })
