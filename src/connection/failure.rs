@@ -190,7 +190,7 @@ impl Failure {
     /// Tells whether the request provably was not executed, so that it may be sent again.
     ///
     /// Source: design ruling 9.
-    fn is_unexecuted(&self) -> bool {
+    pub fn is_unexecuted(&self) -> bool {
         match self {
             Self::Gone
             | Self::Connect(_)

@@ -239,10 +239,8 @@ fn end_of(result: &str) -> Option<Progress> {
     if is_question(result) {
         return None;
     }
-    Some(match Members::one(result, "isError") {
-        Some("true") => Progress::FAILED,
-        Some(_) | None => Progress::COMPLETED,
-    })
+    let is_good = Members::read(result).is_some_and(|found| found.get("isError") != Some("true"));
+    Some(if is_good { Progress::COMPLETED } else { Progress::FAILED })
 }
 
 /// Returns why a call of a tool got no answer; of one that may have run, also what to mind before it is
@@ -250,7 +248,7 @@ fn end_of(result: &str) -> Option<Progress> {
 pub(super) fn lost(error: &CallError, item: &Item) -> ErrorObject {
     let told = ErrorObject::from(error);
     match error {
-        CallError::Failed { source, .. } if !source.is_replayable() => {
+        CallError::Failed { source, .. } if !source.is_unexecuted() => {
             told.warned(&meta::warnings(item.json()))
         }
         _ => told,
