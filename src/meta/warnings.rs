@@ -20,7 +20,7 @@ impl fmt::Display for Warning {
         f.write_str(match self {
             Self::Destructive => "it may delete or overwrite something",
             Self::NotIdempotent => {
-                "to run it twice may do more than to run it once, as far as its server says"
+                "to run it twice may do more than to run it once: its server does not rule that out"
             }
             Self::NotReadOnly => "it changes something",
         })
