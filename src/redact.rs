@@ -1,5 +1,7 @@
 //! Text from elsewhere, made fit to be shown: without known secrets, and not longer than useful.
 
+use std::borrow::Cow;
+
 use crate::config::defaults;
 
 /// The secrets that one server was given.
@@ -55,6 +57,27 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
+/// Tells whether a character changes more of a text than its own place, or is not seen in it: it moves
+/// the cursor, turns the direction of what is beside it, or is a tag, with which words can be hidden.
+pub fn is_unruly(found: char) -> bool {
+    let turns = matches!(
+        found,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    let is_tag = matches!(found, '\u{e0000}'..='\u{e007f}');
+    found.is_control() || turns || is_tag
+}
+
+/// Returns a text of somebody else's as it may stand in one of ours: what is unruly in it is a space;
+/// its lines and its tabs stay.
+pub fn tame(text: &str) -> Cow<'_, str> {
+    let is_unruly = |found: char| is_unruly(found) && !matches!(found, '\n' | '\t');
+    match text.contains(is_unruly) {
+        true => text.replace(is_unruly, " ").into(),
+        false => text.into(),
+    }
+}
+
 /// Returns at most `length_max` bytes of `text`, whole characters.
 pub fn cut(text: &str, length_max: usize) -> &str {
     let mut end = text.len().min(length_max);
@@ -67,6 +90,13 @@ pub fn cut(text: &str, length_max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_is_tame_moves_turns_and_hides_nothing() {
+        let text = "a\u{1b}[31m b\0\u{7}\r\nc\td\u{202e}e\u{e0041}f\u{85}";
+        assert_eq!(tame(text), "a [31m b   \nc\td e f ");
+        assert!(matches!(tame("ä \u{1f642}\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn a_quotation_has_no_secret_no_line_break_and_an_end() {

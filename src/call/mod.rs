@@ -138,16 +138,16 @@ impl Exchange {
 
     /// Has `sequel` decide what becomes of the outcome, once nothing more is tried for it.
     #[must_use]
-    pub fn with_sequel(mut self, sequel: Box<dyn Sequel>) -> Self {
+    pub fn with_sequel(mut self, mut sequel: Box<dyn Sequel>) -> Self {
+        self.notices = sequel.start().into();
         self.sequel = Some(sequel);
         self
     }
 
-    /// Has the client told `notices` first; it has given `token`, JSON text, for such.
+    /// Has the client told of progress under `token`, JSON text, which is not in the request.
     #[must_use]
-    pub fn reporting(mut self, token: &str, notices: impl Into<VecDeque<Message>>) -> Self {
+    pub fn reporting(mut self, token: &str) -> Self {
         self.token = Some(token.into());
-        self.notices = notices.into();
         self
     }
 
@@ -201,6 +201,7 @@ impl Exchange {
                         Err(error) => error,
                     }
                 }
+                Ok(aside) if self.is_unheard(&aside) => continue,
                 Ok(aside) => return Ok(aside),
                 Err(error) => error,
             };

@@ -6,10 +6,25 @@
 use std::sync::Arc;
 
 use super::{CallError, Crossing, Exchange, Stage, retry::Budget};
-use crate::{pool::Slot, protocol::Message};
+use crate::{
+    connection::{Aside, Event},
+    pool::Slot,
+    protocol::{Message, mcp::method},
+};
 
 /// Decides what becomes of the outcome of a request.
 pub trait Sequel: Send + Sync {
+    /// Returns what the client is told before the request is sent.
+    fn start(&mut self) -> Vec<Message> {
+        Vec::new()
+    }
+
+    /// Takes note of progress that the server tells, and returns whether the client is told.
+    fn hears(&mut self, progress: &Message) -> bool {
+        let _ = progress;
+        true
+    }
+
     /// Returns what becomes of `outcome`: the answer of the server as the client's era has it, or why
     /// there is none.
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn;
@@ -66,6 +81,13 @@ impl Exchange {
         self.enter(self.limits);
     }
 
+    /// Tells whether it is progress that the client is not told of.
+    pub(super) fn is_unheard(&mut self, aside: &Event) -> bool {
+        let Some(sequel) = &mut self.sequel else { return false };
+        let Event::Aside(Aside::Notification(notice)) = aside else { return false };
+        notice.method() == Some(method::PROGRESS) && !sequel.hears(notice)
+    }
+
     /// Returns the answer that was put off until the client was told something.
     pub(super) fn concluded(&mut self) -> Option<Message> {
         if !matches!(self.stage, Stage::Concluded(_)) {
@@ -93,7 +115,7 @@ mod tests {
     use crate::{
         config::Config,
         connection::{
-            Aside, Event, Limits,
+            Limits,
             in_process::{Manner, Servers, declared},
         },
         era::Client,
@@ -121,6 +143,10 @@ mod tests {
     }
 
     impl Sequel for Relay {
+        fn start(&mut self) -> Vec<Message> {
+            vec![notice(0)]
+        }
+
         fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
             self.seen.push(match outcome {
                 Ok(answer) => answer.part(Part::Result).unwrap_or("an error").to_owned(),
@@ -155,7 +181,7 @@ mod tests {
         let limits = Limits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
         Exchange::new(slot("a"), None, Client::Ourselves, first.clone(), limits)
             .with_sequel(Box::new(Relay { left, seen: Vec::new() }))
-            .reporting("\"t\"", [notice(0)])
+            .reporting("\"t\"")
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde_json::Value;
 
-use crate::telemetry::log;
+use crate::{redact, telemetry::log};
 
 /// Prints to standard output as it is.
 pub(super) fn print(text: &str) {
@@ -42,18 +42,11 @@ pub(super) fn table<const N: usize>(rows: &[[String; N]]) {
 
 /// Returns a word of a server, fit for a terminal.
 pub(super) fn word(value: &Value) -> String {
-    let escaped = |found: char| match is_unruly(found) {
+    let escaped = |found: char| match redact::is_unruly(found) {
         true => found.escape_default().to_string(),
         false => found.to_string(),
     };
     value.as_str().unwrap_or_default().chars().map(escaped).collect()
-}
-
-/// Tells whether a character changes more of a line than its own place: it moves the cursor, or turns
-/// the direction of what is beside it.
-fn is_unruly(found: char) -> bool {
-    let turns = matches!(found, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    found.is_control() || turns
 }
 
 #[cfg(test)]

@@ -77,13 +77,13 @@ pub enum Failure {
         length: usize,
     },
     /// The answer did not come in time.
-    #[error("no answer within {} s", after.as_secs_f64())]
+    #[error("no answer within {}", spoken(*.after))]
     Timeout {
         /// How long it was waited for.
         after: Duration,
     },
     /// The connection was not made in time; the request was not sent.
-    #[error("the server was not connected within {} s", after.as_secs_f64())]
+    #[error("the server was not connected within {}", spoken(*.after))]
     NotInTime {
         /// How long it was waited for.
         after: Duration,
@@ -111,6 +111,15 @@ impl fmt::Display for Pipe {
             Self::Input => "standard input",
             Self::Output => "standard output",
         })
+    }
+}
+
+/// Returns a time as people say it: to the millisecond.
+fn spoken(time: Duration) -> String {
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    match millis {
+        0..1000 => format!("{millis} ms"),
+        _ => format!("{} s", Duration::from_millis(millis).as_secs_f64()),
     }
 }
 
@@ -181,7 +190,7 @@ impl Failure {
     /// Tells whether the request provably was not executed, so that it may be sent again.
     ///
     /// Source: design ruling 9.
-    fn is_unexecuted(&self) -> bool {
+    pub fn is_unexecuted(&self) -> bool {
         match self {
             Self::Gone
             | Self::Connect(_)
@@ -320,6 +329,18 @@ mod tests {
     fn status(code: u16) -> Failure {
         let status = StatusCode::from_u16(code).expect("a status");
         Failure::Status { status, body: "".into() }
+    }
+
+    #[test]
+    fn a_time_is_told_as_people_say_it() {
+        for (after, words) in [
+            (Duration::from_nanos(295_452_476), "295 ms"),
+            (Duration::from_secs(60), "60 s"),
+            (Duration::from_nanos(1_500_400_000), "1.5 s"),
+        ] {
+            let told = Failure::Timeout { after }.to_string();
+            assert_eq!(told, format!("no answer within {words}"));
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! What each tool takes is written down once, in its definition: which fields there are, and what
 //! the errors say of them, is read from there. Models nest and spell things in their own ways; what
-//! can only mean one thing is taken as that: an object that is written as a string, `null` or an
-//! empty text for a field that is left out.
+//! can only mean one thing is taken as that: an object or a list that is written as a string, one
+//! thing where a list of such is wanted, `null` or an empty text for a field that is left out.
 
 mod error;
 mod reader;
@@ -317,15 +317,13 @@ fn timeout(
 }
 
 fn steps(fields: &Reader<'_>) -> Result<Vec<StepArguments>, ArgumentError> {
-    let steps = fields.items("steps")?;
-    let read = |step: &Reader<'_>| {
+    let steps = fields.items("steps", |step| {
         Ok(StepArguments {
             tool: tool_id(step)?,
             args: step.object("args")?,
             use_previous: step.flag("use_previous", false)?,
         })
-    };
-    let steps: Vec<StepArguments> = steps.iter().map(read).collect::<Result<_, _>>()?;
+    })?;
     if steps.is_empty() {
         return Err(fields.missing("steps"));
     }

@@ -17,6 +17,7 @@ use super::{
     document,
     error::{ErrorCode, ErrorObject},
     outcome::Outcome,
+    progress::Progress,
     tool_id::{ToolId, Wanted},
 };
 use crate::{config::defaults, protocol::Members, redact};
@@ -95,17 +96,6 @@ struct Done {
     error: Option<ErrorObject>,
 }
 
-/// How far something is, as the progress of a request tells it. Source: seed 002, "progress".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// How much is done.
-    pub done: usize,
-    /// How much there is to do.
-    pub total: usize,
-    /// What has just happened.
-    pub message: &'static str,
-}
-
 impl Chain {
     /// Returns a chain of `steps`, of which there may be `steps_max`.
     ///
@@ -121,6 +111,11 @@ impl Chain {
             return Err(TooManySteps { n_steps: steps.len(), steps_max });
         }
         Ok(Self { steps, includes, done: Vec::new(), last: None, is_over: false })
+    }
+
+    /// Tells whether a step has been done, whatever it came to.
+    pub fn has_begun(&self) -> bool {
+        !self.done.is_empty()
     }
 
     /// Returns how far it is.

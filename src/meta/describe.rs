@@ -2,6 +2,10 @@
 //!
 //! A definition is what its server wrote, as JSON text. Of what is short everything is shown; of what
 //! is long, the beginning, and it is said that there is more.
+//!
+//! In what is told in our own fields, characters that would move or turn what is around them, or hide
+//! in it, are spaces. Names stay, since a call takes them, and so do schemas and whole definitions: who
+//! asks for those wants what the server wrote.
 
 mod collapse;
 mod examples;
@@ -11,13 +15,19 @@ use serde_json::{Map, Value, json};
 pub use collapse::fitted_schema;
 pub use examples::{Example, examples};
 
-use super::{arguments::Detail, document, tool_id::ToolId};
+use super::{
+    arguments::Detail,
+    document,
+    tool_id::ToolId,
+    warnings::{Warning, warnings},
+};
 use crate::{
     config::defaults::{
         EXAMPLE_CHARS_MAX, EXAMPLE_VALUES_MAX, NOTES_CHARS_MAX, SCHEMA_SHOWN_BYTES_MAX,
         SUMMARY_CHARS_MAX, TAGS_MAX,
     },
     protocol::Members,
+    redact,
 };
 
 /// A tool's definition, and whose it is.
@@ -53,7 +63,7 @@ impl<'a> Described<'a> {
 
     /// Returns all that its server says about it, unless that is very long.
     pub fn notes(&self) -> String {
-        cut(self.description().trim(), NOTES_CHARS_MAX)
+        cut(redact::tame(&self.description()).trim(), NOTES_CHARS_MAX)
     }
 
     /// Returns the JSON text of its input schema; where that is too large, without what is deep in it.
@@ -109,8 +119,12 @@ impl<'a> Described<'a> {
             Detail::Schema => {
                 entry.set("description", quoted(&self.notes()));
                 entry.set("inputSchema", self.schema());
+                self.add_warnings(&mut entry);
             }
-            Detail::Full => entry.set("definition", self.definition()),
+            Detail::Full => {
+                entry.set("definition", self.definition());
+                self.add_warnings(&mut entry);
+            }
         }
         entry.to_string()
     }
@@ -161,6 +175,16 @@ impl<'a> Described<'a> {
     fn add_schema(&self, answer: &mut Members<'_>) {
         answer.set("tool", self.definition());
         answer.set("schemaInfo", self.schema_info().to_string());
+        self.add_warnings(answer);
+    }
+
+    /// Adds what its caller should know before it is run, if there is anything.
+    fn add_warnings(&self, answer: &mut Members<'_>) {
+        let warnings = warnings(self.definition);
+        if !warnings.is_empty() {
+            let words: Vec<String> = warnings.iter().map(Warning::to_string).collect();
+            answer.set("warnings", json!(words).to_string());
+        }
     }
 
     /// Returns up to `max` examples of its arguments, as far as its schema tells.
@@ -194,6 +218,7 @@ fn type_of(schema: &Value) -> String {
 
 /// Returns what a text says, in short and on one line.
 pub fn summary(text: &str) -> String {
+    let text = redact::tame(text);
     let words: Vec<&str> = text.split_whitespace().collect();
     cut(&words.join(" "), SUMMARY_CHARS_MAX)
 }

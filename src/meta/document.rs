@@ -140,7 +140,7 @@ pub(super) fn description(block: &str) -> String {
     let bytes = data.map_or(block.len(), |data| data.len().saturating_sub(2) / 4 * 3);
     let words = [Some(kind), mime, uri].into_iter().flatten();
     let words: Vec<String> =
-        words.map(|word| redact::cut(&word, WORD_BYTES_MAX).to_owned()).collect();
+        words.map(|word| redact::tame(redact::cut(&word, WORD_BYTES_MAX)).into_owned()).collect();
     format!("[{}: {bytes} bytes, left out]", words.join(" "))
 }
 

@@ -6,6 +6,8 @@
 
 mod call;
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +16,7 @@ use super::{
     definitions::Tool,
     document,
     tool_id::{BadId, ToolId},
+    warnings::Warning,
 };
 use crate::{
     config::defaults,
@@ -127,7 +130,8 @@ impl ErrorObject {
         }
         Self {
             code,
-            message,
+            // Much of it is in the words of servers.
+            message: redact::tame(&message).into_owned(),
             tool_id: None,
             op: None,
             backend_kind: None,
@@ -238,6 +242,38 @@ impl ErrorObject {
         Self::new(ErrorCode::ValidationOutput, message, remedy).on_server()
     }
 
+    /// Says of a tool that took too long that it had as long as its caller gave it, who can give it
+    /// more: as `timeoutMs`, which was `given`.
+    #[must_use]
+    pub fn in_time_given(mut self, given: Duration) -> Self {
+        if self.code != ErrorCode::Timeout {
+            return self;
+        }
+        let has_begun = self.details.get("reason").is_some_and(|reason| reason == "timeout");
+        let (what, remedy) = match has_begun {
+            true => (
+                "gave no answer",
+                "It may still be at it: check before you call again, with a larger `timeoutMs`.",
+            ),
+            false => ("was not connected", "Call again, with a larger `timeoutMs`."),
+        };
+        let server = self.details.get("server").and_then(Value::as_str);
+        let who = server.map_or_else(|| "the server".to_owned(), |name| format!("server `{name}`"));
+        let given = given.as_millis();
+        self.message = format!("{who} {what} within the {given} ms of `timeoutMs`. {remedy}");
+        self.detail("timeoutMs", json!(u64::try_from(given).unwrap_or(u64::MAX)))
+    }
+
+    /// Adds what to mind before a tool is called again that may have run already.
+    #[must_use]
+    pub fn warned(self, warnings: &[Warning]) -> Self {
+        if warnings.is_empty() {
+            return self;
+        }
+        let words: Vec<String> = warnings.iter().map(Warning::to_string).collect();
+        self.detail("warnings", json!(words))
+    }
+
     /// Adds the tool that was to be run.
     #[must_use]
     pub fn about(self, id: &ToolId) -> Self {
@@ -263,8 +299,9 @@ impl ErrorObject {
 
     /// Returns the error in words.
     pub fn text(&self) -> String {
-        let problems = self.details.get("validationErrors").and_then(Value::as_array);
-        let lines = problems.into_iter().flatten().filter_map(Value::as_str);
+        let lists = ["validationErrors", "warnings"].map(|name| self.details.get(name));
+        let lines = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
+        let lines = lines.filter_map(Value::as_str).map(redact::tame);
         lines.fold(self.message.clone(), |text, line| format!("{text}\n- {line}"))
     }
 

@@ -6,6 +6,11 @@
 //! for each item, not in an array each.
 //!
 //! Values are passed on as they are written; they are not read.
+//!
+//! A result that has nothing of what was asked for stays as it is, with a text in front that says which
+//! paths there are: a model that misspells one would not learn of it otherwise.
+
+mod known;
 
 use std::collections::BTreeMap;
 
@@ -74,15 +79,17 @@ impl Fields {
     }
 
     /// Returns the result of a call, JSON text, with what was asked for of its structured value; or,
-    /// where that has none of it, of each text that is JSON. Where nothing has any of it, and where
-    /// nothing was asked for, the result stays as it is.
+    /// where that has none of it, of each text that is JSON. Where nothing has any of it, a text in
+    /// front of the result says so, unless it is that of a failure; where nothing was asked for, the
+    /// result stays as it is.
     ///
     /// A text that says the same as the structured value, as the protocol wants one to, goes with it.
     pub fn apply(&self, result: &str) -> String {
         if self.is_empty() {
             return result.to_owned();
         }
-        self.applied(result).unwrap_or_else(|| result.to_owned())
+        let told = || known::with_paths(result);
+        self.applied(result).or_else(told).unwrap_or_else(|| result.to_owned())
     }
 
     fn applied(&self, result: &str) -> Option<String> {

@@ -5,8 +5,8 @@
 //!
 //! ```text
 //!  tools/list ── definitions
-//!  tools/call ── arguments ── tool_id ── validation ── warnings ──▶ (the call)
-//!                    │                       │                         │
+//!  tools/call ── arguments ── tool_id ── describe ── warnings ──▶ (the answer)
+//!                    │           └────── validation ── progress ──▶ (the call)
 //!                    ▼                       ▼                         ▼
 //!                 RpcError               ErrorObject ◀── outcome ── fields ── preview ── results
 //! ```
@@ -26,6 +26,7 @@ pub mod fields;
 mod kind;
 pub mod outcome;
 pub mod preview;
+pub mod progress;
 pub mod results;
 pub mod similar;
 pub mod tool_id;
@@ -34,7 +35,7 @@ pub mod warnings;
 
 pub use arguments::{ArgumentError, Arguments};
 pub use backend::Backend;
-pub use chain::{Chain, Progress};
+pub use chain::Chain;
 pub use cursor::{CursorError, Question};
 pub use definitions::{Set, Tool};
 pub use describe::Described;
@@ -43,6 +44,7 @@ pub use error::{ErrorCode, ErrorObject};
 pub use fields::Fields;
 pub use outcome::Outcome;
 pub use preview::Preview;
+pub use progress::{Progress, Telling};
 pub use results::Results;
 pub use similar::nearest;
 pub use tool_id::{ToolId, Wanted};

@@ -51,7 +51,7 @@ pub fn other_blocks(result: &str) -> Vec<String> {
 }
 
 /// Returns the texts of the blocks of a result.
-fn texts(content: &str) -> Vec<String> {
+pub(super) fn texts(content: &str) -> Vec<String> {
     let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();
     let text = |block: &&RawValue| {
         let block = Members::read(block.get())?;
@@ -85,6 +85,10 @@ mod tests {
                 r#""a\nb""#,
             ),
             (r#"{"content":[],"structuredContent":null}"#.into(), r#""""#),
+            (
+                r#"{"content":[{"type":"text","text":"half \ud83d of it"}]}"#.into(),
+                "\"half \u{fffd} of it\"",
+            ),
             ("{}".into(), r#""""#),
         ] {
             assert_eq!(value(&result), expected);

@@ -86,6 +86,10 @@ impl Misfit {
 /// What stands for the text of a schema.
 type Key = [u8; 32];
 
+fn key(schema: &str) -> Key {
+    Sha256::digest(schema).into()
+}
+
 /// Schemas that were understood before.
 #[derive(Default)]
 pub struct Validators {
@@ -112,6 +116,18 @@ struct Compiled {
 }
 
 impl Validators {
+    /// Tells whether the JSON text of a `schema` was understood before, so that [`Validators::check`]
+    /// takes no time for it.
+    pub fn knows(&self, schema: &str) -> bool {
+        schema.len() > SCHEMA_BYTES_MAX || self.lock(|cache| cache.get(&key(schema))).is_some()
+    }
+
+    /// Understands the JSON text of a `schema` that is not known yet. It may take as long as patterns
+    /// take to be compiled: where others wait, this is to be done beside them.
+    pub fn learn(&self, schema: &str) {
+        drop(self.compiled(schema));
+    }
+
     /// Holds `args`, the JSON text of an object, against the JSON text of a `schema`.
     pub fn check(&self, schema: &str, args: &str) -> Verdict {
         if schema.len() > SCHEMA_BYTES_MAX {
@@ -146,12 +162,14 @@ impl Validators {
 
     /// Returns what a schema was understood as. It is read without the lock.
     fn compiled(&self, schema: &str) -> Arc<Result<Compiled, Unchecked>> {
-        let key: Key = Sha256::digest(schema).into();
+        let key = key(schema);
         if let Some(known) = self.lock(|cache| cache.get(&key)) {
             return known;
         }
         let compiled = Arc::new(compile(schema));
-        self.lock(|cache| cache.put(key, &compiled, schema.len()));
+        let old = self.lock(|cache| cache.put(key, &compiled, schema.len()));
+        // Without the lock: a large one takes as long to be dropped as others to be held against.
+        drop(old);
         compiled
     }
 
@@ -174,21 +192,28 @@ impl Cache {
         Some(Arc::clone(&known.compiled))
     }
 
-    fn put(&mut self, key: Key, compiled: &Arc<Result<Compiled, Unchecked>>, bytes: usize) {
+    /// Adds one, and returns those that make room.
+    fn put(
+        &mut self,
+        key: Key,
+        compiled: &Arc<Result<Compiled, Unchecked>>,
+        bytes: usize,
+    ) -> Vec<Known> {
         self.clock += 1;
         let known = Known { compiled: Arc::clone(compiled), bytes, used: self.clock };
         self.bytes += bytes;
-        if let Some(old) = self.known.insert(key, known) {
-            self.bytes -= old.bytes;
-        }
+        let mut gone: Vec<Known> = self.known.insert(key, known).into_iter().collect();
+        self.bytes -= gone.iter().map(|old| old.bytes).sum::<usize>();
         while self.known.len() > VALIDATORS_MAX || self.bytes > VALIDATORS_BYTES_MAX {
             // There are a few hundred, and one more only with each new schema.
             let oldest = self.known.iter().min_by_key(|(_, known)| known.used);
             let Some(oldest) = oldest.map(|(key, _)| *key) else { break };
             if let Some(old) = self.known.remove(&oldest) {
                 self.bytes -= old.bytes;
+                gone.push(old);
             }
         }
+        gone
     }
 }
 

@@ -19,7 +19,9 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Destructive => "it may delete or overwrite something",
-            Self::NotIdempotent => "to run it twice may do more than to run it once",
+            Self::NotIdempotent => {
+                "to run it twice may do more than to run it once: its server does not rule that out"
+            }
             Self::NotReadOnly => "it changes something",
         })
     }

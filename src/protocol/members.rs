@@ -35,9 +35,11 @@ impl<'a> Members<'a> {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
     }
 
-    /// Returns the member `name` where it is a string, unescaped.
+    /// Returns the member `name` where it is a string, unescaped. Half of a character that is written
+    /// as two escapes is a replacement character: some languages write such, and the rest is of use.
     pub fn string(&self, name: &str) -> Option<String> {
-        serde_json::from_str(self.get(name)?).ok()
+        let json = self.get(name).filter(|json| json.starts_with('"'))?;
+        serde_json::from_str(json).or_else(|_| serde_json::from_str(&whole(json))).ok()
     }
 
     /// Sets the member `name` to the JSON text `value`, in its place or at the end.
@@ -91,6 +93,36 @@ impl<'a> Members<'a> {
     }
 }
 
+/// Returns JSON text with a replacement character for each half of one.
+fn whole(json: &str) -> String {
+    const ESCAPE: usize = "\\u0000".len();
+    let (mut whole, mut rest) = (String::with_capacity(json.len()), json);
+    while let Some(at) = rest.find('\\') {
+        whole.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (shown, length) = match surrogate(rest) {
+            Some(0xd800..0xdc00) if surrogate(&rest[ESCAPE..]).is_some_and(|low| low >= 0xdc00) => {
+                (&rest[..2 * ESCAPE], 2 * ESCAPE)
+            }
+            Some(_) => ("\\ufffd", ESCAPE),
+            // The character behind it has no other meaning.
+            None => {
+                let length = rest.chars().take(2).map(char::len_utf8).sum();
+                (&rest[..length], length)
+            }
+        };
+        whole.push_str(shown);
+        rest = &rest[length..];
+    }
+    whole + rest
+}
+
+/// Returns the half of a character that JSON text begins with the escape of.
+fn surrogate(json: &str) -> Option<u16> {
+    let digits = json.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+}
+
 /// Writes the object as JSON text.
 impl fmt::Display for Members<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,6 +162,21 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_a_character_is_replaced_and_the_rest_of_the_text_stays() {
+        for (json, expected) in [
+            (r#""a\ud800b""#, "a\u{fffd}b"),
+            (r#""\udc00\ud83d\ude00\ud83d""#, "\u{fffd}\u{1f600}\u{fffd}"),
+            (r#""\ud83d\ud83d\ude00\\ud800\n""#, "\u{fffd}\u{1f600}\\ud800\n"),
+            (r#""\ud800\u0041ä""#, "\u{fffd}Aä"),
+        ] {
+            let object = format!(r#"{{"a":{json}}}"#);
+            let members = Members::read(&object).expect("an object");
+            assert_eq!(members.string("a").as_deref(), Some(expected), "{json}");
+        }
+        assert_eq!(Members::read(r#"{"a":7}"#).expect("an object").string("a"), None);
+    }
 
     #[test]
     fn what_is_not_touched_stays_as_it_is() {

@@ -131,9 +131,13 @@ impl CallError {
                 "Call again when others are done, or raise `pool.size` or `pool.reserve_size`."
                     .to_owned()
             }
-            Self::NoSession { .. }
-            | Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
+            Self::NoSession { .. } => {
                 "Send the `Mcp-Session-Id` that `initialize` answers with.".to_owned()
+            }
+            Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
+                "The client must send the `Mcp-Session-Id` that `initialize` answers with. For one \
+                 that cannot, the operator can set another `sharing` for this server."
+                    .to_owned()
             }
             Self::NotConnected { source: SlotError::SessionEnded(_), .. } => {
                 "Open another session with `initialize`.".to_owned()

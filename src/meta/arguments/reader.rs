@@ -105,12 +105,13 @@ impl<'a> Reader<'a> {
         self.text(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// Returns a list of texts; one that is no list is a list of one.
+    /// Returns a list of texts; one that is no list has commas between them.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let value = unwrapped(value);
-        if let Ok(one) = serde_json::from_str::<String>(&value) {
-            return Ok(vec![one].into_iter().filter(|one| !one.trim().is_empty()).collect());
+        if let Ok(all) = serde_json::from_str::<String>(&value) {
+            let all = all.split(',').map(str::trim).filter(|one| !one.is_empty());
+            return Ok(all.map(str::to_owned).collect());
         }
         serde_json::from_str(&value).map_err(|_| self.no(name, "an array of strings", &value))
     }
@@ -128,28 +129,37 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the objects of a list.
-    pub(super) fn items(&self, name: &'static str) -> Result<Vec<Reader<'_>>, ArgumentError> {
+    /// Reads each object of a list with `read`; one that is no list is a list of one.
+    pub(super) fn items<T>(
+        &self,
+        name: &'static str,
+        read: impl Fn(&Reader<'_>) -> Result<T, ArgumentError>,
+    ) -> Result<Vec<T>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
-        let items: Vec<&RawValue> =
-            serde_json::from_str(value).map_err(|_| self.no(name, "an array of objects", value))?;
+        let value = unwrapped(value);
+        let items: Vec<&RawValue> = match value.starts_with('{') {
+            true => serde_json::from_str(&value).map(|one| vec![one]),
+            false => serde_json::from_str(&value),
+        }
+        .map_err(|_| self.no(name, "an array of objects", &value))?;
         let schema = Members::one(self.tool.definition(), "inputSchema")
             .and_then(|schema| Members::one(schema, "properties"))
             .and_then(|properties| Members::one(properties, name))
             .and_then(|array| Members::one(array, "items"));
-        let mut readers = Vec::with_capacity(items.len());
+        let mut all = Vec::with_capacity(items.len());
         for (number, item) in items.into_iter().enumerate() {
             let name = format!("{name}[{number}]");
             let path = format!("{}.", self.at(&name));
-            match Reader::new(self.tool, path, item.get(), schema.unwrap_or_default()) {
-                Ok(reader) => readers.push(reader),
+            let item = unwrapped(item.get());
+            match Reader::new(self.tool, path, &item, schema.unwrap_or_default()) {
+                Ok(reader) => all.push(read(&reader)?),
                 Err(ArgumentError::NotAnObject(_)) => {
-                    return Err(self.no(&name, "an object", item.get()));
+                    return Err(self.no(&name, "an object", &item));
                 }
                 Err(other) => return Err(other),
             }
         }
-        Ok(readers)
+        Ok(all)
     }
 
     /// Returns whether something is wanted.

@@ -102,6 +102,21 @@ fn what_can_only_mean_one_thing_is_taken_as_that() {
     let paths = |fields| call(&json!({"tool": "git/log", "fields": fields})).fields;
     assert_eq!(paths(json!("a.b")), paths(json!(["a.b"])));
     assert_eq!(paths(json!("[\"a\"]")), paths(json!(["a"])));
+    assert_eq!(paths(json!("a, b[].c,")), paths(json!(["a", "b[].c"])));
+
+    let chain = |steps| read(Tool::RunChain, &json!({ "steps": steps }));
+    let one = json!({"tool_id": "a/b", "args": {"n": 1}, "use_previous": true});
+    let plain = chain(json!([one]));
+    assert!(plain.is_ok());
+    for steps in [
+        json!(json!([one]).to_string()),
+        json!([one.to_string()]),
+        json!(json!([one.to_string()]).to_string()),
+        json!(one),
+        json!(one.to_string()),
+    ] {
+        assert_eq!(chain(steps.clone()), plain, "{steps}");
+    }
 }
 
 #[test]

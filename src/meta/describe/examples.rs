@@ -14,6 +14,7 @@ use crate::config::defaults::{
     EXAMPLE_CHARS_MAX, EXAMPLE_DEPTH_MAX, EXAMPLE_KEYS_MAX, EXAMPLE_VALUES_MAX, EXAMPLES_MAX,
     HINT_CHARS_MAX, SUGGESTION_BYTES_MAX,
 };
+use crate::redact;
 
 /// An example of arguments.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,7 +48,7 @@ pub fn examples(schema: &Value, max: usize) -> Vec<Example> {
             result_hint: None,
         })
         .collect();
-    let hint = schema["description"].as_str().map(|text| cut(text, HINT_CHARS_MAX));
+    let hint = schema["description"].as_str().map(|text| cut(&redact::tame(text), HINT_CHARS_MAX));
     let least = reader().object(schema, Which::Required, 0);
     let most = reader().object(schema, Which::Valued, 0);
     let made = [

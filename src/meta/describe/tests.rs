@@ -119,6 +119,37 @@ fn a_schema_that_grows_with_each_level_has_a_small_example() {
 }
 
 #[test]
+fn what_to_mind_is_told_with_the_schema() {
+    let declared = r#"{"name":"drop","description":"d","inputSchema":{},"annotations":{"destructiveHint":true,"readOnlyHint":false}}"#;
+    for (detail, n_warnings) in [(Detail::Summary, 0), (Detail::Schema, 3), (Detail::Full, 3)] {
+        for told in
+            [described(declared).discovered(detail), described(declared).described(detail, 5)]
+        {
+            let told: Value = serde_json::from_str(&told).expect("JSON");
+            let warnings = told["warnings"].as_array().map_or(0, Vec::len);
+            assert_eq!(warnings, n_warnings, "{told}");
+        }
+    }
+    let told: Value = serde_json::from_str(
+        &described(DEFINITION).discovered(Detail::Schema).replace("1e400", "1"),
+    )
+    .expect("JSON");
+    assert_eq!(told.get("warnings"), None, "it only reads");
+}
+
+#[test]
+fn what_a_server_writes_moves_nothing_in_our_words_and_stays_in_its_own() {
+    let definition = r#"{"name":"a","description":"red \u001b[31m\u202eder\ntwo","inputSchema":{"description":"x\u0007y"}}"#;
+    let tool = described(definition);
+    assert_eq!(tool.summary(), "red [31m der two");
+    assert_eq!(tool.notes(), "red  [31m der\ntwo");
+    assert_eq!(tool.examples(1)[0].result_hint.as_deref(), Some("x y"));
+    let full: Value = serde_json::from_str(&tool.discovered(Detail::Full)).expect("JSON");
+    let own: Value = serde_json::from_str(definition).expect("JSON");
+    assert_eq!(full["definition"], own);
+}
+
+#[test]
 fn a_text_is_cut_between_words_if_it_has_any() {
     assert_eq!(cut("one two three", 20), "one two three");
     assert_eq!(cut("one two three", 10), "one two…");

@@ -20,6 +20,28 @@ fn an_error_is_told_in_words_and_as_an_object() {
 }
 
 #[test]
+fn the_words_of_a_server_move_nothing_in_ours() {
+    let rpc = json!({ "code": 7, "message": "a\u{1b}[2Jb\u{202e}c\0d\ne" }).to_string();
+    for error in [
+        ErrorObject::of_server("git", &rpc),
+        ErrorObject::of_tool("a\u{1b}[2Jb\u{202e}c\0d\ne"),
+        ErrorObject::unknown_tool(
+            &ToolId::new("git", "lgo"),
+            &["a\u{1b}[2Jb\u{202e}c\0d\ne".into()],
+        ),
+    ] {
+        let text = error.text();
+        assert!(
+            text.contains("a [2Jb c d\ne") && error.to_result().contains("a [2Jb c d"),
+            "{text}"
+        );
+    }
+    let error = ErrorObject::new(ErrorCode::ValidationInput, "no", "")
+        .detail("validationErrors", json!(["Field 'a\u{7}': x"]));
+    assert_eq!(error.text(), "no\n- Field 'a ': x");
+}
+
+#[test]
 fn what_is_wrong_with_each_field_is_on_a_line_of_its_own() {
     let error =
         ErrorObject::new(ErrorCode::ValidationInput, "the arguments do not fit", "Mend them.")

@@ -86,13 +86,37 @@ fn else_each_text_that_is_json_is_looked_at_and_other_blocks_stay() {
 }
 
 #[test]
-fn where_nothing_is_found_or_asked_for_every_byte_stays() {
+fn where_nothing_is_found_every_byte_stays_behind_a_text_that_says_what_there_is() {
+    let is_whole = "it is here as a whole";
+    for (content, structured, words) in [
+        (r#"[ {"type":"text","text":"{\"a\":1}"} ]"#, "", "There are: a"),
+        (r#"[{"type":"text","text":"{\"a\":"}]"#, "", "nothing in this result has any"),
+        (r#"[{"type":"text","text":"words"},{"type":"image"}]"#, "", "picks parts of JSON"),
+        ("[]", r#"{"rows": [ {"a":1e400} ]}"#, "There are: rows[].a"),
+    ] {
+        let structured = match structured {
+            "" => String::new(),
+            value => format!(r#","structuredContent":{value}"#),
+        };
+        let result = format!(r#"{{"content":{content}{structured}}}"#);
+        let told = fields(&["b"]).apply(&result);
+        let read: Value = serde_json::from_str(&told.replace("1e400", "1")).expect("JSON");
+        let note = read["content"][0]["text"].as_str().expect("a text");
+        assert!(note.contains(is_whole) && note.contains(words), "{note}");
+        assert!(told.ends_with(&format!("{structured}}}")), "{told}");
+        let blocks = content.trim_matches(['[', ']', ' ']);
+        assert!(told.contains(&format!("{blocks}]")), "{told}");
+        assert_eq!(Fields::default().apply(&result), result);
+    }
+    let alone = fields(&["b"]).apply(r#"{"structuredContent":{"a":1}}"#);
+    assert!(alone.contains("There are: a") && alone.contains(r#""structuredContent":{"a":1}"#));
+}
+
+#[test]
+fn a_failure_and_what_is_no_result_stay_as_they_are() {
     for result in [
-        r#"{ "content": [ {"type":"text","text":"{\"a\":1}"} ] }"#,
-        r#"{"content":[{"type":"text","text":"{\"a\":"}]}"#,
+        r#"{ "content": [ {"type":"text","text":"{\"a\":1}"} ], "isError": true }"#,
         r#"{"content":"{\"b\":1}"}"#,
-        r#"{"structuredContent":[{"a":1}]}"#,
-        r#"{"toolResult":1}"#,
         "[]",
         "{",
         "",

@@ -214,6 +214,19 @@ fn a_schema_that_refers_to_itself_comes_to_an_end() {
 }
 
 #[test]
+fn what_was_learned_before_or_is_never_read_is_known() {
+    let validators = Validators::default();
+    let (schema, broken) = (r#"{"required":["a"]}"#, "{");
+    for schema in [schema, broken] {
+        assert!(!validators.knows(schema));
+        validators.learn(schema);
+        assert!(validators.knows(schema), "{schema}");
+    }
+    assert!(matches!(validators.check(schema, "{}"), Verdict::Wrong(_)));
+    assert!(validators.knows(&" ".repeat(SCHEMA_BYTES_MAX + 1)), "nothing is to be learned of it");
+}
+
+#[test]
 fn what_was_understood_once_is_kept_and_the_one_used_longest_ago_goes() {
     let validators = Validators::default();
     let schema = |n: usize| format!(r#"{{"title":"{n}"}}"#);

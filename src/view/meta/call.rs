@@ -4,15 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
-use tokio::time::Instant;
+use tokio::{task, time::Instant};
 
-use super::{Desk, Refusal, Reply, Resolved};
+use super::{Caller, Desk, Refusal, Reply, Resolved};
 use crate::{
     call::{CallError, Sequel, Then, Turn, Unanswered},
     connection::Limits,
     era::{self, Untranslatable},
     meta::{
-        self, Backend, ErrorObject, ToolId, Validators, Verdict, Wanted,
+        self, Backend, ErrorObject, Progress, Telling, ToolId, Validators, Verdict, Wanted,
         arguments::{Call, Run},
         fields::Fields,
     },
@@ -22,7 +22,6 @@ use crate::{
         jsonrpc::Part,
         mcp::Item,
     },
-    session::Session,
     view::{Outcome, Views},
 };
 
@@ -30,13 +29,26 @@ use crate::{
 enum Form {
     /// The client gets it as it is, as far as it has asked for it.
     AsItIs(Fields),
-    /// It is part of an object.
-    Wrapped {
-        /// What else is in it.
-        run: Box<Run>,
-        /// The tool's definition, JSON text.
-        definition: String,
-    },
+    /// It is part of an object, with what else was asked for.
+    Wrapped(Box<Run>),
+}
+
+/// How long a call may take.
+#[derive(Clone, Copy)]
+struct Bounds {
+    limits: Limits,
+    /// What its client has given it, where that is less than the service would.
+    given: Option<Duration>,
+}
+
+impl Bounds {
+    /// Returns the error with the remedy of who set the bound.
+    fn told(&self, error: ErrorObject) -> ErrorObject {
+        match self.given {
+            Some(given) => error.in_time_given(given),
+            None => error,
+        }
+    }
 }
 
 /// Makes the answer to the client of what the server has said.
@@ -44,7 +56,11 @@ struct Finish {
     desk: Arc<Desk>,
     reply: Reply,
     id: ToolId,
+    item: Item,
     form: Form,
+    bounds: Bounds,
+    /// How the client is told how far it is, if it wants to know.
+    telling: Option<Telling>,
     bytes_max: usize,
     since: Instant,
 }
@@ -67,26 +83,24 @@ impl Views {
     /// Answers `mcp_call`.
     pub(super) async fn call_tool(
         &self,
-        session: &Session,
-        reply: &Reply,
-        request: &Message,
+        caller: Caller<'_>,
         asked: Call,
     ) -> Result<Outcome, Refusal> {
         if let Some(cursor) = &asked.cursor {
-            return self.read_on(reply, &asked.tool, cursor);
+            return self.read_on(caller.reply, &asked.tool, cursor);
         }
-        let limits = self.limits_of(asked.timeout);
-        let resolved = self.resolve(session, &asked.tool, limits).await?;
-        let form = Form::AsItIs(asked.fields);
-        self.run(session, reply, request, resolved, &asked.args, form, limits).await
+        let bounds = self.bounds_of(asked.timeout);
+        let resolved = self
+            .resolve(caller.session, &asked.tool, bounds.limits)
+            .await
+            .map_err(|error| bounds.told(error))?;
+        self.run(caller, resolved, &asked.args, Form::AsItIs(asked.fields), bounds).await
     }
 
     /// Answers `run_tool`.
     pub(super) async fn run_tool(
         &self,
-        session: &Session,
-        reply: &Reply,
-        request: &Message,
+        caller: Caller<'_>,
         asked: Run,
     ) -> Result<Outcome, Refusal> {
         if asked.is_stream {
@@ -96,38 +110,38 @@ impl Views {
             return Err(ErrorObject::no_override().into());
         }
         if let Some(cursor) = &asked.cursor {
-            return self.read_on(reply, &asked.tool, cursor);
+            return self.read_on(caller.reply, &asked.tool, cursor);
         }
-        let limits = self.limits();
-        let resolved = self.resolve(session, &asked.tool, limits).await?;
-        let (args, definition) = (asked.args.clone(), resolved.item.json().to_owned());
-        let form = Form::Wrapped { run: Box::new(asked), definition };
-        self.run(session, reply, request, resolved, &args, form, limits).await
+        let bounds = self.bounds_of(None);
+        let resolved = self.resolve(caller.session, &asked.tool, bounds.limits).await?;
+        let args = asked.args.clone();
+        self.run(caller, resolved, &args, Form::Wrapped(Box::new(asked)), bounds).await
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what both tools of ours have read of a request")]
     async fn run(
         &self,
-        session: &Session,
-        reply: &Reply,
-        request: &Message,
+        caller: Caller<'_>,
         resolved: Resolved,
         args: &str,
         form: Form,
-        limits: Limits,
+        bounds: Bounds,
     ) -> Result<Outcome, Refusal> {
         let Resolved { slot, id, item } = resolved;
+        understand(&self.desk.validators, &item).await;
         check(&self.desk.validators, &id, &item, args)?;
-        let call = call_of(request, &item.key, args);
+        let call = call_of(caller.request, &item.key, args);
         let finish = Finish {
             desk: Arc::clone(&self.desk),
-            reply: reply.clone(),
+            reply: caller.reply.clone(),
             id: id.clone(),
+            item,
             form,
+            bounds,
+            telling: caller.token().map(Telling::to),
             bytes_max: self.config.load().tools.result_bytes_max,
             since: Instant::now(),
         };
-        self.exchange_with(slot, session, call, limits, Some(Box::new(finish)))
+        self.exchange_with(slot, caller.session, call, bounds.limits, Some(Box::new(finish)))
             .await
             .map_err(|error| ErrorObject::from(&error).about(&id).into())
     }
@@ -145,14 +159,34 @@ impl Views {
         Err(refused.unwrap_or(meta::cursor::CursorError::Broken).into())
     }
 
-    /// Returns the limits of a call that its client gives so much time; never more than the service
+    /// Returns the bounds of a call that its client gives so much time; never more than the service
     /// does in all.
-    fn limits_of(&self, timeout: Option<Duration>) -> Limits {
+    fn bounds_of(&self, timeout: Option<Duration>) -> Bounds {
         let limits = self.limits();
-        let Some(timeout) = timeout else { return limits };
-        let total = timeout.min(limits.total);
-        Limits { silence: total, total }
+        let Some(timeout) = timeout else { return Bounds { limits, given: None } };
+        let (total, given) = match timeout < limits.total {
+            true => (timeout, Some(timeout)),
+            false => (limits.total, None),
+        };
+        Bounds { limits: Limits { silence: total, total }, given }
     }
+}
+
+/// Has the schema of a tool understood if it never was, so that [`check`] is quick. Patterns can take
+/// a second and more, so this holds up no other request.
+pub(super) async fn understand(validators: &Arc<Validators>, item: &Item) {
+    let schema = schema_of(item);
+    if validators.knows(schema) {
+        return;
+    }
+    let (validators, schema) = (Arc::clone(validators), schema.to_owned());
+    let learning = task::spawn_blocking(move || validators.learn(&schema));
+    // One that is not understood is understood when it is needed.
+    let _panicked = learning.await;
+}
+
+fn schema_of(item: &Item) -> &str {
+    Members::one(item.json(), "inputSchema").unwrap_or("{}")
 }
 
 /// Holds arguments against the schema of a tool.
@@ -166,8 +200,7 @@ pub(super) fn check(
     item: &Item,
     args: &str,
 ) -> Result<(), Box<ErrorObject>> {
-    let schema = Members::one(item.json(), "inputSchema").unwrap_or("{}");
-    match validators.check(schema, args) {
+    match validators.check(schema_of(item), args) {
         Verdict::Fits => Ok(()),
         Verdict::Wrong(misfit) => Err(Box::new(misfit.to_error(id))),
         Verdict::Unchecked(reason) => {
@@ -201,6 +234,27 @@ pub(super) fn is_question(result: &str) -> bool {
     kind.is_some_and(|kind| kind != "complete")
 }
 
+/// Returns how a tool has ended whose result this is; nothing where it has not.
+fn end_of(result: &str) -> Option<Progress> {
+    if is_question(result) {
+        return None;
+    }
+    let is_good = Members::read(result).is_some_and(|found| found.get("isError") != Some("true"));
+    Some(if is_good { Progress::COMPLETED } else { Progress::FAILED })
+}
+
+/// Returns why a call of a tool got no answer; of one that may have run, also what to mind before it is
+/// called again.
+pub(super) fn lost(error: &CallError, item: &Item) -> ErrorObject {
+    let told = ErrorObject::from(error);
+    match error {
+        CallError::Failed { source, .. } if !source.is_unexecuted() => {
+            told.warned(&meta::warnings(item.json()))
+        }
+        _ => told,
+    }
+}
+
 /// Tells whether it is the client that lacks something.
 pub(super) fn is_of_client(error: &CallError) -> bool {
     matches!(
@@ -211,10 +265,22 @@ pub(super) fn is_of_client(error: &CallError) -> bool {
 }
 
 impl Sequel for Finish {
+    fn start(&mut self) -> Vec<Message> {
+        self.telling.iter().map(Telling::start).collect()
+    }
+
+    fn hears(&mut self, progress: &Message) -> bool {
+        self.telling.as_mut().is_none_or(|telling| telling.hears(progress))
+    }
+
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+        let mut end = Some(Progress::FAILED);
         let then = match outcome {
             Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
                 (Some(result), _) => {
+                    if self.telling.is_some() {
+                        end = end_of(result);
+                    }
                     let result = self.result(result);
                     self.answer(&result)
                 }
@@ -224,9 +290,10 @@ impl Sequel for Finish {
                 }
             },
             Err(error) if is_of_client(&error) => Then::Error(error),
-            Err(error) => self.failed(ErrorObject::from(&error)),
+            Err(error) => self.failed(self.bounds.told(lost(&error, &self.item))),
         };
-        Turn { notices: Vec::new(), then }
+        let told = self.telling.as_ref().zip(end).and_then(|(telling, end)| telling.end(end));
+        Turn { notices: told.into_iter().collect(), then }
     }
 
     fn may_go_on(&self) -> bool {
@@ -246,7 +313,7 @@ impl Finish {
                 return error.about(&self.id).during(self.reply.tool).to_result();
             }
             Form::AsItIs(fields) => fields.apply(result),
-            Form::Wrapped { run, definition } => match self.wrapped(result, run, definition) {
+            Form::Wrapped(run) => match self.wrapped(result, run) {
                 Ok(wrapped) => wrapped,
                 Err(error) => {
                     return error.about(&self.id).during(self.reply.tool).to_result();
@@ -257,12 +324,7 @@ impl Finish {
     }
 
     /// Returns the result as part of an object.
-    fn wrapped(
-        &self,
-        result: &str,
-        run: &Run,
-        definition: &str,
-    ) -> Result<String, Box<ErrorObject>> {
+    fn wrapped(&self, result: &str, run: &Run) -> Result<String, Box<ErrorObject>> {
         let structured = match meta::Outcome::read(&self.id.server, result) {
             meta::Outcome::Value(value) => value,
             meta::Outcome::Failed(error) => return Err(error),
@@ -271,7 +333,7 @@ impl Finish {
         let null = || RawValue::from_string("null".to_owned()).expect("null is JSON");
         let ran = Ran {
             structured: raw(&structured).unwrap_or_else(null),
-            tool: if run.include_tool { raw(definition) } else { None },
+            tool: if run.include_tool { raw(self.item.json()) } else { None },
             backend: run.include_backend.then(|| Backend::of(&self.id.server)),
             mcp_result: if run.include_mcp_result { raw(result) } else { None },
             duration_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),

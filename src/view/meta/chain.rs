@@ -1,15 +1,16 @@
 //! Tools that are called one after the other, through `run_chain`: one exchange for the client.
+//!
+//! What only the client can mend, such as a capability that it lacks, is its own error as long as no
+//! step has been done. Afterwards it is the failure of that step: what was done before is answered.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::Arc,
 };
 
-use serde_json::{Value, json};
-
 use super::{
-    Refusal, Reply, Resolved,
-    call::{call_of, is_for_client, is_of_client, is_question},
+    Caller, Refusal, Reply, Resolved,
+    call::{call_of, is_for_client, is_of_client, is_question, lost, understand},
 };
 use crate::{
     call::{CallError, Exchange, Sequel, Then, Turn},
@@ -20,8 +21,7 @@ use crate::{
         validation::Validators,
     },
     pool::{Guest, Slot},
-    protocol::{Message, jsonrpc::Part, mcp::method},
-    session::Session,
+    protocol::{Message, jsonrpc::Part},
     view::{Outcome, Views},
 };
 
@@ -45,12 +45,11 @@ impl Views {
     /// when it is their turn.
     pub(super) async fn run_chain(
         &self,
-        session: &Session,
-        reply: &Reply,
-        request: &Message,
+        caller: Caller<'_>,
         steps: Vec<StepArguments>,
         includes: Includes,
     ) -> Result<Outcome, Refusal> {
+        let Caller { session, reply, request } = caller;
         let config = self.config.load();
         let limits = self.limits();
         let wanted: Vec<Wanted> = steps.iter().map(|step| step.tool.clone()).collect();
@@ -60,6 +59,9 @@ impl Views {
         for wanted in wanted {
             if let Entry::Vacant(vacant) = tools.entry(wanted) {
                 let resolved = self.resolve(session, vacant.key(), limits).await;
+                if let Ok(found) = &resolved {
+                    understand(&self.desk.validators, &found.item).await;
+                }
                 vacant.insert(resolved);
             }
         }
@@ -74,7 +76,7 @@ impl Views {
             validators: Arc::clone(&self.desk.validators),
             reply: reply.clone(),
             request: without_progress(request),
-            token: request.part(Part::ProgressToken).map(str::to_owned),
+            token: caller.token().map(str::to_owned),
             bytes_max: config.tools.result_bytes_max,
             notices: Vec::new(),
         };
@@ -85,12 +87,11 @@ impl Views {
             Then::Error(error) => return Err(ErrorObject::from(&error).into()),
         };
         let owner = guest.as_ref().map(Guest::owner).or(session.owner());
-        let notices = std::mem::take(&mut running.notices);
         let token = running.token.clone();
         let mut exchange = Exchange::new(slot, owner, session.client(), first, limits)
             .with_sequel(Box::new(running));
         if let Some(token) = token {
-            exchange = exchange.reporting(&token, notices);
+            exchange = exchange.reporting(&token);
         }
         Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
@@ -159,33 +160,41 @@ impl Running {
     /// Has the client told how far the chain is, if it wants to know.
     fn report(&mut self) {
         let Some(token) = &self.token else { return };
-        let progress = self.chain.progress();
-        let params = json!({
-            "progressToken": serde_json::from_str::<Value>(token).unwrap_or_default(),
-            "progress": progress.done, "total": progress.total, "message": progress.message,
-        });
-        self.notices.push(Message::notification(method::PROGRESS, Some(&params.to_string())));
+        self.notices.push(self.chain.progress().to_notice(token));
     }
 }
 
 impl Sequel for Running {
+    fn start(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.notices)
+    }
+
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
         let server = self.id().server;
+        // Nothing has been done yet: the client can mend what is its own, and run all of it again.
+        // Later that would do the earlier steps twice, and what came of them would be lost.
+        let is_first = !self.chain.has_begun();
         match outcome {
             Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
                 (Some(result), _) if is_question(result) => self.failed(ErrorObject::asks_first()),
                 (Some(result), _) => self.ran(meta::Outcome::read(&server, result)),
-                (None, Some(error)) if is_for_client(error) => {
+                (None, Some(error)) if is_first && is_for_client(error) => {
                     return Turn { notices: Vec::new(), then: Then::Answer(answer) };
                 }
                 (None, error) => {
                     self.failed(ErrorObject::of_server(&server, error.unwrap_or("null")));
                 }
             },
-            Err(error) if is_of_client(&error) => {
+            Err(error) if is_first && is_of_client(&error) => {
                 return Turn { notices: Vec::new(), then: Then::Error(error) };
             }
-            Err(error) => self.failed(ErrorObject::from(&error)),
+            Err(error) => {
+                let error = match self.current() {
+                    Some(Ok(found)) => lost(&error, &found.item),
+                    Some(Err(_)) | None => ErrorObject::from(&error),
+                };
+                self.failed(error);
+            }
         }
         let then = self.advance();
         Turn { notices: std::mem::take(&mut self.notices), then }

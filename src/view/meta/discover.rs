@@ -11,6 +11,7 @@ use crate::{
         describe::{Described, summary},
     },
     protocol::{Members, mcp::Item},
+    redact,
     session::Session,
     view::{
         Outcome, Views,
@@ -77,18 +78,17 @@ impl Views {
                 let known = snapshot.server(slot.name().as_str());
                 let mut unavailable = known_tools.unavailable();
                 let reason = unavailable.find(|(name, _)| *name == slot.name());
-                let mut entry = json!({
-                    "name": slot.name(), "state": status.state,
-                    "toolCount": known.map_or(0, |known| known.tools.len()),
-                });
+                let mut entry = json!({ "name": slot.name(), "state": status.state });
+                // Of a server that was never asked nobody knows how many there are.
                 if let Some(known) = known {
+                    entry["toolCount"] = known.tools.len().into();
                     entry["source"] = json!(known.source);
                     if !known.about.is_empty() {
                         entry["description"] = summary(&known.about).into();
                     }
                 }
                 if let Some((_, reason)) = reason {
-                    entry["unavailable"] = reason.into();
+                    entry["unavailable"] = redact::tame(reason).into();
                 }
                 entry
             })
@@ -213,8 +213,8 @@ impl Page {
         for (server, reason) in self.found.known.unavailable().take(UNAVAILABLE_MAX) {
             message.push_str(&format!(" Not searched: `{server}`: {reason}."));
         }
-        let message = message.trim();
-        (!message.is_empty()).then(|| message.to_owned())
+        let message = redact::tame(message.trim());
+        (!message.is_empty()).then(|| message.into_owned())
     }
 }
 

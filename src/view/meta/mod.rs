@@ -29,6 +29,7 @@ use crate::{
 };
 
 mod call;
+mod caller;
 mod chain;
 mod describe;
 mod desk;
@@ -37,6 +38,7 @@ mod refusal;
 mod reply;
 mod resolve;
 
+use caller::Caller;
 pub(super) use desk::Desk;
 use refusal::Refusal;
 use reply::Reply;
@@ -141,6 +143,7 @@ impl Views {
         request: &Message,
         arguments: Arguments,
     ) -> Result<Outcome, Refusal> {
+        let caller = Caller { session, reply, request };
         match arguments {
             Arguments::Discover(asked) => self.discover_tools(session, reply, &asked).await,
             Arguments::SearchTools { query, page } => {
@@ -156,8 +159,8 @@ impl Views {
                     Ok(reply.value(r#"{"tools":[]}"#))
                 }
             },
-            Arguments::Call(asked) => self.call_tool(session, reply, request, asked).await,
-            Arguments::RunTool(asked) => self.run_tool(session, reply, request, asked).await,
+            Arguments::Call(asked) => self.call_tool(caller, asked).await,
+            Arguments::RunTool(asked) => self.run_tool(caller, asked).await,
             Arguments::Execute { .. } | Arguments::ExecuteCode { .. } => {
                 Err(ErrorObject::execution_disabled().into())
             }
@@ -169,7 +172,7 @@ impl Views {
             }
             Arguments::RunChain { steps, include_backends, include_tools } => {
                 let includes = Includes { backends: include_backends, tools: include_tools };
-                self.run_chain(session, reply, request, steps, includes).await
+                self.run_chain(caller, steps, includes).await
             }
             Arguments::Provision(asked) => {
                 let wanted = provision::Request {

@@ -174,7 +174,11 @@ async fn only_the_fields_that_are_wanted_come() {
     let both = &both["structuredContent"]["rows"][0];
     assert_eq!(both, &json!({ "name": "parts 1", "size": 10 }));
     let whole = fields(json!([])).await;
-    assert_eq!(fields(json!(["nothing.there"])).await, whole, "what is not there changes nothing");
+    let mut told = fields(json!(["nothing.there"])).await;
+    let note = told["content"].as_array_mut().expect("blocks").remove(0);
+    let note = note["text"].as_str().expect("words");
+    assert!(note.contains("There are: ") && note.contains("rows[].name"), "{note}");
+    assert_eq!(told, whole, "what is not there changes nothing else");
     assert_eq!(whole["structuredContent"]["rows"][1]["size"], 20);
 }
 
@@ -193,7 +197,8 @@ async fn progress_of_the_tool_comes_under_the_token_of_the_client() {
                 let (told, answer) = meta.last(tool, &mut stream).await;
                 let steps: Vec<&Value> =
                     told.iter().map(|told| &told["params"]["progress"]).collect();
-                assert_eq!(steps, [1, 2, 3], "{told:?}");
+                assert_eq!(steps, [0, 1, 2, 3], "the tool has the last word: {told:?}");
+                assert_eq!(told[0]["params"]["message"], "started");
                 assert!(
                     told.iter().all(|told| told["params"]["progressToken"] == token),
                     "{told:?}"
@@ -203,6 +208,40 @@ async fn progress_of_the_tool_comes_under_the_token_of_the_client() {
                 assert_eq!(value["steps"], 3, "{answer}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn of_a_tool_that_says_nothing_it_is_told_that_it_starts_and_how_it_ends() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
+    let clients = [meta(&daemon).await, Meta::modern(Modern::new(daemon.client("/meta"))).await];
+    for meta in clients {
+        for (tool, args, word) in [
+            ("echo", json!({ "value": 1 }), "completed"),
+            ("tool_error", json!({}), "error"),
+            ("rpc_error", json!({ "code": 7, "message": "no" }), "error"),
+            ("exit", json!({ "code": 1 }), "error"),
+        ] {
+            for (ours, arguments) in [
+                ("mcp_call", call_of("fake", tool, args.clone())),
+                ("run_tool", json!({ "tool_id": format!("fake/{tool}"), "args": args })),
+            ] {
+                let mut stream = meta.stream(ours, arguments, &json!("t")).await;
+                let (told, _) = meta.last(ours, &mut stream).await;
+                let told: Vec<&Value> = told.iter().map(|told| &told["params"]).collect();
+                let sign = |progress: u64, message: &str| {
+                    json!({
+                        "progressToken": "t", "progress": progress, "total": 1, "message": message,
+                    })
+                };
+                assert_eq!(told, [&sign(0, "started"), &sign(1, word)], "{ours} {tool}");
+            }
+        }
+        let mut stream =
+            meta.stream("mcp_call", call_of("fake", "rows", json!({})), &json!(1)).await;
+        let (told, _) = meta.last("mcp_call", &mut stream).await;
+        assert!(told.is_empty(), "what is not called does not start: {told:?}");
     }
 }
 

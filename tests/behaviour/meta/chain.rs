@@ -110,6 +110,38 @@ async fn a_chain_stops_at_the_first_failure_and_keeps_what_it_has() {
 }
 
 #[tokio::test]
+async fn what_only_the_client_can_mend_is_its_own_error_until_a_step_is_done() {
+    let fakes = Fakes::new();
+    let daemon = daemon(&fakes);
+    let meta = meta(&daemon).await;
+    let visit = json!({ "code": -32042, "message": "visit", "data": { "elicitations": [] } });
+    let demands = step("two/rpc_error", visit.clone());
+    let never = step("two/count", json!({ "key": "never" }));
+
+    let answer = meta.answer("run_chain", chain(&[demands.clone(), never.clone()])).await;
+    assert_eq!(
+        answer["error"], visit,
+        "nothing was done: it can do what is demanded, and begin anew"
+    );
+
+    let told = failed(&meta, &[rows("one", 1), demands, never]).await;
+    assert_eq!(told["results"].as_array().map(Vec::len), Some(2), "{told}");
+    assert_eq!(
+        (&told["final"], &told["final"]["total"]),
+        (&told["results"][0]["structured"], &json!(1))
+    );
+    let own = &told["results"][1]["error"];
+    assert_eq!((&own["code"], &own["details"]["rpc"]), (&json!("execution_failed"), &visit));
+    let error = &told["error"];
+    assert_eq!(
+        (&error["step_index"], &error["details"]["cause_code"], &error["tool_id"]),
+        (&json!(1), &json!("execution_failed"), &json!("two/rpc_error"))
+    );
+    let seen = daemon.client("/servers/two").call("seen", json!({})).await;
+    assert_eq!(seen["executions"], json!({}), "what comes after it is not run");
+}
+
+#[tokio::test]
 async fn a_server_that_dies_in_the_middle_ends_the_chain_and_nothing_else() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);

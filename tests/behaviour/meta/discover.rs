@@ -63,6 +63,7 @@ async fn without_a_question_all_servers_are_listed_with_their_state() {
     assert_eq!((&one["toolCount"], &two["toolCount"]), (&json!(n_tools), &json!(n_tools + 1)));
     assert_eq!((&one["state"], &one["source"]), (&json!("idle"), &json!("live")), "{found}");
     assert!(one["description"].as_str().is_some_and(|text| text.contains("seen")), "{one}");
+    assert_eq!(broken.get("toolCount"), None, "nobody knows: {broken}");
     let reason = broken["unavailable"].as_str().expect("a reason");
     assert!(reason.contains("/no"), "{reason}");
     assert!(found["message"].as_str().is_some_and(|text| text.contains("`query`")));

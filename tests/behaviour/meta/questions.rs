@@ -47,6 +47,7 @@ async fn a_legacy_client_is_asked_and_its_answer_reaches_the_server() {
     for server in ["old", "new"] {
         for (tool, arguments, place) in calls(server) {
             let mut stream = meta.stream(tool, arguments, &json!("t")).await;
+            assert_eq!(stream.message().await["params"]["message"], "started");
             let question = stream.message().await;
             assert_eq!(question["method"], "elicitation/create", "{server} {tool}: {question}");
             assert_eq!(question["params"]["message"], "Who?");
@@ -157,4 +158,11 @@ async fn a_step_of_a_chain_may_ask_and_the_chain_goes_on() {
     assert_eq!((&told["error"]["step_index"], &told["final"]), (&json!(1), &json!({ "value": 1 })));
     let remedy = told["results"][1]["error"]["message"].as_str().expect("words");
     assert!(remedy.contains("Call it alone"), "{remedy}");
+
+    // One that cannot be asked at all keeps what was done before.
+    let told = Meta::at(daemon.client("/meta").initialized().await).await;
+    let told = told.result("run_chain", steps("new")).await["structuredContent"].clone();
+    assert_eq!((&told["error"]["step_index"], &told["final"]), (&json!(1), &json!({ "value": 1 })));
+    let rpc = &told["results"][1]["error"]["details"]["rpc"];
+    assert_eq!(rpc["data"]["requiredCapabilities"], json!({ "elicitation": {} }), "{told}");
 }

@@ -66,6 +66,10 @@ async fn a_server_of_each_client_is_found_by_all_and_called_by_who_has_a_session
 
     let error = nameless.error("mcp_call", call_of("own", "whoami", json!({}))).await;
     assert_eq!(error["details"]["reason"], "session_required", "{error}");
+    let message = error["message"].as_str().expect("words");
+    for word in ["`own`", "`initialize`", "`Mcp-Session-Id`", "`sharing`"] {
+        assert!(message.contains(word), "{message}");
+    }
     let modern = Meta::modern(Modern::new(daemon.client("/meta"))).await;
     assert!(pid(&modern).await.is_u64(), "one that has no sessions is not asked for one");
 }

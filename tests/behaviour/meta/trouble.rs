@@ -110,6 +110,14 @@ async fn a_call_ends_when_its_time_is_over_and_the_server_hears_of_it() {
         (&json!("timeout"), &json!(false)),
         "{error}"
     );
+    let message = error["message"].as_str().expect("words");
+    assert_eq!(
+        message,
+        "server `fake` gave no answer within the 50 ms of `timeoutMs`. It may still be at it: check \
+         before you call again, with a larger `timeoutMs`."
+    );
+    let warning = error["details"]["warnings"][0].as_str().expect("a warning");
+    assert!(warning.contains("twice"), "it says nothing of being repeated: {error}");
     let seen = daemon.client("/servers/fake").call("seen", json!({ "cancelled": 1 })).await;
     assert_eq!(seen["cancelled"].as_array().map(Vec::len), Some(1), "{seen}");
 }

@@ -1,0 +1,114 @@
+//! Which paths a result has, told to who has asked for others.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::value::RawValue;
+
+use crate::{
+    config::defaults::{FIELD_PATHS_DEPTH_MAX, FIELD_PATHS_SHOWN_MAX, SUGGESTION_BYTES_MAX},
+    meta::{document, outcome},
+    protocol::Members,
+    redact,
+};
+
+/// What stands behind the name of an array.
+const ITEMS: &str = "[]";
+
+/// Returns a result, JSON text, with a text in front that says that it is whole, and which paths it has;
+/// nothing where it has no blocks that one could stand in front of, or is that of a failure.
+pub(super) fn with_paths(result: &str) -> Option<String> {
+    let mut members = Members::read(result)?;
+    if members.get("isError") == Some("true") {
+        return None;
+    }
+    let content = members.get("content").unwrap_or("[]");
+    let blocks: Vec<&RawValue> = serde_json::from_str(content).ok()?;
+    let texts = outcome::texts(content);
+    let structured = members.get("structuredContent").map(str::to_owned);
+    let is_json = |text: &String| text.trim_start().starts_with(['{', '[']);
+    let mut values = structured.iter().chain(texts.iter().filter(|text| is_json(text)));
+    let paths = values.find_map(|value| Some(paths(value)).filter(|paths| !paths.is_empty()));
+    let words = match paths {
+        Some(paths) => format!(
+            "Nothing in this result is called as one of `fields`: it is here as a whole. There are: {}",
+            paths.join(", ")
+        ),
+        None => "`fields` picks parts of JSON, and nothing in this result has any: it is here as a whole."
+            .to_owned(),
+    };
+    let note = document::text_block(&words);
+    let blocks: Vec<&str> =
+        [note.as_str()].into_iter().chain(blocks.iter().map(|block| block.get())).collect();
+    let content = format!("[{}]", blocks.join(","));
+    members.set("content", content);
+    Some(members.to_string())
+}
+
+/// Returns the paths to what is in JSON text, what is nearest first, and a sign that there are more.
+fn paths(value: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut ahead = VecDeque::from([(String::new(), value, 0)]);
+    while let Some((path, value, depth)) = ahead.pop_front() {
+        if found.len() >= FIELD_PATHS_SHOWN_MAX {
+            found.push("…".to_owned());
+            break;
+        }
+        let value = value.trim_ascii();
+        let inner = if depth < FIELD_PATHS_DEPTH_MAX { value } else { "" };
+        if inner.starts_with('[') {
+            // The items of an array are alike, mostly.
+            let items: Vec<&RawValue> = serde_json::from_str(inner).unwrap_or_default();
+            if let Some(item) = items.iter().find(|item| item.get().starts_with(['{', '['])) {
+                let sign = if path.ends_with(ITEMS) { "" } else { ITEMS };
+                ahead.push_back((format!("{path}{sign}"), item.get(), depth + 1));
+                continue;
+            }
+        }
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(inner).unwrap_or_default();
+        if members.is_empty() && !path.is_empty() && path != ITEMS {
+            found.push(path);
+            continue;
+        }
+        for (name, value) in members.iter().filter(|(name, _)| can_be_asked_for(name)) {
+            let dot = if path.is_empty() { "" } else { "." };
+            ahead.push_back((format!("{path}{dot}{name}"), value.get(), depth + 1));
+        }
+    }
+    found
+}
+
+/// Tells whether a name can be part of a path, and of a text of ours.
+fn can_be_asked_for(name: &str) -> bool {
+    let is_odd = name.trim().is_empty() || name.contains('.') || name.ends_with(ITEMS);
+    !is_odd && name.len() <= SUGGESTION_BYTES_MAX && !name.contains(redact::is_unruly)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_paths_are_those_that_can_be_asked_for_the_nearest_first() {
+        for (value, expected) in [
+            (
+                r#"{"total":1,"rows":[7,{"name":"a","at":{"x":1}}],"odd.name":1,"":2,"tags":["a"]}"#,
+                &["tags", "total", "rows[].at", "rows[].name"][..],
+            ),
+            (r#"[[{"a":1}]]"#, &["[].a"]),
+            (r#"{"a":{},"b":[],"c":[[1]]}"#, &["a", "b", "c[]"]),
+            ("[1,2]", &[]),
+            ("7", &[]),
+            ("{", &[]),
+        ] {
+            assert_eq!(paths(value), expected, "{value}");
+            for path in paths(value) {
+                let fields = super::super::Fields::parse([path.as_str()]).expect("a path");
+                assert!(fields.of(value).is_some(), "{path} of {value}");
+            }
+        }
+        let wide: serde_json::Map<String, serde_json::Value> =
+            (0..1000).map(|n| (format!("n{n}"), n.into())).collect();
+        let paths = paths(&serde_json::Value::Object(wide).to_string());
+        assert_eq!((paths.len(), paths.last().map(String::as_str)), (21, Some("…")));
+    }
+}
