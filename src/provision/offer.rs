@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    answer::{ListedServer, shown},
+    answer::{DeclaredServer, ListedServer, shown},
     matching::{Fit, Wanted},
     registry::Entry,
     trust::Verdict,
@@ -124,6 +124,18 @@ impl Offer {
                 })
             })
             .collect()
+    }
+}
+
+impl Candidate {
+    /// Returns it as one that was not started.
+    pub(super) fn suggested(&self) -> DeclaredServer {
+        DeclaredServer::new(&self.name, &self.server, &self.fit, &self.verdict)
+    }
+
+    /// Returns it as one that was.
+    pub(super) fn started(&self) -> DeclaredServer {
+        DeclaredServer { started: true, reason: self.fit.to_string(), ..self.suggested() }
     }
 }
 

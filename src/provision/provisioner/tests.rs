@@ -11,6 +11,7 @@ use crate::{
     config::{SessionRules, load::parsed},
     connection::in_process::{Manner, Server, Servers},
     protocol::mcp::method,
+    provision::{DeclaredServer, ListedServer},
     session::{Next, Scope, Seal},
     web::site::{Site, page},
 };
