@@ -16,6 +16,7 @@ mod matching;
 mod offer;
 mod provisioner;
 mod registry;
+mod remembered;
 mod request;
 mod trust;
 

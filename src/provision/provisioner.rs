@@ -94,6 +94,7 @@ impl Provisioner {
     async fn at_hand(&self, offer: &Offer, wanted: &Wanted, request: Request<'_>) -> Provisioned {
         let limits = request.limits;
         let tools = self.local_tools(offer, wanted, limits).await;
+        offer.remember(&self.catalog).await;
         let mut candidates = offer.candidates(wanted);
         let surest_tool = tools.first().map_or(0.0, |tool| tool.confidence);
         let surest_server = candidates.first().map_or(0.0, |found| found.fit.confidence);
@@ -202,7 +203,7 @@ impl Provisioner {
                 tracing::warn!(mcp_server = %found.name, reason, "added server has no tools");
                 let message = format!("The server `{}` is of no use now: {reason}", found.name);
                 let mut failed = found.suggested();
-                failed.reason = format!("{}; {reason}", found.fit);
+                failed.reason = format!("{}; {reason}", found.reason());
                 let matches = vec![Match::Declared(failed)];
                 Provisioned { matches, server, ..Provisioned::from(Source::Catalog, message) }
             }
