@@ -244,7 +244,7 @@ mod tests {
         for (text, manner, plain, beside) in cases {
             let mut found = [Vec::new(), Vec::new()];
             each(text, manner, |word, form| {
-                found[usize::from(form == Form::Beside)].push(word.to_owned())
+                found[usize::from(form == Form::Beside)].push(word.to_owned());
             });
             assert_eq!(found[0], plain, "{text}");
             assert_eq!(found[1], beside, "{text}");
