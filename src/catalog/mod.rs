@@ -48,6 +48,7 @@ mod patience;
 mod publisher;
 mod records;
 mod refresh;
+mod remembered;
 mod routes;
 mod shelf;
 mod shown;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use tokio::time;
 
 use super::{
-    Came, Embedder, EmbeddingError, Shared, Text, store,
+    Embedder, EmbeddingError, Text,
+    outage::Came,
+    shared::Shared,
+    store,
     vectors::{Vector, Vectors},
 };
 use crate::{backoff::Backoff, config::defaults, web::WebError};

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use tokio::{sync::oneshot, time};
 
-use super::{Came, Embedder, Outage, Shared, Text};
+use super::{
+    Embedder, Text,
+    outage::{Came, Outage},
+    shared::Shared,
+};
 use crate::{breaker::Change, fault::Fault};
 
 impl Embedder {

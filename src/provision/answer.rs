@@ -9,9 +9,8 @@
 
 use serde::Serialize;
 
-use super::{matching::Fit, trust::Verdict};
 use crate::{
-    config::{Provisionable, defaults},
+    config::defaults,
     name::ServerName,
     protocol::{Members, mcp::Item},
     redact::cut,
@@ -108,25 +107,6 @@ impl FoundTool {
         let description = Members::read(tool.json()).and_then(|tool| tool.string("description"));
         let description = shown(&description.unwrap_or_default());
         Self { tool: tool.key.clone(), server: server.clone(), description, confidence }
-    }
-}
-
-impl DeclaredServer {
-    /// Returns a server that fits and was not started.
-    pub(super) fn new(
-        name: &ServerName,
-        server: &Provisionable,
-        fit: &Fit,
-        verdict: &Verdict,
-    ) -> Self {
-        Self {
-            name: name.clone(),
-            description: shown(&server.description),
-            confidence: fit.confidence,
-            trusted: verdict.trust.is_ok(),
-            started: false,
-            reason: format!("{fit}; {verdict}"),
-        }
     }
 }
 

@@ -1,15 +1,18 @@
-//! The servers that may be added, ready to be searched. Pure.
+//! The servers that may be added, ready to be searched.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::{sync::OnceCell, task::spawn_blocking};
 
 use super::{
-    answer::{ListedServer, shown},
+    answer::{DeclaredServer, ListedServer, shown},
     matching::{Fit, Wanted},
     registry::Entry,
+    remembered::Remembered,
     trust::Verdict,
 };
 use crate::{
-    catalog::Snapshot,
+    catalog::{Catalog, Snapshot},
     config::{Config, Provision, Provisionable, defaults},
     name::ServerName,
     search::{Analyzed, Index, Place, Query, Strategy, Thesaurus},
@@ -24,6 +27,8 @@ pub(super) struct Offer {
     index: Index,
     strategy: Strategy,
     thesaurus: Thesaurus,
+    /// What the disk has of them, read when somebody asks first.
+    remembered: OnceCell<Remembered>,
 }
 
 /// A server that may be added and fits.
@@ -32,6 +37,9 @@ pub(super) struct Candidate {
     pub(super) name: ServerName,
     pub(super) server: Arc<Provisionable>,
     pub(super) fit: Fit,
+    /// The tool that it had in an earlier run and that fits so well, where that is not how it is
+    /// declared.
+    pub(super) tool: Option<String>,
     pub(super) verdict: Verdict,
 }
 
@@ -43,11 +51,22 @@ impl Offer {
             true => rules.servers.clone().into_iter().collect(),
             false => Vec::new(),
         };
-        let thesaurus = Thesaurus::with_synonyms(&config.search.synonyms);
+        // Only a search by meaning looks at it.
+        let thesaurus = match config.search.strategy {
+            Strategy::Hybrid => Thesaurus::with_synonyms(&config.search.synonyms),
+            Strategy::Keyword | Strategy::Bm25 => Thesaurus::default(),
+        };
         let analyzed: Vec<_> =
             servers.iter().map(|(name, server)| analyzed(name, server)).collect();
         let index = Index::new(&analyzed, &thesaurus);
-        Self { rules, servers, index, strategy: config.search.strategy, thesaurus }
+        Self {
+            rules,
+            servers,
+            index,
+            strategy: config.search.strategy,
+            thesaurus,
+            remembered: OnceCell::new(),
+        }
     }
 
     /// Tells whether anything may be added, or suggested.
@@ -55,18 +74,71 @@ impl Offer {
         self.rules.is_enabled
     }
 
-    /// Returns the servers that are worth a mention, the surest first.
+    /// Takes what the disk has of the tools of these servers, unless that was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: whoever asks next does it.
+    pub(super) async fn remember(&self, catalog: &Catalog) {
+        let read = || async {
+            let declared = self.servers.iter();
+            let declared = declared.map(|(name, it)| (name.clone(), Arc::clone(&it.server)));
+            let found = catalog.remembered(declared.collect()).await.into_iter();
+            let servers = found.filter_map(|(at, tools)| {
+                let (name, _) = self.servers.get(at)?;
+                Some((at, name.clone(), tools))
+            });
+            let (servers, thesaurus) = (servers.collect(), self.thesaurus.clone());
+            let making = spawn_blocking(move || Remembered::new(servers, &thesaurus));
+            making.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "cached lists of waiting servers not read");
+                Remembered::new(Vec::new(), &Thesaurus::default())
+            })
+        };
+        let _remembered = self.remembered.get_or_init(read).await;
+    }
+
+    /// Returns the servers that are worth a mention, the surest first: by how they are declared, or by
+    /// a tool that they had in an earlier run.
     pub(super) fn candidates(&self, wanted: &Wanted) -> Vec<Candidate> {
-        let fits = wanted.among(&self.index, self.servers.len(), self.strategy);
-        let worth = fits.into_iter().filter(|(_, fit)| fit.is_worth_it());
+        let declared = wanted.among(&self.index, self.servers.len(), self.strategy);
+        let mut by_tool = self.by_tool(wanted);
+        let mut fits: Vec<(usize, Fit, Option<String>)> = declared
+            .into_iter()
+            .map(|(at, fit)| {
+                let better = by_tool.remove(&at).filter(|(by_tool, _)| {
+                    // What the operator says of it counts where both are as sure.
+                    by_tool.confidence > fit.confidence
+                });
+                better.map_or((at, fit, None), |(fit, tool)| (at, fit, Some(tool)))
+            })
+            .collect();
+        fits.extend(by_tool.into_iter().map(|(at, (fit, tool))| (at, fit, Some(tool))));
+        // Stable: of equal ones the search has said which comes first.
+        fits.sort_by(|(_, one, _), (_, other, _)| other.confidence.total_cmp(&one.confidence));
+        let worth = fits.into_iter().filter(|(_, fit, _)| fit.is_worth_it());
         worth
             .take(defaults::MATCHES_MAX)
-            .filter_map(|(at, fit)| {
+            .filter_map(|(at, fit, tool)| {
                 let (name, server) = self.servers.get(at)?.clone();
                 let verdict = Verdict::of(&server, &self.rules, fit.confidence);
-                Some(Candidate { name, server, fit, verdict })
+                Some(Candidate { name, server, fit, tool, verdict })
             })
             .collect()
+    }
+
+    /// Returns for each server with a tool that fits, by its position, the best one.
+    fn by_tool(&self, wanted: &Wanted) -> BTreeMap<usize, (Fit, String)> {
+        let Some(remembered) = self.remembered.get() else { return BTreeMap::new() };
+        let found = remembered.found(wanted.text(), self.strategy);
+        let texts = found.iter().map(|(_, name, tool)| (name.as_str(), tool.json()));
+        let mut best = BTreeMap::new();
+        for (nth, fit) in self.fits(wanted, texts) {
+            if let Some((at, _, tool)) = found.get(nth) {
+                best.entry(*at).or_insert_with(|| (fit, tool.key.clone()));
+            }
+        }
+        best
     }
 
     /// Returns how well tools of a snapshot fit that fit at all, or those of one of its servers, by
@@ -124,6 +196,33 @@ impl Offer {
                 })
             })
             .collect()
+    }
+}
+
+impl Candidate {
+    /// Returns it as one that was not started.
+    pub(super) fn suggested(&self) -> DeclaredServer {
+        DeclaredServer {
+            name: self.name.clone(),
+            description: shown(&self.server.description),
+            confidence: self.fit.confidence,
+            trusted: self.verdict.trust.is_ok(),
+            started: false,
+            reason: format!("{}; {}", self.reason(), self.verdict),
+        }
+    }
+
+    /// Returns it as one that was.
+    pub(super) fn started(&self) -> DeclaredServer {
+        DeclaredServer { started: true, reason: self.reason(), ..self.suggested() }
+    }
+
+    /// Returns why it was found.
+    pub(super) fn reason(&self) -> String {
+        match &self.tool {
+            Some(tool) => format!("{} by its tool `{}`", self.fit, shown(tool)),
+            None => self.fit.to_string(),
+        }
     }
 }
 

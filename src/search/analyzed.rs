@@ -123,6 +123,12 @@ impl Tool {
         &self.text[..self.borders[1] as usize]
     }
 
+    /// Returns the name of its server, in lower case.
+    pub(super) fn server(&self) -> &str {
+        // The last byte before the tool's name parts the two.
+        &self.text[..self.borders[0] as usize - 1]
+    }
+
     /// Returns its name, in lower case.
     pub(super) fn name(&self) -> &str {
         &self.text[self.borders[0] as usize..self.borders[1] as usize]
@@ -200,7 +206,7 @@ impl Growing {
 impl Reader {
     fn words(&mut self, text: &str, manner: Manner, n_max: usize) -> Box<[u32]> {
         let mut found = Vec::new();
-        words::each(text, manner, |word| {
+        words::each(text, manner, |word, _| {
             if found.len() == n_max {
                 return;
             }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     stem::Stems,
-    words::{self, Manner},
+    words::{self, Form, Manner},
 };
 
 /// Returns the words of `text` that carry meaning, lower-case and in their order, at most `n_max`.
@@ -12,8 +12,9 @@ use super::{
 pub fn bearing(text: &str, n_max: usize) -> Vec<String> {
     let stems = Stems::default();
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
-    words::each(text, Manner::Prose, |word| {
+    words::each(text, Manner::Prose, |word, form| {
         if found.len() < n_max
+            && form == Form::Plain
             && let Some(stem) = stems.of(word)
             && seen.insert(stem.into_owned())
         {

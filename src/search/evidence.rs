@@ -59,12 +59,22 @@ impl Evidence {
             self.rarity_of_concept(concept, weights) * weight * weights.concept
         });
         let known = concepts.chain(itself).fold(0.0, f32::max);
-        match (known > 0.0, word.is_name) {
+        match (known > 0.0, word.is_value) {
             (true, _) => known * word.weight,
-            // The name of a place or a person is a value, and no tool is about it.
+            // No tool is about a value.
             (false, true) => 0.0,
             (false, false) => self.stems.rarity_of(0).powf(weights.rarity) * weights.unknown,
         }
+    }
+
+    /// Returns what no document can be worth more than, which is more than nothing.
+    pub(super) fn most(&self, request: &Request, weights: &Weights) -> f64 {
+        let rarest = [&self.stems, &self.concepts]
+            .map(|postings| postings.rarity_of(0).powf(weights.rarity))
+            .into_iter()
+            .fold(1.0, f32::max);
+        let n_words = request.words.iter().map(|word| word.weight).sum::<f32>().max(1.0);
+        f64::from(n_words * rarest * (1.0 + weights.both))
     }
 
     /// Returns what speaks for each document.

@@ -3,13 +3,14 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Analyzed, Explanation, Hit, Pattern, Place, Query, Strategy, Thesaurus,
+    Analyzed, Explanation, Hit, Part, Pattern, Place, Query, Strategy, Thesaurus,
     analyzed::Tool,
     best::Best,
     document::{Lengths, Reader},
-    evidence::Evidence,
+    evidence::{Evidence, Found},
     keyword,
     lexicon::Lexicon,
+    names::{Named, Names},
     request::Request,
     vectors::Vectors,
     weights::Weights,
@@ -22,6 +23,7 @@ pub struct Index {
     firsts: Box<[u32]>,
     /// For each tool its server.
     owners: Box<[u32]>,
+    names: Names,
     pub(super) weights: Weights,
     pub(super) lexicon: Lexicon,
     pub(super) lengths: Lengths,
@@ -61,6 +63,7 @@ impl Index {
             servers: servers.into(),
             firsts: firsts.into(),
             owners: owners.into(),
+            names: Names::of((0..).zip(servers.iter().flat_map(|server| &server.tools))),
             vectors: Vectors::default(),
             weights,
             lexicon,
@@ -102,11 +105,21 @@ impl Index {
     /// A tool that is not there, or that nothing speaks for, has no parts.
     pub fn explain(&self, query: &Query<'_>, place: Place) -> Explanation {
         let Some((number, tool)) = self.tool(place) else { return Explanation::default() };
-        Explanation::of(match query.strategy {
-            Strategy::Keyword => keyword::Words::of(query.text).parts(tool),
+        let mut named = self.named(query);
+        let (mut parts, most) = match query.strategy {
+            Strategy::Keyword => {
+                let words = keyword::Words::of(query.text);
+                named = self.unseen_by(&words, named);
+                (words.parts(tool), words.most())
+            }
             Strategy::Bm25 => self.parts_by_bm25(query, place, number),
             Strategy::Hybrid => self.parts_by_meaning(query, place, number),
-        })
+        };
+        if let Some(called) = named.of(number) {
+            let name = called.as_str().to_owned();
+            parts.push(Part { name, score: called.weight() * most });
+        }
+        Explanation::of(parts)
     }
 
     /// Returns the tools that a pattern is in: their path, title or description.
@@ -121,22 +134,24 @@ impl Index {
 
     fn by_keyword(&self, query: &Query<'_>) -> Vec<Hit> {
         let words = keyword::Words::of(query.text);
-        let mut best = Best::new(query.limit);
+        let mut ranking =
+            Ranking::new(query, self.unseen_by(&words, self.named(query)), words.most());
         for (number, tool) in self.tools(query.server) {
-            best.put(number, words.score(tool));
+            ranking.put(number, words.score(tool));
         }
-        self.hits(best, |_, score| words.confidence(score))
+        self.hits(ranking, |_, score| words.confidence(score))
     }
 
     fn by_bm25(&self, query: &Query<'_>) -> Vec<Hit> {
         let request = Request::by_words(query.text, &self.lexicon, &self.weights).once();
         let found = self.of_tools.find(&request, &self.weights);
-        let mut best = Best::new(query.limit);
-        for &number in found.worth.places().iter().filter(|&&number| self.is_of(query, number)) {
-            best.put(number, f64::from(found.worth.at(number)));
+        let most = self.of_tools.most(&request, &self.weights);
+        let mut ranking = Ranking::new(query, self.named(query), most);
+        for number in self.candidates(query, &found, &ranking.named) {
+            ranking.put(number, f64::from(found.worth.at(number)));
         }
         let asked = self.asked(&request);
-        self.hits(best, |number, _| confidence(found.covered.at(number), asked))
+        self.hits(ranking, |number, _| confidence(found.covered.at(number), asked))
     }
 
     fn by_meaning(&self, query: &Query<'_>) -> Vec<Hit> {
@@ -145,8 +160,7 @@ impl Index {
         let servers = self.of_servers.find(&request, &self.weights);
         let asked = self.asked(&request);
         let similar = self.vectors.similar(query.vector);
-        let mut best = Best::new(query.limit);
-        let mut put = |number: u32| {
+        let score = |number: u32| {
             let score = Score {
                 worth: f64::from(found.worth.at(number)),
                 coverage: confidence(found.covered.at(number), asked),
@@ -154,21 +168,49 @@ impl Index {
                 similarity: similar.of(number),
                 asked: f64::from(asked),
             };
-            best.put(number, score.sum(&self.weights));
+            score.sum(&self.weights)
         };
-        if similar.is_empty() {
-            found
-                .worth
-                .places()
-                .iter()
-                .filter(|&&it| self.is_of(query, it))
-                .for_each(|&it| put(it));
-        } else {
-            (0..self.n_tools()).filter(|&it| self.is_of(query, it)).for_each(put);
+        let mut ranking = Ranking::new(query, self.named(query), self.most(&request));
+        let candidates = match similar.is_empty() {
+            true => self.candidates(query, &found, &ranking.named),
+            false => self.tools(query.server).map(|(number, _)| number).collect(),
+        };
+        for number in candidates {
+            ranking.put(number, score(number));
         }
-        self.hits(best, |number, _| {
+        self.hits(ranking, |number, _| {
             confidence(found.covered.at(number), asked).max(similar.of(number))
         })
+    }
+
+    /// Returns the tools that any word speaks for, or that are called by their name.
+    fn candidates(&self, query: &Query<'_>, found: &Found, named: &Named) -> Vec<u32> {
+        let called = named.numbers().filter(|&number| found.worth.at(number) == 0.0);
+        let all = found.worth.places().iter().copied().chain(called);
+        all.filter(|&number| self.is_of(query, number)).collect()
+    }
+
+    /// Returns the tools that a query calls by their name.
+    fn named(&self, query: &Query<'_>) -> Named {
+        self.names.called(query.text, |number| self.numbered(number))
+    }
+
+    /// Returns `named` where the plain ranking does not put them first by itself.
+    fn unseen_by(&self, words: &keyword::Words, named: Named) -> Named {
+        let is_seen = named.numbers().any(|number| words.is_name_of(self.numbered(number)));
+        if is_seen { Named::default() } else { named }
+    }
+
+    /// Returns what no tool can be worth more than by words, concepts, server and vectors.
+    pub(super) fn most(&self, request: &Request) -> f64 {
+        let most = Score {
+            worth: self.of_tools.most(request, &self.weights),
+            coverage: 1.0,
+            server: self.of_servers.most(request, &self.weights),
+            similarity: 1.0,
+            asked: f64::from(self.asked(request)),
+        };
+        most.sum(&self.weights)
     }
 
     /// Returns what all words of a request ask for together.
@@ -176,17 +218,25 @@ impl Index {
         request.words.iter().map(|word| self.of_tools.asked(word, &self.weights)).sum()
     }
 
-    fn hits(&self, best: Best, confidence: impl Fn(u32, f64) -> f64) -> Vec<Hit> {
+    fn hits(&self, ranking: Ranking, confidence: impl Fn(u32, f64) -> f64) -> Vec<Hit> {
+        let Ranking { best, named, .. } = ranking;
         let hit = |(number, score)| Hit {
             place: self.place(number),
             score,
-            confidence: confidence(number, score),
+            // Whose name is said is meant.
+            confidence: named.of(number).map_or_else(|| confidence(number, score), |_| 1.0),
         };
         best.in_order().map(hit).collect()
     }
 
     fn n_tools(&self) -> u32 {
         self.firsts.last().copied().unwrap_or_default()
+    }
+
+    /// Returns the tool with a number.
+    fn numbered(&self, number: u32) -> &Tool {
+        let place = self.place(number);
+        &self.servers[place.server].tools[place.tool]
     }
 
     /// Returns the server of the tool with a number.
@@ -221,6 +271,26 @@ impl Index {
     fn tool(&self, place: Place) -> Option<(u32, &Tool)> {
         let tool = self.servers.get(place.server)?.tools.get(place.tool)?;
         Some((self.firsts[place.server] + u32::try_from(place.tool).ok()?, tool))
+    }
+}
+
+/// The best tools for a query, those that it calls by their name before all others.
+struct Ranking {
+    best: Best,
+    named: Named,
+    /// What no tool can be worth more than by anything but its name.
+    most: f64,
+}
+
+impl Ranking {
+    fn new(query: &Query<'_>, named: Named, most: f64) -> Self {
+        Self { best: Best::new(query.limit), named, most }
+    }
+
+    /// Puts in a tool with what it is worth but for its name.
+    fn put(&mut self, number: u32, worth: f64) {
+        let called = self.named.of(number);
+        self.best.put(number, worth + called.map_or(0.0, |called| called.weight() * self.most));
     }
 }
 

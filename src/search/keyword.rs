@@ -75,13 +75,24 @@ impl Words {
         parts
     }
 
+    /// Whether the query is one word, which is the name of a tool.
+    ///
+    /// Such a tool comes first by what the word is worth.
+    pub(super) fn is_name_of(&self, tool: &Tool) -> bool {
+        matches!(&self.0[..], [word] if word.text == tool.name())
+    }
+
+    /// Returns what no tool can be worth more than.
+    pub(super) fn most(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a few words")]
+        let n_words = self.0.len() as f64;
+        n_words * WORTH_MAX
+    }
+
     /// Returns how sure a score makes, between 0 and 1.
     pub(super) fn confidence(&self, score: f64) -> f64 {
-        match self.0.len() {
-            0 => 0.0,
-            #[expect(clippy::cast_precision_loss, reason = "a few words")]
-            n_words => (score / (n_words as f64 * WORTH_MAX)).min(1.0),
-        }
+        let most = self.most();
+        if most > 0.0 { (score / most).min(1.0) } else { 0.0 }
     }
 }
 

@@ -10,21 +10,28 @@ use super::{
 };
 
 impl Index {
-    /// Returns the parts of a score by words alone.
-    pub(super) fn parts_by_bm25(&self, query: &Query<'_>, place: Place, number: u32) -> Vec<Part> {
+    /// Returns the parts of a score by words alone, and what they cannot be more than.
+    pub(super) fn parts_by_bm25(
+        &self,
+        query: &Query<'_>,
+        place: Place,
+        number: u32,
+    ) -> (Vec<Part>, f64) {
         let request = Request::by_words(query.text, &self.lexicon, &self.weights).once();
         let words =
             request.words.iter().map(|word| (word, self.worth(&self.of_tools, word, number)));
-        words.flat_map(|(word, worth)| self.parts_of(word, worth, place, number, 1.0)).collect()
+        let parts = words.flat_map(|(word, worth)| self.parts_of(word, worth, place, number, 1.0));
+        (parts.collect(), self.of_tools.most(&request, &self.weights))
     }
 
-    /// Returns the parts of a score by words, concepts, server and vectors.
+    /// Returns the parts of a score by words, concepts, server and vectors, and what they cannot
+    /// be more than.
     pub(super) fn parts_by_meaning(
         &self,
         query: &Query<'_>,
         place: Place,
         number: u32,
-    ) -> Vec<Part> {
+    ) -> (Vec<Part>, f64) {
         let request = Request::read(query.text, &self.lexicon, &self.weights);
         let words: Vec<(&Word, Worth)> = request
             .words
@@ -57,7 +64,7 @@ impl Index {
         ];
         parts.extend(whole.map(|(name, score)| Part { name: name.to_owned(), score }));
         parts.retain(|part| part.score > 0.0);
-        parts
+        (parts, self.most(&request))
     }
 
     fn worth(&self, evidence: &Evidence, word: &Word, document: u32) -> Worth {

@@ -5,7 +5,7 @@ use super::{
     spelling,
     stem::Stems,
     weights::Weights,
-    words::{self, Manner},
+    words::{self, Form, Manner},
 };
 
 /// How many words of a query count. Ours: a task in a few sentences has fewer.
@@ -22,8 +22,9 @@ pub(super) struct Word {
     pub(super) text: Box<str>,
     /// Its stem, if any tool or the thesaurus knows it.
     pub(super) stem: Option<u32>,
-    /// Whether it may be the name of a person or a place: upper case in the middle of a sentence.
-    pub(super) is_name: bool,
+    /// Whether it may be a value that is worked with: the name of a person or a place, which is
+    /// upper case in the middle of a sentence, or a number.
+    pub(super) is_value: bool,
     /// How much it counts.
     pub(super) weight: f32,
     /// The concepts that it stands for, and how much.
@@ -34,7 +35,7 @@ impl Request {
     /// Reads a query by words and concepts.
     pub(super) fn read(text: &str, lexicon: &Lexicon, weights: &Weights) -> Self {
         let mut this = Self::by_words(text, lexicon, weights);
-        for word in this.words.iter_mut().filter(|word| word.stem.is_none() && !word.is_name) {
+        for word in this.words.iter_mut().filter(|word| word.stem.is_none() && !word.is_value) {
             if let Some((stem, number)) = spelling::correct(&word.text, lexicon) {
                 (word.text, word.stem) = (stem.into(), Some(number));
                 word.weight = weights.corrected;
@@ -60,20 +61,25 @@ impl Request {
             let is_name = !is_start && piece.trim_matches(is_mark).starts_with(char::is_uppercase);
             is_start = piece.ends_with(['.', '!', '?', ':', ';']);
             for (part, weight) in meanings(piece).into_iter().zip([1.0, weights.format]) {
-                words::each(part, Manner::Prose, |word| {
-                    // A number is a value, and no tool is about it.
-                    if found.len() < WORDS_MAX
-                        && word.bytes().any(|byte| !byte.is_ascii_digit())
-                        && let Some(stem) = stems.of(word)
-                    {
-                        found.push(Word {
-                            text: word.into(),
-                            stem: lexicon.find(&stem),
-                            is_name,
-                            weight,
-                            senses: Vec::new(),
-                        });
+                words::each(part, Manner::Prose, |word, form| {
+                    let Some(stem) = stems.of(word).filter(|_| found.len() < WORDS_MAX) else {
+                        return;
+                    };
+                    let stem = lexicon.find(&stem);
+                    let (is_beside, is_number) = (form == Form::Beside, words::is_number(word));
+                    // Of these only what somebody has can be asked for: a number is a value
+                    // mostly, and what stands beside a word is not what was written.
+                    if stem.is_none() && (is_beside || is_number) {
+                        return;
                     }
+                    let weight = match (is_number, is_beside) {
+                        (true, _) => weight * weights.number,
+                        (false, true) => weight * weights.beside,
+                        (false, false) => weight,
+                    };
+                    let is_value = is_name || is_number || is_beside;
+                    let text = word.into();
+                    found.push(Word { text, stem, is_value, weight, senses: Vec::new() });
                 });
             }
         }

@@ -10,9 +10,11 @@ const LETTERS_MIN: [usize; 2] = [5, 8];
 ///
 /// Only letters beyond the first may be wrong; of equally near ones it is the first by name.
 pub(super) fn correct<'a>(word: &str, lexicon: &'a Lexicon) -> Option<(&'a str, u32)> {
+    let own = Shape::of(word);
     let n_letters = word.chars().count();
     let n_wrong = LETTERS_MIN.iter().filter(|&&least| n_letters >= least).count();
-    if n_wrong == 0 || !word.is_ascii() {
+    // Another number is another thing, and no misspelling.
+    if n_wrong == 0 || !word.is_ascii() || own.has_digits() {
         return None;
     }
     // A stem is shorter than the word by its ending: they are compared as far as the stem goes,
@@ -22,10 +24,10 @@ pub(super) fn correct<'a>(word: &str, lexicon: &'a Lexicon) -> Option<(&'a str, 
         let beginning = word.get(..stem.len()).filter(|_| word.len() <= stem.len() + 3);
         beginning.map_or(whole, |beginning| whole.min(strsim::osa_distance(beginning, stem)))
     };
-    let own = Shape::of(word);
     let is_near = |stem: &Shape| {
         let (length, own_length) = (usize::from(stem.length), usize::from(own.length));
         stem.first == own.first
+            && !stem.has_digits()
             && length + 3 >= own_length
             && length <= own_length + n_wrong
             && length >= LETTERS_MIN[0] - 1
@@ -45,17 +47,26 @@ pub(super) struct Shape {
     first: u8,
     /// How many bytes there are; words have a bound far below.
     length: u8,
-    /// Which letters there are, a bit for each.
+    /// Which letters there are, a bit for each; and a bit for any digit.
     letters: u32,
 }
+
+/// The bit for digits, which no letter has.
+const DIGITS: u32 = 1 << 31;
 
 impl Shape {
     pub(super) fn of(word: &str) -> Self {
         Self {
             first: word.as_bytes().first().copied().unwrap_or_default(),
             length: u8::try_from(word.len()).unwrap_or(u8::MAX),
-            letters: word.bytes().fold(0, |letters, byte| letters | 1 << (byte & 31)),
+            letters: word.bytes().fold(0, |letters, byte| {
+                letters | if byte.is_ascii_digit() { DIGITS } else { 1 << (byte & 31) }
+            }),
         }
+    }
+
+    fn has_digits(&self) -> bool {
+        self.letters & DIGITS != 0
     }
 }
 
@@ -75,5 +86,6 @@ mod tests {
         assert_eq!(correct("wheather"), Some("weather"));
         assert_eq!(correct("fiel"), None);
         assert_eq!(correct("elephant"), None);
+        assert_eq!(correct("weather2"), None);
     }
 }

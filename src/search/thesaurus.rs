@@ -7,7 +7,7 @@ use std::{fmt, sync::OnceLock};
 
 use super::{
     stem::Stems,
-    words::{self, Manner},
+    words::{self, Form, Manner},
 };
 
 /// The longest phrase, in words that carry meaning. Ours.
@@ -124,7 +124,10 @@ impl Entry {
 
     fn of(text: &str, weight: f32, only_asks: bool, known: &Stems) -> Option<Self> {
         let mut stems: Vec<Box<str>> = Vec::new();
-        words::each(text, Manner::Prose, |word| stems.extend(known.of(word).map(Box::from)));
+        words::each(text, Manner::Prose, |word, form| {
+            let stem = known.of(word).filter(|_| form == Form::Plain);
+            stems.extend(stem.map(Box::from));
+        });
         ((1..=PHRASE_WORDS_MAX).contains(&stems.len())).then_some(Self { stems, weight, only_asks })
     }
 }

@@ -38,6 +38,10 @@ pub(crate) struct Weights {
     /// Of the ending of a file's name and the site of an address: they are of what is worked with,
     /// and say less about what is done. Ours.
     pub(crate) format: f32,
+    /// Of a number: mostly it is a value, but a tool may be called by it. Ours.
+    pub(crate) number: f32,
+    /// Of a word that stands beside one with digits, or with a mark in it. Ours.
+    pub(crate) beside: f32,
     /// Of a word whose spelling was corrected. Ours.
     pub(crate) corrected: f32,
     /// What a word that no tool and no concept knows asks for, beside one of the rarest. Ours.
@@ -61,6 +65,8 @@ impl Weights {
         coverage: 0.5,
         covered_at: 0.2,
         format: 0.7,
+        number: 0.3,
+        beside: 0.5,
         corrected: 0.5,
         unknown: 0.25,
         vector: 1.0,

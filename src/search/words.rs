@@ -30,20 +30,52 @@ pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
+/// How a word stands in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As it was written, or as a compound falls into its parts.
+    Plain,
+    /// Beside a plain word that has the same letters: the `oauth` of `oauth2`, the `utf8` of
+    /// `UTF-8`. Who writes one of them may mean what others write as the other.
+    Beside,
+}
+
+/// The fewest digits that are a word of their own in a name. Ours: the 3 of `s3` is nothing that
+/// anybody asks for, the 77 of `tool77` may be.
+const NUMBER_DIGITS_MIN: usize = 2;
+
 /// Calls `found` with every word of `text`, in order.
-pub(super) fn each(text: &str, manner: Manner, mut found: impl FnMut(&str)) {
+pub(super) fn each(text: &str, manner: Manner, mut found: impl FnMut(&str, Form)) {
     let text = beginning(text, TEXT_BYTES_MAX);
-    let mut rest = text;
+    let (mut rest, mut before) = (text, "");
     while let Some(start) = rest.find(char::is_alphanumeric) {
+        let between = &rest[..start];
         rest = &rest[start..];
         let end = rest.find(|found: char| !found.is_alphanumeric()).unwrap_or(rest.len());
-        run(&rest[..end], manner, &mut found);
-        rest = &rest[end..];
+        let here = &rest[..end];
+        run(here, manner, &mut found);
+        // `UTF-8`, `H.264`, `tool_77`: others write it together.
+        let is_joined = matches!(between, "-" | "_" | ".")
+            && is_all(before, u8::is_ascii_alphabetic)
+            && is_all(here, u8::is_ascii_digit);
+        if is_joined && before.len() + here.len() <= WORD_BYTES_MAX {
+            found(&[before, here].concat().to_ascii_lowercase(), Form::Beside);
+        }
+        (rest, before) = (&rest[end..], here);
     }
 }
 
+/// Whether a word is a number.
+pub(super) fn is_number(word: &str) -> bool {
+    is_all(word, u8::is_ascii_digit)
+}
+
+fn is_all(text: &str, is_one: fn(&u8) -> bool) -> bool {
+    !text.is_empty() && text.as_bytes().iter().all(is_one)
+}
+
 /// Calls `found` with the words of a run of letters and digits.
-fn run(text: &str, manner: Manner, found: &mut impl FnMut(&str)) {
+fn run(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
     if !text.is_ascii() && text.chars().any(is_ideographic) {
         return ideographs(text, manner, found);
     }
@@ -51,31 +83,63 @@ fn run(text: &str, manner: Manner, found: &mut impl FnMut(&str)) {
         return;
     }
     // Nearly all words; there is nothing to split and nothing to lower.
-    if text.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return found(text);
+    if is_all(text, u8::is_ascii_lowercase) || is_number(text) {
+        return found(text, Form::Plain);
     }
-    let humps = humps(text);
-    let lower = text.to_lowercase();
+    if text.contains(char::is_numeric) {
+        return numbered(text, manner, found);
+    }
+    letters(text, manner, |word| found(word, Form::Plain));
+}
+
+/// Calls `found` with the words of a run of letters.
+fn letters(text: &str, manner: Manner, mut found: impl FnMut(&str)) {
     let is_brand = text.starts_with(char::is_uppercase) && manner == Manner::Prose;
-    if humps.len() < 2 {
-        return found(&lower);
+    let humps = humps(text);
+    if is_brand || humps.len() < 2 {
+        return found(&text.to_lowercase());
     }
-    // `S3`, `mp3`, `36kr`, `OAuth2`: who asks for such a thing writes it together.
-    let has_digits = text.contains(|found: char| found.is_ascii_digit());
-    if is_brand || has_digits {
-        found(&lower);
-    }
-    if is_brand {
-        return;
-    }
-    let is_word =
-        |hump: &&&str| hump.chars().any(|c| !c.is_ascii_digit()) && hump.chars().count() > 1;
-    for hump in humps.iter().filter(is_word) {
+    for hump in humps.iter().filter(|hump| hump.chars().count() > 1) {
         found(&hump.to_lowercase());
     }
-    if manner == Manner::Name && !has_digits {
+    if manner == Manner::Name {
         for pair in humps.windows(2) {
             found(&pair.concat().to_lowercase());
+        }
+    }
+}
+
+/// Calls `found` with the words of a run of letters and numbers.
+///
+/// `S3`, `mp3`, `36kr`, `OAuth2`: who asks for such a thing writes it together, so that it is one
+/// word, and in `listS3Buckets` a word among others. What its letters say without the number, and
+/// in a name what the number is, comes beside it.
+fn numbered(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
+    found(&text.to_lowercase(), Form::Plain);
+    let humps = humps(text);
+    let is_number = |hump: &str| hump.starts_with(char::is_numeric);
+    let is_capitalized = |hump: &str| {
+        let mut characters = hump.chars();
+        characters.next().is_some_and(char::is_uppercase)
+            && characters.next().is_some_and(char::is_lowercase)
+    };
+    for pair in humps.windows(2).filter(|_| humps.len() > 2) {
+        // The number of `S3Buckets` belongs to what is before it, that of `2FA` to what is behind.
+        if is_number(pair[1]) || (is_number(pair[0]) && !is_capitalized(pair[1])) {
+            found(&pair.concat().to_lowercase(), Form::Beside);
+        }
+    }
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_number = first.is_numeric();
+        let end = rest.find(|found: char| found.is_numeric() != is_number).unwrap_or(rest.len());
+        let (part, behind) = rest.split_at(end);
+        rest = behind;
+        let n_characters = part.chars().count();
+        if !is_number && n_characters > 1 {
+            letters(part, manner, |word| found(word, Form::Beside));
+        } else if is_number && n_characters >= NUMBER_DIGITS_MIN && manner == Manner::Name {
+            found(part, Form::Beside);
         }
     }
 }
@@ -103,7 +167,7 @@ fn humps(text: &str) -> Vec<&str> {
 }
 
 /// Calls `found` with each pair of neighbours among ideographs, and with the words between them.
-fn ideographs(text: &str, manner: Manner, found: &mut impl FnMut(&str)) {
+fn ideographs(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let is_same = |found: char| is_ideographic(found) == is_ideographic(first);
@@ -117,10 +181,10 @@ fn ideographs(text: &str, manner: Manner, found: &mut impl FnMut(&str)) {
         let borders: Vec<usize> =
             part.char_indices().map(|(at, _)| at).chain([part.len()]).collect();
         if borders.len() == 2 {
-            found(part);
+            found(part, Form::Plain);
         }
         for window in borders.windows(3) {
-            found(&part[window[0]..window[2]]);
+            found(&part[window[0]..window[2]], Form::Plain);
         }
     }
 }
@@ -139,7 +203,7 @@ mod tests {
 
     fn words(text: &str, manner: Manner) -> Vec<String> {
         let mut words = Vec::new();
-        each(text, manner, |word| words.push(word.to_owned()));
+        each(text, manner, |word, _| words.push(word.to_owned()));
         words
     }
 
@@ -150,7 +214,6 @@ mod tests {
         assert_eq!(words("createIssue"), ["create", "issue", "createissue"]);
         assert_eq!(words("HTTPServer"), ["http", "server", "httpserver"]);
         assert_eq!(words("listURLs"), ["list", "urls", "listurls"]);
-        assert_eq!(words("get36krTrending"), ["get36krtrending", "get", "kr", "trending"]);
     }
 
     #[test]
@@ -159,6 +222,33 @@ mod tests {
         assert_eq!(words("Ask GitHub, don't guess."), ["ask", "github", "don", "t", "guess"]);
         assert_eq!(words("call createIssue"), ["call", "create", "issue"]);
         assert_eq!(words("an S3 bucket"), ["an", "s3", "bucket"]);
+    }
+
+    #[test]
+    fn what_is_written_with_digits_is_one_word_and_has_others_beside_it() {
+        type Case<'a> = (&'a str, Manner, &'a [&'a str], &'a [&'a str]);
+        let cases: [Case<'_>; 12] = [
+            ("s3", Manner::Name, &["s3"], &[]),
+            ("404", Manner::Prose, &["404"], &[]),
+            ("2fa", Manner::Prose, &["2fa"], &["fa"]),
+            ("OAuth2", Manner::Prose, &["oauth2"], &["auth2", "oauth"]),
+            ("UTF-8", Manner::Prose, &["utf", "8"], &["utf8"]),
+            ("tool_77", Manner::Name, &["tool", "77"], &["tool77"]),
+            ("tool77", Manner::Name, &["tool77"], &["tool", "77"]),
+            ("S3Buckets", Manner::Name, &["s3buckets"], &["s3", "buckets"]),
+            ("list2FA", Manner::Name, &["list2fa"], &["list2", "2fa", "list", "fa"]),
+            ("getEC2", Manner::Name, &["getec2"], &["ec2", "get", "ec", "getec"]),
+            ("查询12306车票", Manner::Name, &["查询", "12306", "车票"], &[]),
+            ("10-4, 2020-10", Manner::Prose, &["10", "4", "2020", "10"], &[]),
+        ];
+        for (text, manner, plain, beside) in cases {
+            let mut found = [Vec::new(), Vec::new()];
+            each(text, manner, |word, form| {
+                found[usize::from(form == Form::Beside)].push(word.to_owned());
+            });
+            assert_eq!(found[0], plain, "{text}");
+            assert_eq!(found[1], beside, "{text}");
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! registry that fails is left alone for a while, and answers that are too old are better than none.
 
 use std::{
+    collections::HashSet,
     fmt::Write as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     config::{self, defaults},
@@ -31,6 +32,8 @@ pub(super) struct Registry {
     client: Result<Client, Arc<WebError>>,
     since: Instant,
     known: Mutex<Known>,
+    /// One for each word of a request that is read at a time, whoever asks.
+    reads: Semaphore,
 }
 
 /// What a registry has for some words.
@@ -85,7 +88,8 @@ impl Registry {
         };
         let client = Client::new(declared.url.clone(), None, bounds).map_err(Arc::new);
         let (since, known) = (Instant::now(), Mutex::default());
-        Self { declared: declared.clone(), client, since, known }
+        let reads = Semaphore::new(defaults::REGISTRY_WORDS_MAX);
+        Self { declared: declared.clone(), client, since, known, reads }
     }
 
     /// Tells whether this is the registry that is `declared`.
@@ -100,10 +104,10 @@ impl Registry {
     /// Safe: what was not answered is asked again.
     pub(super) async fn find(&self, words: &[String]) -> Found {
         let asked = words.iter().take(defaults::REGISTRY_WORDS_MAX).map(|word| self.about(word));
-        let mut found = Found::default();
+        let (mut found, mut seen) = (Found::default(), HashSet::new());
         for (entries, failure) in futures_util::future::join_all(asked).await {
             for entry in entries.iter() {
-                if !found.entries.iter().any(|known| known.name == entry.name) {
+                if seen.insert(entry.name.clone()) {
                     found.entries.push(entry.clone());
                 }
             }
@@ -114,7 +118,13 @@ impl Registry {
 
     /// Returns what the registry has for a word, and why that is nothing, or old.
     async fn about(&self, word: &str) -> (Arc<Vec<Entry>>, Option<String>) {
-        let stale = match self.known().answer(word, self.declared.ttl, self.since.elapsed()) {
+        if let Answer::Fresh(entries) = self.answer(word) {
+            return (entries, None);
+        }
+        // However many ask, the registry is asked for a few words at a time. It is never closed.
+        let _turn = self.reads.acquire().await;
+        let stale = match self.answer(word) {
+            // Whoever had the turn before asked the same.
             Answer::Fresh(entries) => return (entries, None),
             Answer::Stale(entries) => Some(entries),
             Answer::Unknown => None,
@@ -176,6 +186,10 @@ impl Registry {
             target.push_str(&encoded(cursor));
         }
         target
+    }
+
+    fn answer(&self, word: &str) -> Answer {
+        self.known().answer(word, self.declared.ttl, self.since.elapsed())
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -13,6 +13,9 @@ const OFFICIAL: &str = "io.modelcontextprotocol.registry/official";
 /// The longest name, in bytes. Source: the schema of an entry, 200 characters.
 const NAME_BYTES_MAX: usize = 200;
 
+/// The longest cursor, in bytes: it becomes a part of an address. Ours.
+const CURSOR_BYTES_MAX: usize = 1024;
+
 /// A server that a registry lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::provision) struct Entry {
@@ -52,7 +55,8 @@ impl Page {
         let metadata = answer.get("metadata");
         let cursor = |key| metadata.and_then(|found| found.get(key)).and_then(Value::as_str);
         let next = cursor("nextCursor").or_else(|| cursor("next_cursor"));
-        let next = next.filter(|next| !next.is_empty()).map(str::to_owned);
+        let next =
+            next.filter(|next| (1..=CURSOR_BYTES_MAX).contains(&next.len())).map(str::to_owned);
         Some(Self { entries: entries.collect(), next })
     }
 }
@@ -92,7 +96,7 @@ fn install(server: &Value) -> String {
 fn of_package(package: &Value) -> Option<String> {
     let word = |keys: [&str; 2]| keys.into_iter().find_map(|key| package.get(key)?.as_str());
     let identifier = word(["identifier", "name"]).filter(|text| is_plain(text))?;
-    let version = word(["version", "version"]).filter(|text| is_plain(text));
+    let version = word(["version"; 2]).filter(|text| is_plain(text));
     let with = |separator: &str| match version {
         Some(version) => format!("{identifier}{separator}{version}"),
         None => identifier.to_owned(),

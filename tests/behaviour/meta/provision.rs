@@ -74,3 +74,21 @@ async fn without_what_may_be_added_only_what_is_there_is_found() {
     let error = meta.refused("mcp_provision", json!({})).await;
     assert!(error["message"].as_str().is_some_and(|text| text.contains("`intent`")), "{error}");
 }
+
+#[tokio::test]
+async fn however_many_ask_at_a_time_one_process_is_started() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(provision(&fakes) + &fakes.server("fake", &[])).ready();
+    let meta = meta(&daemon).await;
+
+    let asking = (0..50).map(|n| {
+        let intent = if n % 2 == 0 { INTENT } else { "what is the weather in the city" };
+        meta.value("mcp_provision", json!({ "intent": intent, "autoProvision": true }))
+    });
+    let found = futures_util::future::join_all(asking).await;
+    let has_echo =
+        |found: &serde_json::Value| each(found, "tools", "tool").contains(&"echo".to_owned());
+    assert!(found.iter().all(has_echo), "{found:?}");
+    assert_eq!(fakes.pids("weather").len(), 1);
+    assert!(fakes.pids("ledger").is_empty(), "it is not trusted");
+}

@@ -11,6 +11,7 @@ use crate::{
     config::{SessionRules, load::parsed},
     connection::in_process::{Manner, Server, Servers},
     protocol::mcp::method,
+    provision::{DeclaredServer, ListedServer},
     session::{Next, Scope, Seal},
     web::site::{Site, page},
 };
@@ -57,6 +58,10 @@ impl Rig {
     }
 
     fn with(text: &str) -> Self {
+        Self::keeping(text, Store::default())
+    }
+
+    fn keeping(text: &str, store: Store) -> Self {
         let servers = Servers::new();
         let (dialer, announced) = servers.dialer();
         let config = Arc::new(parsed(text));
@@ -65,7 +70,7 @@ impl Rig {
         let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let catalog = Catalog::new(slots, clients, TaskTracker::new(), telling, Store::default());
+        let catalog = Catalog::new(slots, clients, TaskTracker::new(), telling, store);
         let catalog = Arc::new(catalog);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));
@@ -83,6 +88,11 @@ impl Rig {
 
     fn server(&self, name: &str) -> Arc<Server> {
         self.servers.of(name)
+    }
+
+    /// Returns how many tasks there are at this moment.
+    fn tasks(&self) -> usize {
+        tokio::runtime::Handle::current().metrics().num_alive_tasks()
     }
 
     fn names(&self) -> Vec<String> {
@@ -221,6 +231,70 @@ async fn however_many_ask_at_a_time_it_is_started_once() {
     assert!(found.iter().all(|found| tools(found) == ["echo", "wait"]), "{found:?}");
     let n_started = found.iter().filter(|found| found.source == Source::Catalog).count();
     assert_eq!((n_started, rig.server("weather").n_launches()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_requests_start_each_server_once_and_leave_nothing() {
+    let names: Vec<String> = (0..8).map(|n| format!("server{}", char::from(b'a' + n))).collect();
+    let declared = names.iter().map(|name| {
+        format!(
+            "[provision.servers.{name}]\ncommand = \"{name}\"\nnamespace = \"internal/{name}\"\n\
+             description = \"anything about {name}\"\n"
+        )
+    });
+    let rig = Rig::with(&(DECLARED.to_owned() + &declared.collect::<String>()));
+    // Of nobody at all, of one, and of all of them in turn.
+    let intents: Vec<&str> = names
+        .iter()
+        .flat_map(|name| [name.as_str(), FORECAST, "mow the lawn", "translate text"])
+        .collect();
+
+    let asking = (0..1000).map(|n| rig.ask(intents[n % intents.len()], true));
+    futures_util::future::join_all(asking).await;
+    let (n_slots, n_tasks) = (rig.names().len(), rig.tasks());
+    assert_eq!(n_slots, names.len() + 2, "these, the weather, and what was there");
+    for n in 0..200 {
+        let found = rig.ask(intents[n % intents.len()], true).await;
+        assert!(found.matches.len() <= defaults::MATCHES_MAX, "{found:?}");
+    }
+    assert_eq!((rig.names().len(), rig.tasks()), (n_slots, n_tasks));
+    for name in names.iter().map(String::as_str).chain(["weather", "git"]) {
+        assert_eq!(rig.server(name).n_launches(), 1, "{name}");
+    }
+    assert_eq!(rig.server("translator").n_launches(), 0, "nobody trusts it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = || Store::new(Some(directory.path().to_owned()));
+    let tide = json!({
+        "name": "tide", "description": "when the water of a harbour is high",
+        "inputSchema": { "type": "object" },
+    });
+    const HARBOUR: &str = "high water at the harbour";
+
+    let before = Rig::keeping(DECLARED, store());
+    before.server("weather").list(&[tide]);
+    assert_eq!(before.ask(HARBOUR, true).await.source, Source::None, "nobody knows");
+    before.ask(FORECAST, true).await;
+    let stop = CancellationToken::new();
+    stop.cancel();
+    before.provisioner.catalog.keep(stop).await;
+    drop(before);
+
+    let rig = Rig::keeping(DECLARED, store());
+    let found = rig.ask(HARBOUR, false).await;
+    let server = first(&found);
+    assert_eq!((server.name.as_str(), server.started, server.trusted), ("weather", false, true));
+    assert_eq!(server.reason, "covers high, water, harbour by its tool `tide`; it may be started");
+    assert_eq!(rig.server("weather").n_launches(), 0);
+    let said = rig.ask(FORECAST, false).await;
+    assert_eq!(first(&said).reason, "covers weather, forecast, city; it may be started");
+
+    // Another program under the same name is another server.
+    let other = DECLARED.replace("command = \"weather\"", "command = \"other\"");
+    assert_eq!(Rig::keeping(&other, store()).ask(HARBOUR, false).await.source, Source::None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use std::{
     future::{pending, ready},
     io,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use tokio::time;
 use super::*;
 use crate::{
     config::Secret,
+    report::chain,
     web::site::{Asked, Site, page},
 };
 

@@ -1,0 +1,49 @@
+//! What the disk has of servers that are not there: by it they are found, and it is shown to nobody.
+
+use std::sync::Arc;
+
+use tokio::time;
+
+use super::{Catalog, Listing, digest::Digest};
+use crate::{
+    config::{Server, defaults},
+    name::ServerName,
+    protocol::mcp::List,
+};
+
+impl Catalog {
+    /// Returns the tools that servers had in an earlier run, as far as the disk has them: for each
+    /// server of `declared` that has any, the position and the tools. A disk that takes longer than
+    /// [`defaults::CACHE_READ_PATIENCE`] has none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is kept.
+    pub async fn remembered(
+        &self,
+        declared: Vec<(ServerName, Arc<Server>)>,
+    ) -> Vec<(usize, Listing)> {
+        if declared.is_empty() || self.store.directory().is_none() {
+            return Vec::new();
+        }
+        let store = Arc::clone(&self.store);
+        let reading = self.tasks.spawn_blocking(move || {
+            let read = |(at, (name, server)): (usize, (ServerName, Arc<Server>))| {
+                let known = store.read(&name, Digest::of_declaration(&server))?;
+                Some((at, known.listing(List::Tools)?))
+            };
+            declared.into_iter().enumerate().filter_map(read).collect()
+        });
+        match time::timeout(defaults::CACHE_READ_PATIENCE, reading).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "cached lists of waiting servers not read");
+                Vec::new()
+            }
+            Err(_) => {
+                tracing::warn!("cached lists of waiting servers are late: found without them");
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! How long an embedder waits, and for what.
+
+use std::time::Duration;
+
+use crate::config::defaults;
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) timeout: Duration,
+    pub(super) query_patience: Duration,
+    pub(super) pause: (Duration, Duration),
+    pub(super) cooldown: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            timeout: defaults::EMBEDDING_TIMEOUT,
+            query_patience: defaults::EMBEDDING_QUERY_PATIENCE,
+            pause: defaults::EMBEDDING_PAUSE,
+            cooldown: defaults::EMBEDDING_COOLDOWN,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What an embedder and its tasks share.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{
+    sync::{Notify, Semaphore, watch},
+    time::Instant,
+};
+
+use super::{
+    EmbeddingError, Text, Unusable,
+    answer::{Answer, Request},
+    batch::Plan,
+    outage::{Came, Outage},
+    pace::Pace,
+    recent::Recent,
+    text::Digest,
+    vectors::{OtherDimension, Vector, Vectors},
+};
+use crate::{breaker::Breaker, report::chain, web::Client};
+
+/// What the embedder and its tasks share.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) model: String,
+    /// Endpoint and model: vectors of one space can be compared.
+    pub(super) space: Digest,
+    pub(super) file: Option<PathBuf>,
+    pub(super) pace: Pace,
+    pub(super) state: Mutex<State>,
+    /// How often vectors of texts came.
+    pub(super) changes: watch::Sender<u64>,
+    /// Told when the endpoint has answered a query: whoever waits to try again need not.
+    pub(super) answers: Notify,
+    pub(super) queries: Arc<Semaphore>,
+    /// What the breaker counts time from.
+    pub(super) epoch: Instant,
+}
+
+/// What they know, and how it stands.
+pub(super) struct State {
+    pub(super) plan: Plan,
+    pub(super) vectors: Vectors,
+    pub(super) recent: Recent,
+    /// Of the queries: texts are asked for by one task, which makes pauses.
+    pub(super) breaker: Breaker,
+    pub(super) outage: Outage,
+    pub(super) is_learning: bool,
+    /// What the disk has was read.
+    pub(super) is_read: bool,
+}
+
+impl State {
+    /// Returns that nothing is known, and nothing under way.
+    pub(super) fn new(breaker: Breaker) -> Self {
+        Self {
+            plan: Plan::default(),
+            vectors: Vectors::default(),
+            recent: Recent::default(),
+            breaker,
+            outage: Outage::default(),
+            is_learning: false,
+            is_read: false,
+        }
+    }
+}
+
+impl Shared {
+    /// Asks for the vectors of texts; none is kept yet.
+    pub(super) async fn ask(&self, texts: &[Text]) -> Result<Vec<Vector>, EmbeddingError> {
+        let answer: Answer = self.client.post(&Request::new(&self.model, texts)).await?;
+        let vectors = answer.vectors(texts.len())?;
+        let dimension = vectors.first().map(|vector| vector.len()).unwrap_or_default();
+        let answered = self.state().vectors.answered(dimension);
+        answered.map_err(|OtherDimension { known, found }| Unusable::Dimension { known, found })?;
+        Ok(vectors)
+    }
+
+    /// Notes that an answer came.
+    pub(super) fn came(&self, came: Came) {
+        if self.state().outage.ends(came) {
+            let (origin, model) = (self.client.origin(), &self.model);
+            tracing::info!(%origin, model, "search with embeddings again");
+        }
+    }
+
+    /// Notes that none came: operators are told once for each outage.
+    pub(super) fn failed(&self, error: &EmbeddingError) {
+        let is_news = self.state().outage.begins(Outage::Failing);
+        let (origin, model, code, hint) =
+            (self.client.origin(), &self.model, error.code(), error.hint());
+        let error = chain(error);
+        if is_news {
+            tracing::warn!(%origin, model, code, error, hint, "search without embeddings");
+        } else {
+            tracing::debug!(%origin, model, code, error, "embeddings still missing");
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // Held for statements on plain data, never across an await.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,16 @@
+//! What somebody asks for.
+
+use crate::connection::Limits;
+
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What it is to do, in words.
+    pub intent: &'a str,
+    /// More about it.
+    pub context: Option<&'a str>,
+    /// Whether the best match is to be started if it may be.
+    pub auto: bool,
+    /// How long requests may take.
+    pub limits: Limits,
+}
