@@ -44,6 +44,7 @@ mod findings;
 mod keep;
 mod known;
 mod merged;
+mod parallel;
 mod patience;
 mod publisher;
 mod records;

@@ -1,12 +1,18 @@
 //! What all servers offer, at one moment: immutable, so that whoever reads it never sees half of a
 //! change. Pure.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
 use super::{
     Listing,
     digest::Digest,
     known::{Known, Source},
+    parallel,
 };
 use crate::{
     config::defaults,
@@ -47,8 +53,11 @@ pub(super) trait Vectors {
 
 /// The words that mean the same.
 pub(super) struct Vocabulary {
-    thesaurus: Thesaurus,
-    /// Of those that are declared.
+    /// Groups that are declared.
+    synonyms: Vec<Vec<String>>,
+    /// Read when the first index is made, which is not where the service starts.
+    thesaurus: OnceLock<Thesaurus>,
+    /// Of the groups.
     digest: Digest,
 }
 
@@ -74,7 +83,7 @@ pub struct KnownServer {
 impl Snapshot {
     /// Returns one of no servers.
     pub(super) fn empty(vocabulary: &Arc<Vocabulary>) -> Self {
-        let index = Arc::new(Index::new(&[], &vocabulary.thesaurus));
+        let index = Arc::new(Index::new(&[], &Thesaurus::default()));
         let (servers, vocabulary) = (Vec::new(), Arc::clone(vocabulary));
         let (generation, fingerprint, vectors, revision) = (0, 0, 0, 0);
         Self { generation, fingerprint, servers, index, vocabulary, vectors, revision }
@@ -129,8 +138,13 @@ impl Snapshot {
         vectors: &dyn Vectors,
         revision: u64,
     ) -> Self {
-        let servers: Vec<_> =
-            known.iter().filter_map(|(name, known)| self.server_after(name, known)).collect();
+        let known: Vec<_> = known.iter().collect();
+        let after = |&(name, known): &(&ServerName, &Known)| self.server_after(name, known);
+        let servers: Vec<_> = match self.servers.is_empty() {
+            true => parallel::map(&known, after).into_iter().flatten().collect(),
+            // One of them or a few are new.
+            false => known.iter().filter_map(after).collect(),
+        };
         let is_same = self.vocabulary.is_like(vocabulary)
             && servers.len() == self.servers.len()
             && servers.iter().zip(&self.servers).all(|(one, other)| one.is_like(other));
@@ -187,7 +201,7 @@ impl Snapshot {
 /// Returns the index of the tools of these servers.
 fn index_of(servers: &[KnownServer], vocabulary: &Vocabulary, vectors: &dyn Vectors) -> Index {
     let analyzed: Vec<_> = servers.iter().map(|server| Arc::clone(&server.analyzed)).collect();
-    let index = Index::new(&analyzed, &vocabulary.thesaurus);
+    let index = Index::new(&analyzed, vocabulary.thesaurus());
     if vectors.version() == 0 {
         return index;
     }
@@ -210,7 +224,13 @@ fn index_of(servers: &[KnownServer], vocabulary: &Vocabulary, vectors: &dyn Vect
 impl Vocabulary {
     /// Returns that of the program, with groups of words that mean the same here.
     pub(super) fn of(synonyms: &[Vec<String>]) -> Self {
-        Self { thesaurus: Thesaurus::with_synonyms(synonyms), digest: Self::digest(synonyms) }
+        let (digest, synonyms) = (Self::digest(synonyms), synonyms.to_vec());
+        Self { synonyms, thesaurus: OnceLock::new(), digest }
+    }
+
+    /// Returns all of them. The first time takes a few milliseconds.
+    pub(super) fn thesaurus(&self) -> &Thesaurus {
+        self.thesaurus.get_or_init(|| Thesaurus::with_synonyms(&self.synonyms))
     }
 
     /// Tells whether it is the one with these groups.

@@ -42,10 +42,13 @@ pub(super) struct Entry {
 }
 
 impl Thesaurus {
+    /// The text of the one that the program brings.
+    pub const EMBEDDED: &str = include_str!("thesaurus.txt");
+
     /// Returns the one that the program brings.
     pub fn embedded() -> Self {
         static EMBEDDED: OnceLock<Thesaurus> = OnceLock::new();
-        EMBEDDED.get_or_init(|| Self::read(include_str!("thesaurus.txt"))).clone()
+        EMBEDDED.get_or_init(|| Self::read(Self::EMBEDDED)).clone()
     }
 
     /// Reads groups as they stand in a file; an entry that says nothing is left out.

@@ -27,8 +27,8 @@ mod generated;
 #[path = "../search/score.rs"]
 mod score;
 
-/// How many tools the scale run has, in how many servers.
-const SCALE: (usize, usize) = (10_000, 500);
+/// How many tools the scale runs have, in how many servers.
+const SCALES: [(usize, usize); 2] = [(500, 25), (10_000, 500)];
 
 /// How many searches are timed for each strategy.
 const SEARCHES: usize = 2000;
@@ -63,7 +63,9 @@ fn main() {
         (_, _) => {
             let own = Path::new("tests/search");
             evaluate(&own.join("tools.json"), &own.join("queries.json"), args.strategy);
-            scale(args.strategy);
+            for scale in SCALES {
+                measure(scale, args.strategy);
+            }
         }
     }
 }
@@ -88,14 +90,13 @@ fn evaluate(tools: &Path, queries: &Path, only: Option<Strategy>) {
 }
 
 /// Measures an index of many tools: how long it takes to make, what it takes, how fast it is.
-fn scale(only: Option<Strategy>) {
-    let (n_tools, n_servers) = SCALE;
+fn measure((n_tools, n_servers): (usize, usize), only: Option<Strategy>) {
     let servers = generated::servers(n_tools, n_servers);
     let bytes: usize = servers.iter().flat_map(|(_, tools)| tools).map(String::len).sum();
     say(format_args!("{n_tools} tools of {n_servers} servers, {} of definitions", Size(bytes)));
     // What stays of a first run in the allocator is not of the index.
     drop(Index::new(&[], &Thesaurus::embedded()));
-    let thesaurus = Thesaurus::embedded();
+    let (reading, thesaurus) = timed(|| Thesaurus::read(Thesaurus::EMBEDDED));
     let before = resident();
     let (analysis, analyzed) = timed(|| {
         let of = |(name, tools): &(String, Vec<String>)| {
@@ -106,6 +107,7 @@ fn scale(only: Option<Strategy>) {
     let between = resident();
     let (build, index) = timed(|| Index::new(&analyzed, &thesaurus));
     let after = resident();
+    say(format_args!("  thesaurus {reading:.1?}"));
     say(format_args!(
         "  analysis {analysis:.1?}, which is kept by server: {}",
         Size(between - before)
