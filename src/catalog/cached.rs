@@ -8,7 +8,10 @@
 //! The second part has the items as the server wrote them. It is never trusted: whatever may have
 //! been written there, by whomever, goes through the same checks as what a server says.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::HashMap,
+    time::{Duration, SystemTime},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -118,43 +121,36 @@ pub(super) fn read(server: &ServerName, declared: Digest, bytes: &[u8]) -> Resul
     if header.checksum != checksum.to_string() {
         return Err(Corrupt("its checksum is wrong"));
     }
+    let members: Members<'_> = serde_json::from_str(body).map_err(|_| Corrupt("it is not JSON"))?;
     let mut lists = Vec::new();
     for list in LISTS {
-        if let Some(listing) = listing(list, body)? {
-            lists.push((list, listing));
+        if let Some(items) = members.get(list.member()) {
+            lists.push((list, listing(list, items.get())?));
         }
     }
     let now = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(header.read));
     let since = now.unwrap_or(SystemTime::UNIX_EPOCH);
-    Ok(Known::restored(declared, profile(body)?, lists, since, checksum))
+    Ok(Known::restored(declared, profile(&members)?, lists, since, checksum))
 }
 
-/// Returns one of the lists, if it is there.
-fn listing(list: List, body: &str) -> Result<Option<Listing>, Unusable> {
-    let members: std::collections::HashMap<&str, &RawValue> =
-        serde_json::from_str(body).map_err(|_| Unusable::Corrupt("it is not JSON"))?;
-    if !members.contains_key(list.member()) {
-        return Ok(None);
-    }
-    let page = Page::read(list, body)
+/// The members of the body, each as JSON text.
+type Members<'a> = HashMap<&'a str, &'a RawValue>;
+
+/// Returns one of the lists, which has these items, JSON text.
+fn listing(list: List, items: &str) -> Result<Listing, Unusable> {
+    let page = Page::of_items(list, items)
         .map_err(|_| Unusable::Corrupt("one of its lists is not an array"))?;
     if !page.rejected.is_empty() || page.items.len() > defaults::CACHED_ITEMS_MAX {
         return Err(Unusable::Corrupt("one of its lists has items that are not shown to clients"));
     }
-    Ok(Some(Listing::new(page.items)))
+    Ok(Listing::new(page.items))
 }
 
-fn profile(body: &str) -> Result<Option<Profile>, Unusable> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Peek<'a> {
-        protocol_version: Option<String>,
-        #[serde(borrow)]
-        profile: Option<&'a RawValue>,
-    }
+fn profile(members: &Members<'_>) -> Result<Option<Profile>, Unusable> {
     let corrupt = || Unusable::Corrupt("what it says of the server is not understood");
-    let peek: Peek<'_> = serde_json::from_str(body).map_err(|_| corrupt())?;
-    let (Some(version), Some(result)) = (peek.protocol_version, peek.profile) else {
+    let version = members.get("protocolVersion").map(|version| serde_json::from_str(version.get()));
+    let version: Option<String> = version.transpose().map_err(|_| corrupt())?;
+    let (Some(version), Some(result)) = (version, members.get("profile")) else {
         return Ok(None);
     };
     let profile = match Era::of(&version) {

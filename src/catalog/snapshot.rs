@@ -56,7 +56,7 @@ pub(super) struct Vocabulary {
     /// Groups that are declared.
     synonyms: Vec<Vec<String>>,
     /// Read when the first index is made, which is not where the service starts.
-    thesaurus: OnceLock<Thesaurus>,
+    thesaurus: OnceLock<Arc<Thesaurus>>,
     /// Of the groups.
     digest: Digest,
 }

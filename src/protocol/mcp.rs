@@ -344,17 +344,24 @@ impl Page {
     pub fn read(list: List, result: &str) -> Result<Self, NotAList> {
         let result: std::collections::HashMap<String, &RawValue> =
             serde_json::from_str(result).map_err(|_| NotAList(list))?;
-        let items: Vec<&RawValue> = result
-            .get(list.member())
-            .and_then(|items| serde_json::from_str(items.get()).ok())
-            .ok_or(NotAList(list))?;
-        let mut page = Self {
+        let items = result.get(list.member()).ok_or(NotAList(list))?;
+        Ok(Self {
             next: result.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()),
             ttl: result
                 .get("ttlMs")
                 .and_then(|ttl| ttl.get().parse().ok().map(Duration::from_millis)),
-            ..Self::default()
-        };
+            ..Self::of_items(list, items.get())?
+        })
+    }
+
+    /// Reads an array of items, as JSON text: the only page there is.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAList`] when it is no array.
+    pub fn of_items(list: List, items: &str) -> Result<Self, NotAList> {
+        let items: Vec<&RawValue> = serde_json::from_str(items).map_err(|_| NotAList(list))?;
+        let mut page = Self::default();
         let mut keys = HashSet::new();
         for (position, json) in items.iter().enumerate() {
             let item = Item::read(list, json.get(), position).and_then(|item| {

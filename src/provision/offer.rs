@@ -1,6 +1,9 @@
 //! The servers that may be added, ready to be searched.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
@@ -24,9 +27,11 @@ pub(super) struct Offer {
     rules: Provision,
     /// In the order of the index.
     servers: Vec<(ServerName, Arc<Provisionable>)>,
-    index: Index,
+    index: OnceLock<Index>,
     strategy: Strategy,
-    thesaurus: Thesaurus,
+    /// Groups that are declared.
+    synonyms: Vec<Vec<String>>,
+    thesaurus: OnceLock<Arc<Thesaurus>>,
     /// What the disk has of them, read when somebody asks first.
     remembered: OnceCell<Remembered>,
 }
@@ -51,22 +56,32 @@ impl Offer {
             true => rules.servers.clone().into_iter().collect(),
             false => Vec::new(),
         };
-        // Only a search by meaning looks at it.
-        let thesaurus = match config.search.strategy {
-            Strategy::Hybrid => Thesaurus::with_synonyms(&config.search.synonyms),
-            Strategy::Keyword | Strategy::Bm25 => Thesaurus::default(),
-        };
-        let analyzed: Vec<_> =
-            servers.iter().map(|(name, server)| analyzed(name, server)).collect();
-        let index = Index::new(&analyzed, &thesaurus);
         Self {
             rules,
             servers,
-            index,
+            index: OnceLock::new(),
             strategy: config.search.strategy,
-            thesaurus,
+            synonyms: config.search.synonyms.clone(),
+            thesaurus: OnceLock::new(),
             remembered: OnceCell::new(),
         }
+    }
+
+    /// Returns the words that mean the same.
+    fn thesaurus(&self) -> &Arc<Thesaurus> {
+        self.thesaurus.get_or_init(|| match self.strategy {
+            Strategy::Hybrid => Thesaurus::with_synonyms(&self.synonyms),
+            // Only a search by meaning looks at it.
+            Strategy::Keyword | Strategy::Bm25 => Arc::default(),
+        })
+    }
+
+    /// Returns how the servers are declared, made when somebody asks first: few ever do.
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let analyzed = self.servers.iter().map(|(name, server)| analyzed(name, server));
+            Index::new(&analyzed.collect::<Vec<_>>(), self.thesaurus())
+        })
     }
 
     /// Tells whether anything may be added, or suggested.
@@ -88,7 +103,7 @@ impl Offer {
                 let (name, _) = self.servers.get(at)?;
                 Some((at, name.clone(), tools))
             });
-            let (servers, thesaurus) = (servers.collect(), self.thesaurus.clone());
+            let (servers, thesaurus) = (servers.collect(), Arc::clone(self.thesaurus()));
             let making = spawn_blocking(move || Remembered::new(servers, &thesaurus));
             making.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "cached lists of waiting servers not read");
@@ -101,7 +116,7 @@ impl Offer {
     /// Returns the servers that are worth a mention, the surest first: by how they are declared, or by
     /// a tool that they had in an earlier run.
     pub(super) fn candidates(&self, wanted: &Wanted) -> Vec<Candidate> {
-        let declared = wanted.among(&self.index, self.servers.len(), self.strategy);
+        let declared = wanted.among(self.index(), self.servers.len(), self.strategy);
         let mut by_tool = self.by_tool(wanted);
         let mut fits: Vec<(usize, Fit, Option<String>)> = declared
             .into_iter()
@@ -174,7 +189,7 @@ impl Offer {
     ) -> Vec<(usize, Fit)> {
         let one = |(name, json): (&str, &str)| Arc::new(Analyzed::of(name, "", [json].into_iter()));
         let analyzed: Vec<_> = texts.map(one).collect();
-        let index = Index::new(&analyzed, &self.thesaurus);
+        let index = Index::new(&analyzed, self.thesaurus());
         wanted.among(&index, analyzed.len(), self.strategy)
     }
 

@@ -35,16 +35,7 @@ pub struct Index {
 impl Index {
     /// Makes an index of servers that were analysed before.
     pub fn new(servers: &[Arc<Analyzed>], thesaurus: &Thesaurus) -> Self {
-        Self::weighted(servers, thesaurus, Weights::OURS)
-    }
-
-    /// Makes an index that weighs as it is told.
-    pub(crate) fn weighted(
-        servers: &[Arc<Analyzed>],
-        thesaurus: &Thesaurus,
-        weights: Weights,
-    ) -> Self {
-        let mut lexicon = Lexicon::new(thesaurus, &weights);
+        let (weights, mut lexicon) = (Weights::OURS, thesaurus.lexicon().clone());
         let numbers: Vec<Vec<u32>> =
             servers.iter().map(|server| lexicon.numbers_of(&server.vocabulary)).collect();
         let lengths = Lengths::of(servers.iter().map(|server| &**server));

@@ -4,16 +4,17 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{Thesaurus, analyzed::Vocabulary, spelling::Shape, weights::Weights};
 
-/// Stems and concepts by number.
+/// Stems and concepts by number. A copy shares what is of the thesaurus.
+#[derive(Clone)]
 pub(super) struct Lexicon {
     numbers: HashMap<Arc<str>, u32>,
     /// The stems by number.
     stems: Vec<Arc<str>>,
     /// What tells at a glance that a word is not a misspelt stem, by number.
     shapes: Vec<Shape>,
-    concepts: Box<[Box<str>]>,
+    concepts: Arc<[Box<str>]>,
     /// The phrases of all concepts, by their first stem.
-    phrases: HashMap<u32, Vec<Phrase>>,
+    phrases: Arc<HashMap<u32, Vec<Phrase>>>,
 }
 
 /// A word or a phrase that stands for a concept.
@@ -48,15 +49,16 @@ impl Lexicon {
             stems: Vec::new(),
             shapes: Vec::new(),
             concepts,
-            phrases: HashMap::new(),
+            phrases: Arc::default(),
         };
+        let mut phrases = HashMap::<u32, Vec<Phrase>>::new();
         for (concept, number) in thesaurus.concepts.iter().zip(0..) {
             for entry in &concept.entries {
                 let stems: Vec<u32> = entry.stems.iter().map(|stem| this.number(stem)).collect();
                 let [first, rest @ ..] = &stems[..] else { continue };
                 #[expect(clippy::cast_precision_loss, reason = "a few senses")]
                 let n_senses = senses[&*entry.stems] as f32;
-                this.phrases.entry(*first).or_default().push(Phrase {
+                phrases.entry(*first).or_default().push(Phrase {
                     rest: rest.into(),
                     concept: number,
                     weight: entry.weight / n_senses.powf(weights.ambiguity),
@@ -64,6 +66,7 @@ impl Lexicon {
                 });
             }
         }
+        this.phrases = Arc::new(phrases);
         this
     }
 

@@ -43,6 +43,7 @@ pub(super) fn correct<'a>(word: &str, lexicon: &'a Lexicon) -> Option<(&'a str, 
 }
 
 /// What is compared before anything is measured: it is far quicker.
+#[derive(Clone)]
 pub(super) struct Shape {
     first: u8,
     /// How many bytes there are; words have a bound far below.

@@ -3,10 +3,15 @@
 //! The groups stand in `thesaurus.txt`, whose head describes the format. People wrote and reviewed
 //! them; there is no model behind them.
 
-use std::{fmt, sync::OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
+    lexicon::Lexicon,
     stem::Stems,
+    weights::Weights,
     words::{self, Form, Manner},
 };
 
@@ -17,9 +22,11 @@ pub(super) const PHRASE_WORDS_MAX: usize = 4;
 pub(super) const GROUPS_MAX: (usize, usize) = (1000, 100);
 
 /// Groups of words that mean the same, each of which is a concept.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Thesaurus {
     pub(super) concepts: Vec<Concept>,
+    /// The concepts and their words by number, which every index begins with.
+    lexicon: OnceLock<Lexicon>,
 }
 
 /// A group of words that mean the same.
@@ -45,10 +52,15 @@ impl Thesaurus {
     /// The text of the one that the program brings.
     pub const EMBEDDED: &str = include_str!("thesaurus.txt");
 
-    /// Returns the one that the program brings.
-    pub fn embedded() -> Self {
-        static EMBEDDED: OnceLock<Thesaurus> = OnceLock::new();
-        EMBEDDED.get_or_init(|| Self::read(Self::EMBEDDED)).clone()
+    /// Returns the one that the program brings. The first time takes a few milliseconds.
+    pub fn embedded() -> Arc<Self> {
+        static EMBEDDED: OnceLock<Arc<Thesaurus>> = OnceLock::new();
+        let read = || {
+            let embedded = Self::read(Self::EMBEDDED);
+            embedded.lexicon();
+            Arc::new(embedded)
+        };
+        Arc::clone(EMBEDDED.get_or_init(read))
     }
 
     /// Reads groups as they stand in a file; an entry that says nothing is left out.
@@ -59,25 +71,36 @@ impl Thesaurus {
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .filter_map(|line| Concept::read(line, &stems))
             .collect();
-        Self { concepts }
+        Self { concepts, lexicon: OnceLock::new() }
     }
 
     /// Returns the one that the program brings with the operator's `groups`, as they are declared.
-    pub fn with_synonyms(groups: &[Vec<String>]) -> Self {
-        Self::embedded().with(groups.iter().map(|group| group.iter().map(String::as_str)))
+    pub fn with_synonyms(groups: &[Vec<String>]) -> Arc<Self> {
+        let embedded = Self::embedded();
+        if groups.is_empty() {
+            return embedded;
+        }
+        let groups = groups.iter().map(|group| group.iter().map(String::as_str));
+        Arc::new(embedded.with(groups))
     }
 
     /// Returns it with the operator's own groups of words that mean the same.
     ///
     /// Groups beyond a thousand are left out, and entries of a group beyond a hundred.
-    pub fn with<'a, G>(mut self, groups: impl IntoIterator<Item = G>) -> Self
+    pub fn with<'a, G>(&self, groups: impl IntoIterator<Item = G>) -> Self
     where
         G: IntoIterator<Item = &'a str>,
     {
         let stems = Stems::default();
-        let concepts = groups.into_iter().take(GROUPS_MAX.0);
-        self.concepts.extend(concepts.filter_map(|group| Concept::of(group, &stems)));
-        self
+        let groups = groups.into_iter().take(GROUPS_MAX.0);
+        let mut concepts = self.concepts.clone();
+        concepts.extend(groups.filter_map(|group| Concept::of(group, &stems)));
+        Self { concepts, lexicon: OnceLock::new() }
+    }
+
+    /// Returns the concepts and their words by number.
+    pub(super) fn lexicon(&self) -> &Lexicon {
+        self.lexicon.get_or_init(|| Lexicon::new(self, &Weights::OURS))
     }
 
     /// Returns how many groups there are.
@@ -168,7 +191,7 @@ mod tests {
     #[test]
     fn every_entry_of_the_file_says_something_and_no_group_has_it_twice() {
         let stems = Stems::default();
-        for line in include_str!("thesaurus.txt").lines() {
+        for line in Thesaurus::EMBEDDED.lines() {
             if line.starts_with('#') || line.is_empty() {
                 continue;
             }
