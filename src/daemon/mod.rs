@@ -129,10 +129,9 @@ impl Daemon {
     ///
     /// Not safe: dropped halfway, children may be left behind.
     pub async fn run(mut self) {
-        // Before ours are started, who may need what those still hold.
-        child::see_off_orphans().await;
-        // Before any server is, whose word would count more.
-        self.views.restore_catalog().await;
+        // Before ours are started, who may need what those still hold, and whose word would count
+        // more than what is remembered.
+        tokio::join!(child::see_off_orphans(), self.views.restore_catalog());
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
