@@ -148,9 +148,10 @@ impl Daemon {
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
         let clients = self.accept(&stop, &hurry);
         self.board.serving(true);
-        notify::ready(&self.status_line());
-        tracing::info!(status = self.status_line(), "serving");
-        self.watch_over().await;
+        let line = self.status_line();
+        notify::ready(&line);
+        tracing::info!(status = line, "serving");
+        self.watch_over(line).await;
         self.shut_down(stop, hurry, clients).await;
     }
 
@@ -179,15 +180,14 @@ impl Daemon {
         clients
     }
 
-    /// The main loop: signals, the status line, the watchdog.
-    async fn watch_over(&mut self) {
+    /// The main loop: signals, the status line, the watchdog. `shown` is the line that was told last.
+    async fn watch_over(&mut self, mut shown: String) {
         let mut heartbeat = time::interval(defaults::PULSE);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Half the time that the watchdog allows: one late beat is no reason to be killed.
         let watchdog = notify::watchdog().map(|patience| patience / 2);
         let mut fed = Instant::now();
         let pulse = self.liveness.pulse("main loop");
-        let mut shown = self.status_line();
         loop {
             tokio::select! {
                 signal = self.signals.next() => match signal {
