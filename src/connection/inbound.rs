@@ -5,7 +5,7 @@
 //! | an answer | who waits for its id |
 //! | progress | who waits for the request of its token |
 //! | a message on the stream of a request | who waits for that request |
-//! | a log message, where all comes on one stream | the only one who waits; else, or if that is us, it is announced |
+//! | a log message, where all comes on one stream | the only client who waits; else it is announced |
 //! | what belongs to a subscription of ours | is announced, without its tag |
 //! | a request | where the connection has an owner: a client that waits; else it is announced |
 //! | anything else | is announced |
@@ -110,11 +110,13 @@ impl Connection {
                 return;
             }
             Some(method::LOG_MESSAGE) if self.has_one_stream() => {
-                // A server without sessions writes only for requests that have asked for it.
+                // A server without sessions writes only for requests that have asked for it. That
+                // we read its lists meanwhile takes nothing from a client.
                 let is_modern = self.era() == Era::Modern;
                 let level = Level::of(&message);
                 let may_be = |waiter: &Waiter| {
-                    !is_modern || waiter.level.is_some_and(|least| level >= least)
+                    !waiter.is_ours
+                        && (!is_modern || waiter.level.is_some_and(|least| level >= least))
                 };
                 let sole = self.mux().sole(may_be);
                 if sole.is_some() {
