@@ -22,6 +22,7 @@ use crate::{
     name::ServerName,
     pool::{Pool, Slot},
     protocol::mcp::Item,
+    redact,
     report::chain,
     session::Sessions,
 };
@@ -200,7 +201,9 @@ impl Provisioner {
                 Provisioned { tools, matches, server, ..Provisioned::from(source, message) }
             }
             Err(reason) => {
-                tracing::warn!(mcp_server = %found.name, reason, "added server has no tools");
+                // Much of it is in the words of the server.
+                let reason = redact::tame(&reason);
+                tracing::warn!(mcp_server = %found.name, %reason, "added server has no tools");
                 let message = format!("The server `{}` is of no use now: {reason}", found.name);
                 let mut failed = found.suggested();
                 failed.reason = format!("{}; {reason}", found.reason());
