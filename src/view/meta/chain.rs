@@ -15,7 +15,7 @@ use super::{
 use crate::{
     call::{CallError, Exchange, Sequel, Then, Turn},
     meta::{
-        self, ErrorCode, ErrorObject, ToolId, Wanted,
+        self, ErrorCode, ErrorObject, Wanted,
         arguments::StepArguments,
         chain::{Chain, Includes, Ran, Step},
         validation::Validators,
@@ -147,14 +147,13 @@ impl Running {
 
     /// Returns the tool of the step that runs, or is to be run.
     fn current(&self) -> Option<&Result<Resolved, ErrorObject>> {
-        self.tools.get(&self.chain.next()?.tool)
+        self.tools.get(self.chain.tool()?)
     }
 
-    fn id(&self) -> ToolId {
-        match self.current() {
-            Some(Ok(resolved)) => resolved.id.clone(),
-            Some(Err(_)) | None => ToolId::new("", ""),
-        }
+    /// Returns the server of that step; empty where there is none.
+    fn server(&self) -> String {
+        let resolved = self.current().and_then(|found| found.as_ref().ok());
+        resolved.map(|found| found.id.server.clone()).unwrap_or_default()
     }
 
     /// Has the client told how far the chain is, if it wants to know.
@@ -170,7 +169,7 @@ impl Sequel for Running {
     }
 
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
-        let server = self.id().server;
+        let server = self.server();
         // Nothing has been done yet: the client can mend what is its own, and run all of it again.
         // Later that would do the earlier steps twice, and what came of them would be lost.
         let is_first = !self.chain.has_begun();
