@@ -79,13 +79,10 @@ impl Which {
     /// Returns the title and the description of such an example.
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Required => (
-                "The least it takes",
-                "Only what is required. Replace what is in angle brackets.",
-            ),
-            Self::Valued => {
-                ("With everything", "Every argument that the schema has a value for.")
+            Self::Required => {
+                ("The least it takes", "Only what is required. Replace what is in angle brackets.")
             }
+            Self::Valued => ("With everything", "Every argument that the schema has a value for."),
         }
     }
 }

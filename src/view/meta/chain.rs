@@ -10,7 +10,8 @@ use std::{
 
 use super::{
     Caller, Refusal, Reply, Resolved,
-    call::{call_of, is_for_client, is_of_client, is_question, lost, understand},
+    call::{call_of, check, understand},
+    finish::{is_for_client, is_of_client, is_question, lost},
 };
 use crate::{
     call::{CallError, Exchange, Sequel, Then, Turn},
@@ -127,7 +128,7 @@ impl Running {
                 return Err(Box::new(ErrorObject::new(ErrorCode::Internal, message, "")));
             }
         };
-        super::call::check(&self.validators, id, item, &step.args)?;
+        check(&self.validators, id, item, &step.args)?;
         let call = call_of(&self.request, &item.key, &step.args);
         Ok(Then::Request(Arc::<Slot>::clone(slot), call))
     }
