@@ -44,9 +44,9 @@ impl Redactor {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
     }
 
-    /// Returns `text` fit for an error: on one line, without secrets, and cut.
+    /// Returns `text` fit for an error: on one line, without secrets and what is unruly, and cut.
     pub fn quote(&self, text: &str) -> String {
-        let text = self.black_out(text.trim()).replace(char::is_control, " ");
+        let text = self.black_out(text.trim()).replace(is_unruly, " ");
         cut(&text, defaults::QUOTE_BYTES_MAX).to_owned()
     }
 }
@@ -102,11 +102,11 @@ mod tests {
     fn a_quotation_has_no_secret_no_line_break_and_an_end() {
         let secrets = ["hunter2".to_owned(), "-----BEGIN-----\nMIIEpAIB\n}\n".to_owned()];
         let redactor = Redactor::new(secrets.iter());
-        let text = format!("token hunter2\nkey MIIEpAIB }} {}", "ä".repeat(1000));
+        let text = format!("token hunter2\nkey MIIEpAIB }}\u{202e} {}", "ä".repeat(1000));
 
         let quoted = redactor.quote(&text);
 
-        assert!(quoted.starts_with("token [secret] key [secret] }"), "{quoted}");
+        assert!(quoted.starts_with("token [secret] key [secret] }  ä"), "{quoted}");
         assert!(quoted.len() <= defaults::QUOTE_BYTES_MAX);
         assert!(!format!("{redactor:?}").contains("hunter2"));
     }

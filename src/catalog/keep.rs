@@ -11,7 +11,11 @@ use super::{
     shelf::{Chores, Shelf},
     store::Store,
 };
-use crate::{config::defaults, config::diff::ServerDiff, name::ServerName};
+use crate::{
+    config::{defaults, diff::ServerDiff},
+    name::ServerName,
+    protocol::mcp::List,
+};
 
 impl Catalog {
     /// Takes what the disk knows of the declared servers, for at most
@@ -79,9 +83,7 @@ impl Catalog {
         let Chores { unsaved, sought } = self.shelf.chores(now);
         let sought: Vec<_> = sought
             .into_iter()
-            .filter(|server| {
-                self.shelf.listing(server, crate::protocol::mcp::List::Tools).is_none()
-            })
+            .filter(|server| self.shelf.listing(server, List::Tools).is_none())
             .filter_map(|server| {
                 let declared = Self::declared(&*self.pool.slot(server.as_str())?);
                 Some((server, declared))

@@ -31,9 +31,6 @@ pub struct Chain {
     steps: Vec<StepArguments>,
     includes: Includes,
     done: Vec<Done>,
-    /// The structured value of the last step that succeeded, as JSON text.
-    last: Option<String>,
-    is_over: bool,
 }
 
 /// What is added to the results of the steps.
@@ -67,8 +64,6 @@ impl TooManySteps {
 /// A step that is to be run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Its place, the first at 0.
-    pub index: usize,
     /// The tool.
     pub tool: Wanted,
     /// Its arguments, as the JSON text of an object.
@@ -110,7 +105,7 @@ impl Chain {
         if steps.len() > steps_max {
             return Err(TooManySteps { n_steps: steps.len(), steps_max });
         }
-        Ok(Self { steps, includes, done: Vec::new(), last: None, is_over: false })
+        Ok(Self { steps, includes, done: Vec::new() })
     }
 
     /// Tells whether a step has been done, whatever it came to.
@@ -128,28 +123,40 @@ impl Chain {
         Progress { done: self.done.len(), total: self.steps.len(), message }
     }
 
+    /// Returns what is to be run now, if there is one more.
+    fn current(&self) -> Option<&StepArguments> {
+        let is_over = self.done.last().is_some_and(|done| done.error.is_some());
+        self.steps.get(self.done.len()).filter(|_| !is_over)
+    }
+
+    /// Returns the structured value of the last step that succeeded, as JSON text.
+    fn last(&self) -> Option<&str> {
+        self.done.iter().rev().find_map(|done| done.structured.as_deref())
+    }
+
+    /// Returns the tool of the step that is to be run now, if there is one more.
+    pub fn tool(&self) -> Option<&Wanted> {
+        self.current().map(|step| &step.tool)
+    }
+
     /// Returns the step that is to be run now, if there is one more.
     pub fn next(&self) -> Option<Step> {
-        if self.is_over {
-            return None;
-        }
-        let index = self.done.len();
-        let step = self.steps.get(index)?;
-        let args = match (&self.last, step.use_previous) {
+        let step = self.current()?;
+        let args = match (self.last(), step.use_previous) {
             (Some(previous), true) => {
                 let mut args = Members::read(&step.args).unwrap_or_default();
-                args.set(PREVIOUS, previous.as_str());
+                args.set(PREVIOUS, previous);
                 args.to_string()
             }
             _ => step.args.clone(),
         };
-        Some(Step { index, tool: step.tool.clone(), args })
+        Some(Step { tool: step.tool.clone(), args })
     }
 
     /// Takes note of what the step came to that was to be run.
     pub fn on(&mut self, ran: Ran) {
         let index = self.done.len();
-        let Some(step) = self.steps.get(index).filter(|_| !self.is_over) else { return };
+        let Some(step) = self.current() else { return };
         let shown = redact::cut(&step.tool.tool, defaults::SUGGESTION_BYTES_MAX);
         let mut done = Done {
             tool_id: ran.id.as_ref().map_or_else(|| shown.to_owned(), ToolId::to_string),
@@ -159,13 +166,9 @@ impl Chain {
             error: None,
         };
         match ran.outcome {
-            Outcome::Value(value) => {
-                done.structured = Some(value.clone());
-                self.last = Some(value);
-            }
+            Outcome::Value(value) => done.structured = Some(value),
             Outcome::Failed(error) => {
                 done.error = Some(ErrorObject { step_index: Some(index), ..*error });
-                self.is_over = true;
             }
         }
         self.done.push(done);
@@ -179,7 +182,7 @@ impl Chain {
             self.done.iter().map(|done| done.to_json(self.includes, share)).collect();
         let mut structured = Members::default();
         structured.set("results", format!("[{}]", results.join(",")));
-        if let Some(last) = &self.last {
+        if let Some(last) = self.last() {
             structured.set("final", fitted(last, share));
         }
         let error = self.done.last().and_then(|done| Some((done, done.error.as_ref()?)));

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     config::defaults::{
         EXAMPLE_CHARS_MAX, EXAMPLE_VALUES_MAX, NOTES_CHARS_MAX, SCHEMA_SHOWN_BYTES_MAX,
-        SUMMARY_CHARS_MAX, TAGS_MAX,
+        SUMMARY_CHARS_MAX,
     },
     protocol::Members,
     redact,
@@ -106,7 +106,7 @@ impl<'a> Described<'a> {
             ("openWorldHint", "open-world"),
         ];
         let declared = all.iter().filter(|(hint, _)| hints.get(hint) == Some("true"));
-        declared.map(|(_, tag)| *tag).take(TAGS_MAX).collect()
+        declared.map(|(_, tag)| *tag).collect()
     }
 
     /// Returns the entry of `mcp_discover` for it, JSON text of an object: as much as `detail` says.

@@ -57,25 +57,6 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Returns what it is called.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ToolNotFound => "tool_not_found",
-            Self::NoBackends => "no_backends",
-            Self::BackendOverrideInvalid => "backend_override_invalid",
-            Self::BackendOverrideNoMatch => "backend_override_no_match",
-            Self::ValidationInput => "validation_input",
-            Self::ValidationOutput => "validation_output",
-            Self::ExecutionFailed => "execution_failed",
-            Self::StreamNotSupported => "stream_not_supported",
-            Self::StreamFailed => "stream_failed",
-            Self::ChainStepFailed => "chain_step_failed",
-            Self::Cancelled => "cancelled",
-            Self::Timeout => "timeout",
-            Self::Internal => "internal",
-        }
-    }
-
     /// Tells whether the same again may succeed, as far as the kind tells.
     fn is_retryable(self) -> bool {
         match self {

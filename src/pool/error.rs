@@ -46,6 +46,11 @@ pub enum SlotError {
 }
 
 impl SlotError {
+    /// Tells whether the server was dialled, and did not answer in its time.
+    pub fn is_late(&self) -> bool {
+        matches!(self, Self::Dial { error, .. } if error.is_late())
+    }
+
     /// Returns what kind of failure it is.
     pub fn fault(&self) -> Fault {
         match self {

@@ -22,6 +22,7 @@ use crate::{
     name::ServerName,
     pool::{Pool, Slot},
     protocol::mcp::Item,
+    redact,
     report::chain,
     session::Sessions,
 };
@@ -73,7 +74,7 @@ impl Provisioner {
     ///
     /// # Cancel safety
     ///
-    /// Safe: a server that was added stays.
+    /// Safe: a server that was added stays, and clients hear of it.
     pub async fn provision(&self, request: Request<'_>) -> Provisioned {
         let offer = self.offer.load_full();
         let wanted = Wanted::new(request.intent, request.context);
@@ -172,16 +173,14 @@ impl Provisioner {
         limits: Limits,
         is_new: bool,
     ) -> Provisioned {
+        let news = is_new.then(|| News { catalog: &self.catalog, server: &found.name });
         let read = match timeout(limits.silence, self.tools_of(slot, limits)).await {
             Ok(Ok(listing)) => Ok(listing),
             Ok(Err(error)) => Err(chain(&*error)),
             Err(_) => Err("it did not start in time, and may be there later".to_owned()),
         };
-        if is_new {
-            // Clients of the merged view list it now that it can be listed.
-            let added = vec![found.name.clone()];
-            self.catalog.replaced(&ServerDiff { added, ..ServerDiff::default() });
-        }
+        // Clients of the merged view list it now that it can be listed.
+        drop(news);
         let server = Some(found.name.clone());
         match read {
             Ok(listing) => {
@@ -200,7 +199,9 @@ impl Provisioner {
                 Provisioned { tools, matches, server, ..Provisioned::from(source, message) }
             }
             Err(reason) => {
-                tracing::warn!(mcp_server = %found.name, reason, "added server has no tools");
+                // Much of it is in the words of the server.
+                let reason = redact::tame(&reason);
+                tracing::warn!(mcp_server = %found.name, %reason, "added server has no tools");
                 let message = format!("The server `{}` is of no use now: {reason}", found.name);
                 let mut failed = found.suggested();
                 failed.reason = format!("{}; {reason}", found.reason());
@@ -222,6 +223,20 @@ impl Provisioner {
     fn added(&self) -> MutexGuard<'_, Added> {
         // Held for a change of the pool, which waits for nothing.
         self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// That a server was added, which others are told when this is dropped: also where the one who has
+/// asked for it does not wait until it has started.
+struct News<'a> {
+    catalog: &'a Catalog,
+    server: &'a ServerName,
+}
+
+impl Drop for News<'_> {
+    fn drop(&mut self) {
+        let added = vec![self.server.clone()];
+        self.catalog.replaced(&ServerDiff { added, ..ServerDiff::default() });
     }
 }
 

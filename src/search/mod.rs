@@ -12,7 +12,8 @@
 //! A word of a request is worth what BM25 says over six fields, or what its best concept is worth,
 //! which is counted in the same way; a tool is worth the sum of that, less where little of the
 //! request is covered, and a little more if its server is about the same. How much is covered is the
-//! confidence. A tool that is called by its name comes before all others. All of it is a sum with named parts, which an [`Explanation`] shows.
+//! confidence. A tool that is called by its name comes before all others. All of it is a sum with named
+//! parts, which an [`Explanation`] shows.
 //!
 //! What it calls the similarity of concepts comes from a thesaurus that people wrote
 //! ([`Thesaurus`]), and from no model.

@@ -1,4 +1,5 @@
-//! What a client sees at a path: all servers merged, or one of them as it is.
+//! What a client sees at a path: all servers merged, one of them as it is, or the tools of all of them
+//! behind a few of ours.
 //!
 //! A view turns a client's request into an answer of our own or into an [`Exchange`] with a
 //! server. It knows nothing of HTTP.

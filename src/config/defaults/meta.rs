@@ -87,29 +87,26 @@ pub const VALIDATORS_BYTES_MAX: usize = 1024 * 1024;
 /// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
 pub const PROBLEMS_MAX: usize = 8;
 
-/// How long the summary of a tool is, in characters. Source: seed 002, as are the next five, the number of values aside.
+/// How long the summary of a tool is, in characters. Source: seed 002.
 pub const SUMMARY_CHARS_MAX: usize = 200;
 
-/// How long the notes about a tool are, in characters.
+/// How long the notes about a tool are, in characters. Source: seed 002.
 pub const NOTES_CHARS_MAX: usize = 2000;
 
-/// How long a text in an example is, in characters.
+/// How long a text in an example is, in characters. Source: seed 002.
 pub const EXAMPLE_CHARS_MAX: usize = 300;
 
-/// How long the hint at a result is, in characters.
+/// How long the hint at a result is, in characters. Source: seed 002.
 pub const HINT_CHARS_MAX: usize = 200;
 
-/// How deep the arguments of an example are.
+/// How deep the arguments of an example are. Source: seed 002.
 pub const EXAMPLE_DEPTH_MAX: usize = 5;
 
-/// How many fields an object of an example has.
+/// How many fields an object of an example has. Source: seed 002.
 pub const EXAMPLE_KEYS_MAX: usize = 50;
 
 /// How many values an example has in all. Ours: five levels of 50 fields would be 300 million.
 pub const EXAMPLE_VALUES_MAX: usize = 250;
-
-/// How many words a tool is tagged with. Ours: there are as many hints.
-pub const TAGS_MAX: usize = 4;
 
 /// How large a schema is that is shown whole, in bytes. Source: seed 001, `schemaBudget`.
 pub const SCHEMA_SHOWN_BYTES_MAX: usize = 48_000;

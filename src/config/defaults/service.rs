@@ -24,7 +24,8 @@ pub const HURRY: Duration = Duration::from_secs(1);
 pub const FAREWELL: Duration = Duration::from_secs(4);
 
 /// How long an operator's command waits for the service. Ours: most is answered from memory; a search
-/// may wait for servers, as long as the merged lists, and then for a snapshot.
+/// may wait for servers, as long as the merged lists, and then for a snapshot, but for the first one,
+/// which may take longer where there are very many tools.
 pub const CONTROL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many connections the control socket serves at a time. Ours.

@@ -143,13 +143,17 @@ impl DialError {
         }
     }
 
+    /// Tells whether the server has taken all its time and did not answer.
+    pub fn is_late(&self) -> bool {
+        matches!(self, Self::Handshake { source: Failure::Timeout { .. }, .. })
+    }
+
     /// Tells whether another dial right after this one may fare better: not where somebody has to
     /// change something first, and not where it has taken all its time.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Launch { source, .. } => source.may_pass(),
-            Self::Handshake { source: Failure::Timeout { .. }, .. } => false,
-            Self::Handshake { source, .. } => source.fault().counts(),
+            Self::Handshake { source, .. } => !self.is_late() && source.fault().counts(),
             Self::Secret { .. }
             | Self::Header { .. }
             | Self::Endpoint { .. }

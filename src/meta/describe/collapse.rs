@@ -10,6 +10,10 @@ use serde_json::{Map, Value, json};
 /// How deep a schema is shown at most that is too large. Source: seed 001, "auto depth".
 const DEPTH_MAX: usize = 20;
 
+/// How long a keyword of a schema is that a mark keeps, in bytes. Ours: a description of some
+/// sentences.
+const KEPT_BYTES_MAX: usize = 1000;
+
 /// The keywords whose value is a schema, or a list of such.
 const CHOICES: [&str; 4] = ["anyOf", "oneOf", "allOf", "not"];
 
@@ -19,8 +23,8 @@ const INNER: [&str; 3] = ["items", "additionalProperties", "contains"];
 /// The keywords whose values are schemas by name, one level deeper.
 const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Returns the JSON text of a schema as it is where it fits into `bytes_max`, else to the largest depth
-/// to which it does.
+/// Returns the JSON text of a schema as it is where it fits into `bytes_max`, else to a depth to which
+/// it does: the largest, but for a level that is smaller than the marks in its place.
 pub fn fitted_schema(schema: &str, bytes_max: usize) -> Cow<'_, str> {
     if schema.len() <= bytes_max {
         return Cow::Borrowed(schema);
@@ -30,7 +34,7 @@ pub fn fitted_schema(schema: &str, bytes_max: usize) -> Cow<'_, str> {
     };
     let shallow = |depth: usize| collapsed(&read, depth).to_string();
     let (mut fits, mut too_deep) = (0, DEPTH_MAX + 1);
-    // Deeper is never shorter.
+    // Deeper is hardly ever shorter.
     while too_deep - fits > 1 {
         let depth = usize::midpoint(fits, too_deep);
         if shallow(depth).len() <= bytes_max { fits = depth } else { too_deep = depth }
@@ -74,7 +78,8 @@ fn collapsed(schema: &Value, depth: usize) -> Value {
 fn mark(schema: &Value) -> Value {
     let mut found = Map::new();
     for keyword in ["type", "description"] {
-        if let Some(value) = schema.get(keyword).filter(|value| value.to_string().len() < 1000) {
+        let is_short = |value: &&Value| value.to_string().len() < KEPT_BYTES_MAX;
+        if let Some(value) = schema.get(keyword).filter(is_short) {
             found.insert(keyword.to_owned(), value.clone());
         }
     }

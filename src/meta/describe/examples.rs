@@ -25,7 +25,7 @@ pub struct Example {
     /// What it shows.
     pub title: &'static str,
     /// More about it.
-    pub description: String,
+    pub description: &'static str,
     /// The arguments.
     pub args: Value,
     /// What comes of it.
@@ -43,23 +43,18 @@ pub fn examples(schema: &Value, max: usize) -> Vec<Example> {
         .map(|given| Example {
             id: String::new(),
             title: "As the tool gives it",
-            description: "An example from the tool's own schema.".to_owned(),
+            description: "An example from the tool's own schema.",
             args: reader().bounded(given, 0),
             result_hint: None,
         })
         .collect();
     let hint = schema["description"].as_str().map(|text| cut(&redact::tame(text), HINT_CHARS_MAX));
-    let least = reader().object(schema, Which::Required, 0);
-    let most = reader().object(schema, Which::Valued, 0);
-    let made = [
-        (least, "The least it takes", "Only what is required. Replace what is in angle brackets."),
-        (most, "With everything", "Every argument that the schema has a value for."),
-    ];
-    for (args, title, description) in made {
+    for which in [Which::Required, Which::Valued] {
+        let args = reader().object(schema, which, 0);
         let is_new = found.iter().all(|known| known.args != args);
         let is_empty = args.as_object().is_some_and(Map::is_empty);
-        if is_new && !(is_empty && title == "With everything") {
-            let description = cut(description, EXAMPLE_CHARS_MAX);
+        if is_new && !(is_empty && which == Which::Valued) {
+            let (title, description) = which.words();
             let result_hint = hint.clone();
             found.push(Example { id: String::new(), title, description, args, result_hint });
         }
@@ -78,6 +73,18 @@ enum Which {
     Required,
     /// Those, and those for which there is a value.
     Valued,
+}
+
+impl Which {
+    /// Returns the title and the description of such an example.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Required => {
+                ("The least it takes", "Only what is required. Replace what is in angle brackets.")
+            }
+            Self::Valued => ("With everything", "Every argument that the schema has a value for."),
+        }
+    }
 }
 
 struct Reader<'a> {

@@ -50,9 +50,7 @@ impl Kind {
                 SlotError::Closing(_) => Self::passing("server_closed"),
                 SlotError::SessionRequired(_) => Self::lasting(ExecutionFailed, "session_required"),
                 SlotError::SessionEnded(_) => Self::lasting(ExecutionFailed, "session_ended"),
-                SlotError::Dial { error, .. } if error.code() == "TIMEOUT" => {
-                    Self::lasting(Timeout, "server_not_connected")
-                }
+                late if late.is_late() => Self::lasting(Timeout, "server_not_connected"),
                 SlotError::Dial { .. } => Self::passing("server_not_connected"),
             },
             CallError::Untranslatable { source, .. } => match source {

@@ -1,5 +1,7 @@
 //! What comes of asking for a server, with servers inside the test.
 
+use std::collections::BTreeSet;
+
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time};
@@ -81,6 +83,20 @@ impl Rig {
         Self { provisioner, servers, pool, sessions, _tasks: tasks }
     }
 
+    /// Returns of what a client of the merged view hears while something is done.
+    async fn heard_while<T>(&self, done: impl Future<Output = T>) -> BTreeSet<String> {
+        let session = self.sessions.open(Scope::Every, None, "{}");
+        let mut stream = session.read(None);
+        done.await;
+        time::sleep(2 * defaults::LIST_CHANGED_DEBOUNCE).await;
+        let mut heard = BTreeSet::new();
+        while let Some(Next::Event(_, message)) = stream.next().now_or_never() {
+            let message: Value = serde_json::from_slice(&message).expect("JSON");
+            heard.insert(message["method"].as_str().expect("a method").to_owned());
+        }
+        heard
+    }
+
     async fn ask(&self, intent: &str, auto: bool) -> Provisioned {
         let request = Request { intent, context: None, auto, limits: LIMITS };
         self.provisioner.provision(request).await
@@ -149,16 +165,15 @@ async fn a_trusted_server_is_started_and_its_tools_are_in_the_same_answer() {
 #[tokio::test(start_paused = true)]
 async fn clients_of_the_merged_view_hear_that_there_is_more_now() {
     let rig = Rig::new();
-    let session = rig.sessions.open(Scope::Every, None, "{}");
-    let mut stream = session.read(None);
-    rig.ask(FORECAST, true).await;
-    time::sleep(2 * defaults::LIST_CHANGED_DEBOUNCE).await;
-    let mut heard = Vec::new();
-    while let Some(Next::Event(_, message)) = stream.next().now_or_never() {
-        let message: Value = serde_json::from_slice(&message).expect("JSON");
-        heard.push(message["method"].as_str().expect("a method").to_owned());
-    }
-    assert!(heard.iter().any(|method| method == method::TOOLS_CHANGED), "{heard:?}");
+    assert!(rig.heard_while(rig.ask(FORECAST, true)).await.contains(method::TOOLS_CHANGED));
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_hear_of_a_server_too_whose_start_nobody_waits_for() {
+    let rig = Rig::new();
+    rig.server("weather").behave(Manner::Hangs);
+    let given_up = time::timeout(time::Duration::from_secs(1), rig.ask(FORECAST, true));
+    assert!(rig.heard_while(given_up).await.contains(method::TOOLS_CHANGED));
 }
 
 #[tokio::test(start_paused = true)]

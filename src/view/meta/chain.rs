@@ -10,12 +10,13 @@ use std::{
 
 use super::{
     Caller, Refusal, Reply, Resolved,
-    call::{call_of, is_for_client, is_of_client, is_question, lost, understand},
+    call::{call_of, check, understand},
+    finish::{is_for_client, is_of_client, is_question, lost},
 };
 use crate::{
     call::{CallError, Exchange, Sequel, Then, Turn},
     meta::{
-        self, ErrorCode, ErrorObject, ToolId, Wanted,
+        self, ErrorCode, ErrorObject, Wanted,
         arguments::StepArguments,
         chain::{Chain, Includes, Ran, Step},
         validation::Validators,
@@ -127,7 +128,7 @@ impl Running {
                 return Err(Box::new(ErrorObject::new(ErrorCode::Internal, message, "")));
             }
         };
-        super::call::check(&self.validators, id, item, &step.args)?;
+        check(&self.validators, id, item, &step.args)?;
         let call = call_of(&self.request, &item.key, &step.args);
         Ok(Then::Request(Arc::<Slot>::clone(slot), call))
     }
@@ -147,14 +148,13 @@ impl Running {
 
     /// Returns the tool of the step that runs, or is to be run.
     fn current(&self) -> Option<&Result<Resolved, ErrorObject>> {
-        self.tools.get(&self.chain.next()?.tool)
+        self.tools.get(self.chain.tool()?)
     }
 
-    fn id(&self) -> ToolId {
-        match self.current() {
-            Some(Ok(resolved)) => resolved.id.clone(),
-            Some(Err(_)) | None => ToolId::new("", ""),
-        }
+    /// Returns the server of that step; empty where there is none.
+    fn server(&self) -> String {
+        let resolved = self.current().and_then(|found| found.as_ref().ok());
+        resolved.map(|found| found.id.server.clone()).unwrap_or_default()
     }
 
     /// Has the client told how far the chain is, if it wants to know.
@@ -170,7 +170,7 @@ impl Sequel for Running {
     }
 
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
-        let server = self.id().server;
+        let server = self.server();
         // Nothing has been done yet: the client can mend what is its own, and run all of it again.
         // Later that would do the earlier steps twice, and what came of them would be lost.
         let is_first = !self.chain.has_begun();

@@ -34,6 +34,7 @@ mod chain;
 mod describe;
 mod desk;
 mod discover;
+mod finish;
 mod refusal;
 mod reply;
 mod resolve;

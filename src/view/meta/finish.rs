@@ -1,0 +1,212 @@
+//! What becomes of the result of one tool that was called through a tool of ours.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+use serde_json::{json, value::RawValue};
+use tokio::time::Instant;
+
+use super::{Desk, Reply};
+use crate::{
+    call::{CallError, Sequel, Then, Turn, Unanswered},
+    connection::Limits,
+    era::Untranslatable,
+    meta::{self, Backend, ErrorObject, Progress, Telling, ToolId, arguments::Run, fields::Fields},
+    protocol::{
+        Members, Message, RpcError,
+        error::{CAPABILITY_REQUIRED, URL_ELICITATION_REQUIRED},
+        jsonrpc::Part,
+        mcp::Item,
+    },
+};
+
+/// What becomes of the result of the tool.
+pub(super) enum Form {
+    /// The client gets it as it is, as far as it has asked for it.
+    AsItIs(Fields),
+    /// It is part of an object, with what else was asked for.
+    Wrapped(Box<Run>),
+}
+
+/// How long a call may take.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) limits: Limits,
+    /// What its client has given it, where that is less than the service would.
+    pub(super) given: Option<Duration>,
+}
+
+impl Bounds {
+    /// Returns the error with the remedy of who set the bound.
+    pub(super) fn told(&self, error: ErrorObject) -> ErrorObject {
+        match self.given {
+            Some(given) => error.in_time_given(given),
+            None => error,
+        }
+    }
+}
+
+/// Makes the answer to the client of what the server has said.
+pub(super) struct Finish {
+    pub(super) desk: Arc<Desk>,
+    pub(super) reply: Reply,
+    pub(super) id: ToolId,
+    pub(super) item: Item,
+    pub(super) form: Form,
+    pub(super) bounds: Bounds,
+    /// How the client is told how far it is, if it wants to know.
+    pub(super) telling: Option<Telling>,
+    pub(super) bytes_max: usize,
+    pub(super) since: Instant,
+}
+
+/// The structured value of `run_tool`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ran<'a> {
+    structured: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<Backend<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_result: Option<Box<RawValue>>,
+    duration_ms: u64,
+}
+
+/// Tells whether a client of the protocol must see an error as it is: it can do something about it
+/// that a model cannot.
+pub(super) fn is_for_client(error: &str) -> bool {
+    let code = RpcError::code_of(error);
+    matches!(code, Some(CAPABILITY_REQUIRED | URL_ELICITATION_REQUIRED))
+}
+
+/// Tells whether a result is none yet: the server wants to know something first.
+pub(super) fn is_question(result: &str) -> bool {
+    let kind = Members::read(result).and_then(|result| result.string("resultType"));
+    kind.is_some_and(|kind| kind != "complete")
+}
+
+/// Returns how a tool has ended whose result this is; nothing where it has not.
+fn end_of(result: &str) -> Option<Progress> {
+    if is_question(result) {
+        return None;
+    }
+    let is_good = Members::read(result).is_some_and(|found| found.get("isError") != Some("true"));
+    Some(if is_good { Progress::COMPLETED } else { Progress::FAILED })
+}
+
+/// Returns why a call of a tool got no answer; of one that may have run, also what to mind before it is
+/// called again.
+pub(super) fn lost(error: &CallError, item: &Item) -> ErrorObject {
+    let told = ErrorObject::from(error);
+    match error {
+        CallError::Failed { source, .. } if !source.is_unexecuted() => {
+            told.warned(&meta::warnings(item.json()))
+        }
+        _ => told,
+    }
+}
+
+/// Tells whether it is the client that lacks something.
+pub(super) fn is_of_client(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Unanswered { source: Unanswered::NoVisits | Unanswered::Undeclared { .. }, .. }
+            | CallError::Untranslatable { source: Untranslatable::TaskRequired, .. }
+    )
+}
+
+impl Sequel for Finish {
+    fn start(&mut self) -> Vec<Message> {
+        self.telling.iter().map(Telling::start).collect()
+    }
+
+    fn hears(&mut self, progress: &Message) -> bool {
+        self.telling.as_mut().is_none_or(|telling| telling.hears(progress))
+    }
+
+    fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+        let mut end = Some(Progress::FAILED);
+        let then = match outcome {
+            Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
+                (Some(result), _) => {
+                    if self.telling.is_some() {
+                        end = end_of(result);
+                    }
+                    let result = self.result(result);
+                    self.answer(&result)
+                }
+                (None, Some(error)) if is_for_client(error) => Then::Answer(answer),
+                (None, error) => {
+                    self.failed(ErrorObject::of_server(&self.id.server, error.unwrap_or("null")))
+                }
+            },
+            Err(error) if is_of_client(&error) => Then::Error(error),
+            Err(error) => self.failed(self.bounds.told(lost(&error, &self.item))),
+        };
+        let told = self.telling.as_ref().zip(end).and_then(|(telling, end)| telling.end(end));
+        Turn { notices: told.into_iter().collect(), then }
+    }
+
+    fn may_go_on(&self) -> bool {
+        false
+    }
+}
+
+impl Finish {
+    /// Returns the result of the tool as the client gets it.
+    fn result(&self, result: &str) -> String {
+        if is_question(result) {
+            return result.to_owned();
+        }
+        let result = match &self.form {
+            Form::AsItIs(_) if Members::read(result).is_none() => {
+                let error = ErrorObject::no_result(&self.id.server);
+                return error.about(&self.id).during(self.reply.tool).to_result();
+            }
+            Form::AsItIs(fields) => fields.apply(result),
+            Form::Wrapped(run) => match self.wrapped(result, run) {
+                Ok(wrapped) => wrapped,
+                Err(error) => {
+                    return error.about(&self.id).during(self.reply.tool).to_result();
+                }
+            },
+        };
+        self.desk.shown(self.reply.tool, &self.id, result, self.bytes_max)
+    }
+
+    /// Returns the result as part of an object.
+    fn wrapped(&self, result: &str, run: &Run) -> Result<String, Box<ErrorObject>> {
+        let structured = match meta::Outcome::read(&self.id.server, result) {
+            meta::Outcome::Value(value) => value,
+            meta::Outcome::Failed(error) => return Err(error),
+        };
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+        let null = || RawValue::from_string("null".to_owned()).expect("null is JSON");
+        let ran = Ran {
+            structured: raw(&structured).unwrap_or_else(null),
+            tool: if run.include_tool { raw(self.item.json()) } else { None },
+            backend: run.include_backend.then(|| Backend::of(&self.id.server)),
+            mcp_result: if run.include_mcp_result { raw(result) } else { None },
+            duration_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        let ran = serde_json::to_string(&ran).expect("our own values have string keys");
+        // What is no text is shown as it is.
+        let mut blocks = vec![json!({ "type": "text", "text": ran }).to_string()];
+        blocks.extend(meta::outcome::other_blocks(result));
+        Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))
+    }
+
+    fn answer(&self, result: &str) -> Then {
+        match Message::parse(self.reply.render(result)) {
+            Ok(answer) => Then::Answer(answer),
+            Err(_) => self.failed(ErrorObject::no_result(&self.id.server)),
+        }
+    }
+
+    fn failed(&self, error: ErrorObject) -> Then {
+        let result = error.about(&self.id).during(self.reply.tool).to_result();
+        Then::Answer(self.reply.message(&result))
+    }
+}
