@@ -13,7 +13,7 @@ use crate::{
     config::defaults,
     name::ServerName,
     protocol::{Members, mcp::Item},
-    redact::cut,
+    redact::{cut, is_unruly, tame},
 };
 
 /// What is answered to somebody who asks for a server.
@@ -112,7 +112,7 @@ impl FoundTool {
 
 /// Returns a text fit to be shown in a suggestion: on one line, and not longer than is read.
 pub(super) fn shown(text: &str) -> String {
-    let line = text.replace(char::is_control, " ");
+    let line = text.replace(is_unruly, " ");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let beginning = cut(&line, defaults::SUGGESTION_TEXT_BYTES_MAX);
     if beginning.len() < line.len() { format!("{beginning}…") } else { line }
@@ -149,6 +149,7 @@ impl Provisioned {
                 .clone_into(&mut self.message);
         }
         if let Some(failure) = failure {
+            let failure = tame(&failure);
             let old = if listed.is_empty() { "" } else { ", so that this may be old" };
             self.message = format!("{} The registry has no answer{old}: {failure}.", self.message);
         }
@@ -164,6 +165,7 @@ mod tests {
     #[test]
     fn a_text_from_elsewhere_is_one_line_that_ends() {
         assert_eq!(shown("  two\n\nlines\u{1b}[31m "), "two lines [31m");
+        assert_eq!(shown("turned\u{202e}round, hidden\u{e0041}\u{e0042}"), "turned round, hidden");
         let long = shown(&"ä".repeat(400));
         assert!(long.ends_with('…') && long.len() <= defaults::SUGGESTION_TEXT_BYTES_MAX + 3);
     }
@@ -178,9 +180,9 @@ mod tests {
         assert_eq!((alone.source, alone.matches.len()), (Source::Registry, 1));
         let after = Provisioned::from(Source::Catalog, "Weak.").and_listed(vec![listed()], None);
         assert_eq!((after.source, after.message.as_str()), (Source::Catalog, "Weak."));
-        let failed = nothing().and_listed(Vec::new(), Some("gone".into()));
+        let failed = nothing().and_listed(Vec::new(), Some("gone\u{202e}".into()));
         assert_eq!(failed.source, Source::None);
-        assert_eq!(failed.message, "Nothing. The registry has no answer: gone.");
+        assert_eq!(failed.message, "Nothing. The registry has no answer: gone .");
         let old = nothing().and_listed(vec![listed()], Some("gone".into()));
         assert_eq!(old.source, Source::Registry);
         assert!(old.message.ends_with("so that this may be old: gone."), "{}", old.message);

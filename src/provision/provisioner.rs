@@ -22,6 +22,7 @@ use crate::{
     name::ServerName,
     pool::{Pool, Slot},
     protocol::mcp::Item,
+    redact::tame,
     report::chain,
     session::Sessions,
 };
@@ -174,7 +175,7 @@ impl Provisioner {
     ) -> Provisioned {
         let read = match timeout(limits.silence, self.tools_of(slot, limits)).await {
             Ok(Ok(listing)) => Ok(listing),
-            Ok(Err(error)) => Err(chain(&*error)),
+            Ok(Err(error)) => Err(tame(&chain(&*error)).into_owned()),
             Err(_) => Err("it did not start in time, and may be there later".to_owned()),
         };
         if is_new {
