@@ -84,7 +84,7 @@ fn main() -> ExitCode {
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),
         Some(Part::Child(args)) => {
-            child::run(&args).expect("whoever started this reads and writes")
+            child::run(&args).expect("whoever started this reads and writes");
         }
     }
     // A read of standard input cannot be called off.
