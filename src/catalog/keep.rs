@@ -80,7 +80,7 @@ impl Catalog {
 
     /// Does what is to be done on the disk, as [`Shelf::chores`] says.
     async fn tend(&self, now: Option<Instant>) {
-        let Chores { unsaved, sought } = self.shelf.chores(now);
+        let Chores { unsaved, confirmed, sought } = self.shelf.chores(now);
         let sought: Vec<_> = sought
             .into_iter()
             .filter(|server| self.shelf.listing(server, List::Tools).is_none())
@@ -89,7 +89,7 @@ impl Catalog {
                 Some((server, declared))
             })
             .collect();
-        if unsaved.is_empty() && sought.is_empty() {
+        if unsaved.is_empty() && confirmed.is_empty() && sought.is_empty() {
             return;
         }
         let (store, shelf) = (Arc::clone(&self.store), Arc::clone(&self.shelf));
@@ -99,7 +99,8 @@ impl Catalog {
                     shelf.restore(&server, found);
                 }
             }
-            for server in unsaved {
+            let lost = confirmed.into_iter().filter(|server| store.lacks(server));
+            for server in lost.chain(unsaved) {
                 save(&store, &shelf, &server);
             }
         });

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem::take,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
@@ -36,6 +37,8 @@ struct State {
     /// Grows whenever anything changes that a snapshot shows.
     revision: u64,
     unsaved: BTreeSet<ServerName>,
+    /// Which have listed again what is known.
+    confirmed: BTreeSet<ServerName>,
     /// Of which the disk may know something.
     sought: BTreeSet<ServerName>,
     /// Of which the file is not to be written again before that.
@@ -47,6 +50,8 @@ struct State {
 pub(super) struct Chores {
     /// These are to be written.
     pub(super) unsaved: BTreeSet<ServerName>,
+    /// These are to be written if they are not there.
+    pub(super) confirmed: BTreeSet<ServerName>,
     /// These are to be looked for.
     pub(super) sought: BTreeSet<ServerName>,
 }
@@ -65,10 +70,12 @@ impl Shelf {
         if known.declared != Some(declared) {
             *known = Known::of(declared);
         }
-        if known.learn(list, listing, profile, SystemTime::now()) == News::Changed {
-            state.unsaved.insert(server.clone());
-            self.changed.notify_one();
-        }
+        match known.learn(list, listing, profile, SystemTime::now()) {
+            News::Changed => state.unsaved.insert(server.clone()),
+            // Its file may have been removed, or could not be written.
+            News::Confirmed | News::Nothing => state.confirmed.insert(server.clone()),
+        };
+        self.changed.notify_one();
         state.revision += 1;
     }
 
@@ -90,6 +97,7 @@ impl Shelf {
     pub(super) fn forget(&self, server: &ServerName) {
         let mut state = self.state();
         state.unsaved.remove(server);
+        state.confirmed.remove(server);
         state.sought.remove(server);
         state.rests.remove(server);
         if state.known.remove(server).is_some() {
@@ -134,9 +142,10 @@ impl Shelf {
             state.rests.retain(|_, until| now < *until);
         }
         let is_left = |server: &ServerName| now.is_some() && state.rests.contains_key(server);
-        let (left, unsaved) = std::mem::take(&mut state.unsaved).into_iter().partition(is_left);
+        let (left, unsaved) = take(&mut state.unsaved).into_iter().partition(is_left);
         state.unsaved = left;
-        Chores { unsaved, sought: std::mem::take(&mut state.sought) }
+        let (confirmed, sought) = (take(&mut state.confirmed), take(&mut state.sought));
+        Chores { unsaved, confirmed, sought }
     }
 
     /// Returns the number of the last change.

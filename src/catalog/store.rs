@@ -5,6 +5,7 @@
 
 use std::{
     ffi::OsString,
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -74,7 +75,7 @@ impl Store {
     pub(super) fn write(&self, server: &ServerName, known: &Known) -> Option<Digest> {
         let path = self.path(server)?;
         let (bytes, digest) = cached::write(server, known);
-        if known.saved == Some(digest) {
+        if known.saved == Some(digest) && !self.lacks(server) {
             return Some(digest);
         }
         if bytes.len() > defaults::CACHE_FILE_BYTES_MAX {
@@ -94,6 +95,14 @@ impl Store {
                 None
             }
         }
+    }
+
+    /// Tells whether nothing is kept of a server, although it should be.
+    pub(super) fn lacks(&self, server: &ServerName) -> bool {
+        // A link that leads nowhere is something.
+        self.path(server).is_some_and(|path| {
+            path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        })
     }
 
     /// Removes what an earlier process has left half written, of whatever is kept there.

@@ -22,7 +22,7 @@ use crate::{
     name::ServerName,
     pool::{Pool, Slot},
     protocol::mcp::Item,
-    redact,
+    redact::tame,
     report::chain,
     session::Sessions,
 };
@@ -176,7 +176,7 @@ impl Provisioner {
         let news = is_new.then(|| News { catalog: &self.catalog, server: &found.name });
         let read = match timeout(limits.silence, self.tools_of(slot, limits)).await {
             Ok(Ok(listing)) => Ok(listing),
-            Ok(Err(error)) => Err(chain(&*error)),
+            Ok(Err(error)) => Err(tame(&chain(&*error)).into_owned()),
             Err(_) => Err("it did not start in time, and may be there later".to_owned()),
         };
         // Clients of the merged view list it now that it can be listed.
@@ -200,7 +200,7 @@ impl Provisioner {
             }
             Err(reason) => {
                 // Much of it is in the words of the server.
-                let reason = redact::tame(&reason);
+                let reason = tame(&reason);
                 tracing::warn!(mcp_server = %found.name, %reason, "added server has no tools");
                 let message = format!("The server `{}` is of no use now: {reason}", found.name);
                 let mut failed = found.suggested();

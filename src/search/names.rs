@@ -2,11 +2,16 @@
 //!
 //! Whoever knows the name of a tool wants that tool and no better one: `create_issue`,
 //! `github/create_issue`, `github create_issue`, or in other letters `Create Issue`. Such a tool
-//! comes before all others, whatever the ranking.
+//! comes before all others, whatever the ranking. A server can call its tool as another server's tool
+//! is called in full: that one comes first all the same.
 
-use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::{
+    cmp::Reverse,
+    hash::{DefaultHasher, Hash, Hasher as _},
+};
 
 use super::analyzed::Tool;
+use crate::name::QUALIFIER;
 
 /// The longest query that may be a name, in bytes. Ours: two names of the longest kind that
 /// clients take, and a little between them.
@@ -19,13 +24,15 @@ pub(super) struct Names(Box<[(u64, u32)]>);
 #[derive(Debug, Default)]
 pub(super) struct Named(Vec<(u32, Called)>);
 
-/// How a query calls a tool by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a query calls a tool by its name, the nearest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Called {
     /// With the same letters and digits, whatever is between them.
     Loosely,
     /// Letter for letter, but for upper and lower case.
     Exactly,
+    /// So, with its server. No server can choose that: servers are called as the operator says.
+    Fully,
 }
 
 impl Called {
@@ -34,6 +41,7 @@ impl Called {
         match self {
             Self::Loosely => 1.0,
             Self::Exactly => 2.0,
+            Self::Fully => 3.0,
         }
     }
 
@@ -42,6 +50,7 @@ impl Called {
         match self {
             Self::Loosely => "the name in other letters",
             Self::Exactly => "the name",
+            Self::Fully => "the name with its server",
         }
     }
 }
@@ -75,15 +84,18 @@ impl Names {
                 let tool = tool(number);
                 let is_server = server.is_none_or(|server| is_alike(server, tool.server()));
                 if is_server && is_alike(name, tool.name()) {
-                    let is_exact =
-                        name == tool.name() && server.is_none_or(|it| it == tool.server());
-                    let called = if is_exact { Called::Exactly } else { Called::Loosely };
+                    let called = match server {
+                        _ if name != tool.name() => Called::Loosely,
+                        None => Called::Exactly,
+                        Some(server) if server == tool.server() => Called::Fully,
+                        Some(_) => Called::Loosely,
+                    };
                     named.push((number, called));
                 }
             }
         }
         // Of several readings the one that is nearest.
-        named.sort_unstable_by_key(|&(number, called)| (number, called != Called::Exactly));
+        named.sort_unstable_by_key(|&(number, called)| (number, Reverse(called)));
         named.dedup_by_key(|&mut (number, _)| number);
         Named(named)
     }
@@ -105,6 +117,7 @@ impl Named {
 /// Returns how a query can be read: as a name, and split wherever it may name a server first.
 fn readings(query: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
     let marks = query.match_indices(|found: char| !found.is_alphanumeric());
+    let marks = marks.chain(query.match_indices(QUALIFIER));
     let split = marks.map(|(at, mark)| (Some(&query[..at]), &query[at + mark.len()..]));
     [(None, query)].into_iter().chain(split)
 }

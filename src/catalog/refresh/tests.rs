@@ -418,6 +418,22 @@ async fn a_list_that_is_another_one_at_each_look_is_written_once_in_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_file_that_was_removed_is_written_again_when_its_server_lists_the_same() {
+    let rig = Rig::new().await;
+    rig.tools().await;
+    settle().await;
+    let file = rig.directory.path().join("a.catalog");
+    let first = std::fs::read(&file).expect("it was written");
+    std::fs::remove_file(&file).expect("removed");
+
+    rig.catalog.refresh(&rig.slot("a"), LIMITS).await.expect("it is there");
+
+    time::sleep(defaults::CACHE_WRITE_WINDOW * 2).await;
+    settle().await;
+    assert!(std::fs::read(&file).is_ok_and(|again| again.len() == first.len()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_directory_all_is_as_ever_but_nothing_is_kept() {
     let rig = Rig::new().await;
     std::fs::remove_dir(rig.directory.path()).expect("it is empty");
