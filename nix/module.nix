@@ -738,7 +738,8 @@ in
           provision = {
             enabled = mkOption {
               type = types.bool;
-              default = false;
+              default = settings.provision.servers != { } || settings.provision.registry != null;
+              defaultText = lib.literalMD "whether servers or a registry are declared for it";
               description = ''
                 Whether clients may have servers added that are declared in
                 {option}`services.metamcp.settings.provision.servers`.
