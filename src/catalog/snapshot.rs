@@ -150,9 +150,10 @@ impl Snapshot {
             && servers.iter().zip(&self.servers).all(|(one, other)| one.is_like(other));
         let vocabulary = Arc::clone(vocabulary);
         let version = vectors.version();
-        let index = match is_same && version == self.vectors {
-            true => Arc::clone(&self.index),
-            false => Arc::new(index_of(&servers, &vocabulary, vectors)),
+        let index = match (is_same, version == self.vectors) {
+            (true, true) => Arc::clone(&self.index),
+            (true, false) => Arc::new(with_vectors(&self.index, &servers, vectors)),
+            (false, _) => Arc::new(index_of(&servers, &vocabulary, vectors)),
         };
         if is_same {
             let &Self { generation, fingerprint, .. } = self;
@@ -202,9 +203,14 @@ impl Snapshot {
 fn index_of(servers: &[KnownServer], vocabulary: &Vocabulary, vectors: &dyn Vectors) -> Index {
     let analyzed: Vec<_> = servers.iter().map(|server| Arc::clone(&server.analyzed)).collect();
     let index = Index::new(&analyzed, vocabulary.thesaurus());
-    if vectors.version() == 0 {
-        return index;
+    match vectors.version() {
+        0 => index,
+        _ => with_vectors(&index, servers, vectors),
     }
+}
+
+/// Returns an index of the tools of these servers with the vectors that there are now.
+fn with_vectors(index: &Index, servers: &[KnownServer], vectors: &dyn Vectors) -> Index {
     let tools = |server: &KnownServer| {
         let name = server.name.clone();
         let text = move |item: &Item| {

@@ -18,6 +18,12 @@ use super::{
 
 /// All tools of all servers, ready to be searched.
 pub struct Index {
+    pub(super) words: Arc<Words>,
+    pub(super) vectors: Vectors,
+}
+
+/// All that is found by words.
+pub(super) struct Words {
     servers: Box<[Arc<Analyzed>]>,
     /// For each server the number of its first tool, and at the end the number of all tools.
     firsts: Box<[u32]>,
@@ -29,7 +35,6 @@ pub struct Index {
     pub(super) lengths: Lengths,
     pub(super) of_tools: Evidence,
     pub(super) of_servers: Evidence,
-    pub(super) vectors: Vectors,
 }
 
 impl Index {
@@ -48,28 +53,28 @@ impl Index {
         }
         let n_tools = reader.n_tools as usize;
         let (of_tools, of_servers) = (reader.of_tools, reader.of_servers);
-        Self {
+        let words = Words {
             of_tools: Evidence::new(&of_tools, &lexicon, n_tools),
             of_servers: Evidence::new(&of_servers, &lexicon, servers.len()),
             servers: servers.into(),
             firsts: firsts.into(),
             owners: owners.into(),
             names: Names::of((0..).zip(servers.iter().flat_map(|server| &server.tools))),
-            vectors: Vectors::default(),
             weights,
             lexicon,
             lengths,
-        }
+        };
+        Self { words: Arc::new(words), vectors: Vectors::default() }
     }
 
-    /// Returns it with dense vectors of tools, made by whoever makes those of queries.
+    /// Returns one of the same tools with dense vectors, made by whoever makes those of queries.
     ///
     /// A tool whose vector is missing, empty, or of another length than the first is found by its
     /// words alone.
     #[must_use]
-    pub fn with_vectors<'a>(mut self, of: impl Fn(Place) -> Option<&'a [f32]>) -> Self {
-        self.vectors = Vectors::of((0..self.n_tools()).map(|number| of(self.place(number))));
-        self
+    pub fn with_vectors<'a>(&self, of: impl Fn(Place) -> Option<&'a [f32]>) -> Self {
+        let vectors = Vectors::of((0..self.n_tools()).map(|number| of(self.place(number))));
+        Self { words: Arc::clone(&self.words), vectors }
     }
 
     /// Returns how many tools there are.
@@ -134,9 +139,10 @@ impl Index {
     }
 
     fn by_bm25(&self, query: &Query<'_>) -> Vec<Hit> {
-        let request = Request::by_words(query.text, &self.lexicon, &self.weights).once();
-        let found = self.of_tools.find(&request, &self.weights);
-        let most = self.of_tools.most(&request, &self.weights);
+        let request =
+            Request::by_words(query.text, &self.words.lexicon, &self.words.weights).once();
+        let found = self.words.of_tools.find(&request, &self.words.weights);
+        let most = self.words.of_tools.most(&request, &self.words.weights);
         let mut ranking = Ranking::new(query, self.named(query), most);
         for number in self.candidates(query, &found, &ranking.named) {
             ranking.put(number, f64::from(found.worth.at(number)));
@@ -146,9 +152,9 @@ impl Index {
     }
 
     fn by_meaning(&self, query: &Query<'_>) -> Vec<Hit> {
-        let request = Request::read(query.text, &self.lexicon, &self.weights);
-        let found = self.of_tools.find(&request, &self.weights);
-        let servers = self.of_servers.find(&request, &self.weights);
+        let request = Request::read(query.text, &self.words.lexicon, &self.words.weights);
+        let found = self.words.of_tools.find(&request, &self.words.weights);
+        let servers = self.words.of_servers.find(&request, &self.words.weights);
         let asked = self.asked(&request);
         let similar = self.vectors.similar(query.vector);
         let score = |number: u32| {
@@ -159,7 +165,7 @@ impl Index {
                 similarity: similar.of(number),
                 asked: f64::from(asked),
             };
-            score.sum(&self.weights)
+            score.sum(&self.words.weights)
         };
         let mut ranking = Ranking::new(query, self.named(query), self.most(&request));
         let candidates = match similar.is_empty() {
@@ -183,7 +189,7 @@ impl Index {
 
     /// Returns the tools that a query calls by their name.
     fn named(&self, query: &Query<'_>) -> Named {
-        self.names.called(query.text, |number| self.numbered(number))
+        self.words.names.called(query.text, |number| self.numbered(number))
     }
 
     /// Returns `named` where the plain ranking does not put them first by itself.
@@ -195,18 +201,18 @@ impl Index {
     /// Returns what no tool can be worth more than by words, concepts, server and vectors.
     pub(super) fn most(&self, request: &Request) -> f64 {
         let most = Score {
-            worth: self.of_tools.most(request, &self.weights),
+            worth: self.words.of_tools.most(request, &self.words.weights),
             coverage: 1.0,
-            server: self.of_servers.most(request, &self.weights),
+            server: self.words.of_servers.most(request, &self.words.weights),
             similarity: 1.0,
             asked: f64::from(self.asked(request)),
         };
-        most.sum(&self.weights)
+        most.sum(&self.words.weights)
     }
 
     /// Returns what all words of a request ask for together.
     pub(super) fn asked(&self, request: &Request) -> f32 {
-        request.words.iter().map(|word| self.of_tools.asked(word, &self.weights)).sum()
+        request.words.iter().map(|word| self.words.of_tools.asked(word, &self.words.weights)).sum()
     }
 
     fn hits(&self, ranking: Ranking, confidence: impl Fn(u32, f64) -> f64) -> Vec<Hit> {
@@ -221,23 +227,23 @@ impl Index {
     }
 
     fn n_tools(&self) -> u32 {
-        self.firsts.last().copied().unwrap_or_default()
+        self.words.firsts.last().copied().unwrap_or_default()
     }
 
     /// Returns the tool with a number.
     fn numbered(&self, number: u32) -> &Tool {
         let place = self.place(number);
-        &self.servers[place.server].tools[place.tool]
+        &self.words.servers[place.server].tools[place.tool]
     }
 
     /// Returns the server of the tool with a number.
     fn server_of(&self, number: u32) -> u32 {
-        self.owners[number as usize]
+        self.words.owners[number as usize]
     }
 
     fn place(&self, number: u32) -> Place {
         let server = self.server_of(number) as usize;
-        Place { server, tool: (number - self.firsts[server]) as usize }
+        Place { server, tool: (number - self.words.firsts[server]) as usize }
     }
 
     fn is_of(&self, query: &Query<'_>, number: u32) -> bool {
@@ -246,8 +252,10 @@ impl Index {
 
     /// Returns all tools, or those of one server, with their numbers.
     fn tools(&self, server: Option<usize>) -> impl Iterator<Item = (u32, &Tool)> {
-        let tools = (0..).zip(self.servers.iter().flat_map(|server| &server.tools));
-        let of = |server: usize| Some(*self.firsts.get(server)?..*self.firsts.get(server + 1)?);
+        let tools = (0..).zip(self.words.servers.iter().flat_map(|server| &server.tools));
+        let of = |server: usize| {
+            Some(*self.words.firsts.get(server)?..*self.words.firsts.get(server + 1)?)
+        };
         let range = match server {
             None => 0..self.n_tools(),
             Some(server) => of(server).unwrap_or_default(),
@@ -256,12 +264,12 @@ impl Index {
     }
 
     pub(super) fn analyzed(&self, place: Place) -> &Analyzed {
-        &self.servers[place.server]
+        &self.words.servers[place.server]
     }
 
     fn tool(&self, place: Place) -> Option<(u32, &Tool)> {
-        let tool = self.servers.get(place.server)?.tools.get(place.tool)?;
-        Some((self.firsts[place.server] + u32::try_from(place.tool).ok()?, tool))
+        let tool = self.words.servers.get(place.server)?.tools.get(place.tool)?;
+        Some((self.words.firsts[place.server] + u32::try_from(place.tool).ok()?, tool))
     }
 }
 
@@ -329,6 +337,6 @@ pub(super) fn confidence(covered: f32, asked: f32) -> f64 {
 
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Index of {} tools of {} servers", self.len(), self.servers.len())
+        write!(f, "Index of {} tools of {} servers", self.len(), self.words.servers.len())
     }
 }

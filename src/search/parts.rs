@@ -17,11 +17,12 @@ impl Index {
         place: Place,
         number: u32,
     ) -> (Vec<Part>, f64) {
-        let request = Request::by_words(query.text, &self.lexicon, &self.weights).once();
+        let request =
+            Request::by_words(query.text, &self.words.lexicon, &self.words.weights).once();
         let words =
-            request.words.iter().map(|word| (word, self.worth(&self.of_tools, word, number)));
+            request.words.iter().map(|word| (word, self.worth(&self.words.of_tools, word, number)));
         let parts = words.flat_map(|(word, worth)| self.parts_of(word, worth, place, number, 1.0));
-        (parts.collect(), self.of_tools.most(&request, &self.weights))
+        (parts.collect(), self.words.of_tools.most(&request, &self.words.weights))
     }
 
     /// Returns the parts of a score by words, concepts, server and vectors, and what they cannot
@@ -32,20 +33,20 @@ impl Index {
         place: Place,
         number: u32,
     ) -> (Vec<Part>, f64) {
-        let request = Request::read(query.text, &self.lexicon, &self.weights);
+        let request = Request::read(query.text, &self.words.lexicon, &self.words.weights);
         let words: Vec<(&Word, Worth)> = request
             .words
             .iter()
-            .map(|word| (word, self.worth(&self.of_tools, word, number)))
+            .map(|word| (word, self.worth(&self.words.of_tools, word, number)))
             .collect();
-        let covered = words
-            .iter()
-            .map(|(word, worth)| self.of_tools.asked(word, &self.weights) * worth.cover);
+        let covered = words.iter().map(|(word, worth)| {
+            self.words.of_tools.asked(word, &self.words.weights) * worth.cover
+        });
         let covered: f32 = covered.sum();
         let asked = self.asked(&request);
-        let sum = |worth: Worth| f64::from(worth.sum(&self.weights));
+        let sum = |worth: Worth| f64::from(worth.sum(&self.words.weights));
         let server = u32::try_from(place.server).unwrap_or(u32::MAX);
-        let of_server = |word: &Word| sum(self.worth(&self.of_servers, word, server));
+        let of_server = |word: &Word| sum(self.worth(&self.words.of_servers, word, server));
         let score = Score {
             worth: words.iter().map(|&(_, worth)| sum(worth)).sum(),
             coverage: confidence(covered, asked),
@@ -53,14 +54,14 @@ impl Index {
             similarity: self.vectors.similar(query.vector).of(number),
             asked: f64::from(asked),
         };
-        let share = score.share(&self.weights);
+        let share = score.share(&self.words.weights);
         let mut parts: Vec<Part> = words
             .into_iter()
             .flat_map(|(word, worth)| self.parts_of(word, worth, place, number, share))
             .collect();
         let whole = [
-            ("what the server is about", score.of_server(&self.weights)),
-            ("similarity of vectors", score.of_vectors(&self.weights)),
+            ("what the server is about", score.of_server(&self.words.weights)),
+            ("similarity of vectors", score.of_vectors(&self.words.weights)),
         ];
         parts.extend(whole.map(|(name, score)| Part { name: name.to_owned(), score }));
         parts.retain(|part| part.score > 0.0);
@@ -68,7 +69,7 @@ impl Index {
     }
 
     fn worth(&self, evidence: &Evidence, word: &Word, document: u32) -> Worth {
-        evidence.worth(word, document, &self.weights)
+        evidence.worth(word, document, &self.words.weights)
     }
 
     /// Returns the parts that a word adds: one for itself and one for its concept, each in every
@@ -81,7 +82,7 @@ impl Index {
         number: u32,
         share: f64,
     ) -> Vec<Part> {
-        let (lesser, both) = (worth.itself.min(worth.concept), self.weights.both);
+        let (lesser, both) = (worth.itself.min(worth.concept), self.words.weights.both);
         let counted = |one: f32, is_larger| if is_larger { one } else { lesser * both };
         let is_itself = worth.itself >= worth.concept;
         let itself = counted(worth.itself, is_itself);
@@ -93,16 +94,16 @@ impl Index {
             });
             parts.extend(split(&format!("`{}`", word.text), f64::from(itself) * share, &fields));
         }
-        let best = self.of_tools.best_concept(word, number, &self.weights);
+        let best = self.words.of_tools.best_concept(word, number, &self.words.weights);
         if let Some(best) = best.filter(|_| concept > 0.0) {
             let fields = self.fields_with(place, |words| {
                 let mut amount = 0.0;
-                self.lexicon.senses(words, false, |sense| {
+                self.words.lexicon.senses(words, false, |sense| {
                     amount += if sense.concept == best { sense.weight } else { 0.0 };
                 });
                 amount
             });
-            let name = &self.lexicon.concepts()[best as usize];
+            let name = &self.words.lexicon.concepts()[best as usize];
             let name = format!("`{}` as `{name}`", word.text);
             parts.extend(split(&name, f64::from(concept) * share, &fields));
         }
@@ -112,11 +113,11 @@ impl Index {
     /// Returns how much of something each field of a tool adds.
     fn fields_with(&self, place: Place, amount: impl Fn(&[u32]) -> f32) -> Vec<(Field, f64)> {
         let server = self.analyzed(place);
-        let numbers = self.lexicon.known_numbers_of(&server.vocabulary);
+        let numbers = self.words.lexicon.known_numbers_of(&server.vocabulary);
         let name = document::numbered(&server.name, &numbers);
         document::fields(&server.tools[place.tool], &numbers, &name)
             .map(|(field, words)| {
-                let weight = self.lengths.weight(field, words.len(), &self.weights);
+                let weight = self.words.lengths.weight(field, words.len(), &self.words.weights);
                 (field, f64::from(weight * amount(&words)))
             })
             .filter(|&(_, amount)| amount > 0.0)
