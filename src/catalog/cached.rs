@@ -140,8 +140,11 @@ type Members<'a> = HashMap<&'a str, &'a RawValue>;
 fn listing(list: List, items: &str) -> Result<Listing, Unusable> {
     let page = Page::of_items(list, items)
         .map_err(|_| Unusable::Corrupt("one of its lists is not an array"))?;
-    if !page.rejected.is_empty() || page.items.len() > defaults::CACHED_ITEMS_MAX {
+    if !page.rejected.is_empty() {
         return Err(Unusable::Corrupt("one of its lists has items that are not shown to clients"));
+    }
+    if page.items.len() > defaults::CACHED_ITEMS_MAX {
+        return Err(Unusable::Corrupt("one of its lists is too long"));
     }
     Ok(Listing::new(page.items))
 }

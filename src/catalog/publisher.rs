@@ -27,7 +27,8 @@ pub(super) struct Publisher {
     current: ArcSwap<Snapshot>,
     vocabulary: ArcSwap<Vocabulary>,
     embedded: ArcSwap<Embedded>,
-    builds: Arc<SingleFlight<()>>,
+    /// Each says whether it was made.
+    builds: Arc<SingleFlight<bool>>,
 }
 
 impl Publisher {
@@ -53,7 +54,8 @@ impl Publisher {
         let made = async {
             // One that is under way may have begun before the last change.
             while self.current.load().revision < wanted {
-                if self.build().outcome().await.is_none() {
+                // What panics once is not tried for each who asks until its patience is over.
+                if self.build().outcome().await != Some(true) {
                     return;
                 }
             }
@@ -112,7 +114,7 @@ impl Publisher {
         }
     }
 
-    fn build(self: &Arc<Self>) -> Flight<()> {
+    fn build(self: &Arc<Self>) -> Flight<bool> {
         let this = Arc::clone(self);
         self.builds.join(
             &self.tasks,
@@ -125,8 +127,12 @@ impl Publisher {
                 let making = this.tasks.spawn_blocking(next);
                 match making.await {
                     Ok(next) => this.current.store(Arc::new(next)),
-                    Err(error) => tracing::error!(%error, "snapshot of the catalog not made"),
+                    Err(error) => {
+                        tracing::error!(%error, "snapshot of the catalog not made");
+                        return false;
+                    }
                 }
+                true
             },
         )
     }

@@ -13,7 +13,7 @@ use std::{
 use super::{
     cached::{self, Unusable},
     digest::Digest,
-    known::Known,
+    known::{Known, LISTS},
 };
 use crate::{
     config::{CacheChoice, defaults},
@@ -78,8 +78,12 @@ impl Store {
         if known.saved == Some(digest) && !self.lacks(server) {
             return Some(digest);
         }
-        if bytes.len() > defaults::CACHE_FILE_BYTES_MAX {
-            tracing::warn!(mcp_server = %server, n_bytes = bytes.len(), "lists not cached: too large");
+        let lists = LISTS.into_iter().filter_map(|list| known.listing(list));
+        let n_items = lists.map(|listing| listing.len()).max().unwrap_or(0);
+        // What would not be read again.
+        if bytes.len() > defaults::CACHE_FILE_BYTES_MAX || n_items > defaults::CACHED_ITEMS_MAX {
+            let n_bytes = bytes.len();
+            tracing::warn!(mcp_server = %server, n_bytes, n_items, "lists not cached: too large");
             return None;
         }
         match files::replace(&path, &bytes) {

@@ -154,7 +154,10 @@ impl Views {
             return Err(self.no_server(server).into());
         }
         let known = self.known_tools().await;
-        let (question, of) = (Question::new(parts), known.snapshot.fingerprint);
+        // Ranked another way, the pages would be others.
+        let strategy = format!("{:?}", self.config.load().search.strategy);
+        let question = Question::new(&[parts, &[&strategy]].concat());
+        let of = known.snapshot.fingerprint;
         let offset = match &paging.cursor {
             Some(cursor) => question.offset(of, cursor)?,
             None => 0,
