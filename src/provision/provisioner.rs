@@ -6,7 +6,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use tokio::time::timeout;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     FoundTool, Match, Provisioned, Request, Source, Wanted,
@@ -85,7 +85,12 @@ impl Provisioner {
         match self.registry.load_full() {
             Some(registry) if !answer.is_good() => {
                 let Found { entries, failure } = registry.find(wanted.words()).await;
-                answer.and_listed(offer.listed(&wanted, &entries), failure)
+                // There may be a thousand of them.
+                let listing = spawn_blocking(move || offer.listed(&wanted, &entries));
+                match listing.await {
+                    Ok(listed) => answer.and_listed(listed, failure),
+                    Err(error) => answer.and_listed(Vec::new(), Some(error.to_string())),
+                }
             }
             Some(_) | None => answer,
         }
