@@ -7,7 +7,7 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Catalog,
+    Catalog, parallel,
     shelf::{Chores, Shelf},
     store::Store,
 };
@@ -94,9 +94,10 @@ impl Catalog {
         }
         let (store, shelf) = (Arc::clone(&self.store), Arc::clone(&self.shelf));
         let doing = self.tasks.spawn_blocking(move || {
-            for (server, declared) in sought {
-                if let Some(found) = store.read(&server, declared) {
-                    shelf.restore(&server, found);
+            let found = parallel::map(&sought, |(server, declared)| store.read(server, *declared));
+            for ((server, _), found) in sought.iter().zip(found) {
+                if let Some(found) = found {
+                    shelf.restore(server, found);
                 }
             }
             let lost = confirmed.into_iter().filter(|server| store.lacks(server));

@@ -2,12 +2,12 @@
 
 use std::{num::NonZero, panic, thread};
 
-use crate::config::defaults::ANALYSIS_THREADS_MAX;
+use crate::config::defaults::START_THREADS_MAX;
 
 /// Returns what `of` makes of each item, in their order.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let n_threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let share = items.len().div_ceil(n_threads.min(ANALYSIS_THREADS_MAX));
+    let share = items.len().div_ceil(n_threads.min(START_THREADS_MAX));
     if share == items.len() {
         return items.iter().map(of).collect();
     }

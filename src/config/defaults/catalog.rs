@@ -56,9 +56,9 @@ pub const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
 /// and 10,000 tools are indexed within it on the slowest host.
 pub const FIRST_SNAPSHOT_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many threads read the words of all servers after a start. Ours: what takes longer then is to
-/// put the words together, which one thread does.
-pub const ANALYSIS_THREADS_MAX: usize = 4;
+/// How many threads read the files and the words of all servers after a start. Ours: what takes longer
+/// then is to put the words together, which one thread does.
+pub const START_THREADS_MAX: usize = 4;
 
 /// How old a list may be that is used, of a server that does not say when it changes, or of one whose
 /// lists are not read with each connection, since each request may have one of its own. Source: the
