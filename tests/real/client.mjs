@@ -111,8 +111,8 @@ class Run {
 
   async progress(number, client) {
     if (!this.plan.progress) return;
-    const { tool, arguments: args = {}, total } = fill(this.plan.progress, valuesOf(number, 0));
-    const wanted = JSON.stringify([...Array(total).keys()].map(step => [step + 1, total]));
+    const { tool, arguments: args = {}, total, first = [] } = fill(this.plan.progress, valuesOf(number, 0));
+    const wanted = JSON.stringify([...first, ...[...Array(total).keys()].map(step => [step + 1, total])]);
     const seen = [];
     const onprogress = ({ progress, total }) => seen.push([progress, total]);
     const result = await this.sdk.call(client, { name: tool, arguments: args }, { onprogress });

@@ -12,7 +12,8 @@ prints the same report. The plan, every key optional:
     tools      names that must be listed
     calls      [{tool, arguments, expect, times}]: the text of each answer must contain "expect"; each client
                makes each call "times" (1) times, and all of them are in flight together
-    progress   {tool, arguments, total}: progress 1, 2 … total must arrive, at the client that asked and no other
+    progress   {tool, arguments, total, first}: progress 1, 2 … total must arrive, after that in `first` if there is
+               any, at the client that asked and no other
     asks       [{tool, arguments, expect}]: each client calls each tool, is asked for a name meanwhile, and gives
                {value}; nobody answers before everybody is asked, and the text of the answer must contain "expect"
     resources  true: list them, there must be some
@@ -176,6 +177,7 @@ class Run:
             return
         call = fill(self.plan["progress"], values_of(number, 0))
         wanted = [(step, call["total"]) for step in range(1, call["total"] + 1)]
+        wanted[:0] = map(tuple, call.get("first", []))
         seen = []
         complete = asyncio.Event()
 

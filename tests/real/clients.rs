@@ -164,7 +164,7 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
                 through("git", log("git_log")),
                 through("pipe", fake("echo")),
             ]),
-            progress: Some(through("everything", work("trigger-long-running-operation"))),
+            progress: Some(started(through("everything", work("trigger-long-running-operation")))),
             asks: json!([
                 through("everything", name("trigger-elicitation-request")),
                 through("pipe", ask("ask")),
@@ -172,6 +172,12 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
             ]),
         },
     ]
+}
+
+/// Returns the call of a tool of ours, which says that it has started before the server says anything.
+fn started(mut call: Value) -> Value {
+    call["first"] = json!([[0, 1]]);
+    call
 }
 
 #[test]
