@@ -181,7 +181,7 @@ impl Provisioner {
         let news = is_new.then(|| News { catalog: &self.catalog, server: &found.name });
         let read = match timeout(limits.silence, self.tools_of(slot, limits)).await {
             Ok(Ok(listing)) => Ok(listing),
-            Ok(Err(error)) => Err(tame(&chain(&*error)).into_owned()),
+            Ok(Err(error)) => Err(chain(&*error)),
             Err(_) => Err("it did not start in time, and may be there later".to_owned()),
         };
         // Clients of the merged view list it now that it can be listed.
