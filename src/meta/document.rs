@@ -145,7 +145,7 @@ pub(super) fn description(block: &str) -> String {
 }
 
 /// Returns a block of text, as JSON text.
-pub(super) fn text_block(text: &str) -> String {
+pub fn text_block(text: &str) -> String {
     json!({ "type": "text", "text": text }).to_string()
 }
 

@@ -22,7 +22,7 @@ use crate::{
         validation::Validators,
     },
     pool::{Guest, Slot},
-    protocol::{Message, jsonrpc::Part},
+    protocol::{Members, Message, jsonrpc::Part},
     view::{Outcome, Views},
 };
 
@@ -176,7 +176,9 @@ impl Sequel for Running {
         let is_first = !self.chain.has_begun();
         match outcome {
             Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
-                (Some(result), _) if is_question(result) => self.failed(ErrorObject::asks_first()),
+                (Some(result), _) if Members::read(result).as_ref().is_some_and(is_question) => {
+                    self.failed(ErrorObject::asks_first());
+                }
                 (Some(result), _) => self.ran(meta::Outcome::read(&server, result)),
                 (None, Some(error)) if is_first && is_for_client(error) => {
                     return Turn { notices: Vec::new(), then: Then::Answer(answer) };

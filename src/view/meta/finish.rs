@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
-use serde_json::{json, value::RawValue};
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{Desk, Reply};
@@ -82,18 +82,17 @@ pub(super) fn is_for_client(error: &str) -> bool {
 }
 
 /// Tells whether a result is none yet: the server wants to know something first.
-pub(super) fn is_question(result: &str) -> bool {
-    let kind = Members::read(result).and_then(|result| result.string("resultType"));
-    kind.is_some_and(|kind| kind != "complete")
+pub(super) fn is_question(result: &Members<'_>) -> bool {
+    result.string("resultType").is_some_and(|kind| kind != "complete")
 }
 
 /// Returns how a tool has ended whose result this is; nothing where it has not.
-fn end_of(result: &str) -> Option<Progress> {
-    if is_question(result) {
-        return None;
+fn end_of(result: Option<&Members<'_>>) -> Option<Progress> {
+    match result {
+        Some(result) if is_question(result) => None,
+        Some(result) if result.get("isError") != Some("true") => Some(Progress::COMPLETED),
+        Some(_) | None => Some(Progress::FAILED),
     }
-    let is_good = Members::read(result).is_some_and(|found| found.get("isError") != Some("true"));
-    Some(if is_good { Progress::COMPLETED } else { Progress::FAILED })
 }
 
 /// Returns why a call of a tool got no answer; of one that may have run, also what to mind before it is
@@ -131,10 +130,9 @@ impl Sequel for Finish {
         let then = match outcome {
             Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
                 (Some(result), _) => {
-                    if self.telling.is_some() {
-                        end = end_of(result);
-                    }
-                    let result = self.result(result);
+                    let members = Members::read(result);
+                    end = end_of(members.as_ref());
+                    let result = self.result(result, members.as_ref());
                     self.answer(&result)
                 }
                 (None, Some(error)) if is_for_client(error) => Then::Answer(answer),
@@ -155,13 +153,13 @@ impl Sequel for Finish {
 }
 
 impl Finish {
-    /// Returns the result of the tool as the client gets it.
-    fn result(&self, result: &str) -> String {
-        if is_question(result) {
+    /// Returns the result of the tool, which has these members, as the client gets it.
+    fn result(&self, result: &str, members: Option<&Members<'_>>) -> String {
+        if members.is_some_and(is_question) {
             return result.to_owned();
         }
         let result = match &self.form {
-            Form::AsItIs(_) if Members::read(result).is_none() => {
+            Form::AsItIs(_) if members.is_none() => {
                 let error = ErrorObject::no_result(&self.id.server);
                 return error.about(&self.id).during(self.reply.tool).to_result();
             }
@@ -193,7 +191,7 @@ impl Finish {
         };
         let ran = serde_json::to_string(&ran).expect("our own values have string keys");
         // What is no text is shown as it is.
-        let mut blocks = vec![json!({ "type": "text", "text": ran }).to_string()];
+        let mut blocks = vec![meta::document::text_block(&ran)];
         blocks.extend(meta::outcome::other_blocks(result));
         Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))
     }
