@@ -137,6 +137,7 @@
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
 //! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
+//! | [`unsent`] | lines that wait to be written |
 //! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
@@ -232,5 +233,6 @@ pub mod status;
 pub mod systemd;
 pub mod telemetry;
 pub mod tls;
+pub mod unsent;
 pub mod view;
 pub mod web;

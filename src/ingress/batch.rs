@@ -97,19 +97,45 @@ impl Replies {
                 // One that takes no stream gets the answers alone.
                 Next::Aside(_) => continue,
             };
-            self.n_bytes += message.len();
-            let is_too_much = self.n_bytes > defaults::BATCH_ANSWER_BYTES_MAX;
-            if is_too_much && !self.accepts.events {
-                self.n_bytes -= message.len();
-                self.ready.push_back(too_large(&id).into());
-                continue;
-            }
-            self.ready.push_back(message);
-            if is_too_much {
-                return false;
+            if self.accepts.events {
+                self.n_bytes += message.len();
+                self.ready.push_back(message);
+                if self.n_bytes > defaults::BATCH_ANSWER_BYTES_MAX {
+                    return false;
+                }
+            } else {
+                self.keep(&id, message);
             }
         }
         true
+    }
+
+    /// Keeps an answer for the others to come, if there is room for it.
+    fn keep(&mut self, id: &str, message: Pieces) {
+        let n_bytes = self.n_bytes + message.len();
+        if n_bytes > defaults::BATCH_ANSWER_BYTES_MAX {
+            self.ready.push_back(too_large(id).into());
+            return;
+        }
+        self.n_bytes = n_bytes;
+        self.ready.push_back(message);
+    }
+
+    /// Returns what goes to a client next that has one pipe for everything: what comes before an
+    /// answer when it comes, and at the end all answers together.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what has come is kept.
+    pub(super) async fn next_on_pipe(&mut self) -> Option<Pieces> {
+        while let Some(next) = self.running.next().await {
+            match next {
+                Next::Aside(message) => return Some(message),
+                Next::Answer { id, message } => self.keep(&id, message),
+            }
+        }
+        let answers = std::mem::take(&mut self.ready);
+        (!answers.is_empty()).then(|| batch::merge(answers))
     }
 
     fn into_stream(self) -> Response {

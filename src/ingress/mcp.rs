@@ -224,7 +224,7 @@ pub(super) fn reply(
 }
 
 /// Starts all that is in a batch. A member that is no message has its error at once.
-fn several(
+pub(super) fn several(
     edge: Arc<Edge>,
     view: &View,
     batch: Batch,

@@ -20,6 +20,7 @@ mod mcp;
 mod modern;
 mod origin;
 mod pair;
+pub mod pipe;
 mod quiet;
 mod reply;
 mod respond;

@@ -29,7 +29,7 @@ use crate::{
     view::View,
 };
 
-mod listen;
+pub(super) mod listen;
 
 /// Why the headers of a request do not fit its body.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -207,7 +207,7 @@ fn compare(header: &'static str, told: &str, body: &str) -> Result<(), HeaderErr
 }
 
 /// A legacy version is not served in this form either.
-fn served(asked: Option<&str>) -> Result<(), EdgeError> {
+pub(super) fn served(asked: Option<&str>) -> Result<(), EdgeError> {
     match asked {
         Some(asked) if asked != version::MODERN => Err(EdgeError::Version(respond::shown(asked))),
         _ => Ok(()),

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream};
 use hyper::StatusCode;
 use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
 
 use super::{Edge, Response, beat::Beat, modern, respond, resume};
 use crate::{
@@ -192,6 +193,11 @@ impl Reply {
     /// Returns the session of the client.
     pub(super) fn session(&self) -> &Arc<Session> {
         self.running.session()
+    }
+
+    /// Returns what cancels the request.
+    pub(super) fn canceller(&self) -> CancellationToken {
+        self.running.canceller()
     }
 
     /// Returns the id of the request, as the client wrote it.

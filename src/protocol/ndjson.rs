@@ -2,6 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::{RpcError, error::INVALID_REQUEST};
+
 /// How much of the head and of the tail of a line that was too long is kept, in bytes.
 ///
 /// Enough to find an id, which JSON writers put first or last.
@@ -104,6 +106,26 @@ impl Oversized {
     /// where nothing but the end of the message follows.
     pub fn response_id(&self) -> Option<u64> {
         self.id_in_head().or_else(|| self.id_in_tail())
+    }
+
+    /// Returns the answer to whoever has sent the line, where one may have `length_max` bytes.
+    pub fn refusal(&self, length_max: usize) -> Bytes {
+        let text = format!("a message of {} bytes, and there may be {length_max}", self.length);
+        RpcError::new(INVALID_REQUEST, "LINE_TOO_LONG", text)
+            .suggest("Send less at a time.")
+            .render(self.request_id().as_deref())
+    }
+
+    /// Returns the id, JSON text, of the request that the line was, where its ends show it beyond
+    /// doubt.
+    pub fn request_id(&self) -> Option<String> {
+        let in_head = split_at_id(&self.head).and_then(|(before, rest)| {
+            let is_outermost = memchr::memchr_iter(b'{', before).count() == 1
+                && memchr::memmem::find(before, b"\"params\"").is_none();
+            let (id, _) = integer(rest)?;
+            is_outermost.then_some(id)
+        });
+        in_head.or_else(|| self.id_in_tail()).map(|id| id.to_string())
     }
 
     fn id_in_head(&self) -> Option<u64> {
@@ -217,6 +239,31 @@ mod tests {
             let mut oversized = Oversized::default();
             oversized.extend(line.as_bytes());
             assert_eq!(oversized.response_id(), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_request_that_is_too_long_is_found_at_either_end() {
+        let filler = "y".repeat(500);
+        for (line, id) in [
+            (
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"m\",\"params\":\"{filler}\"}}"
+                ),
+                Some("4"),
+            ),
+            (
+                format!(
+                    "{{\"method\":\"m\",\"params\":\"{filler}\",\"jsonrpc\":\"2.0\",\"id\":5}}"
+                ),
+                Some("5"),
+            ),
+            (format!("{{\"method\":\"m\",\"params\":{{\"id\":6,\"x\":\"{filler}\"}}}}"), None),
+            (format!("{{\"params\":\"{filler}\",\"id\":\"text\"}}"), None),
+        ] {
+            let mut oversized = Oversized::default();
+            oversized.extend(line.as_bytes());
+            assert_eq!(oversized.request_id().as_deref(), id, "{line}");
         }
     }
 

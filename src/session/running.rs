@@ -68,6 +68,11 @@ impl Running {
         self.number
     }
 
+    /// Returns what cancels the request, for whoever knows by himself which one a client means.
+    pub fn canceller(&self) -> CancellationToken {
+        self.cancelled.clone()
+    }
+
     /// The server has answered. A question of it that is still open on the stream is about something
     /// else: on a pipe, nothing tells which request it belongs to. The client may take its time.
     pub fn answered(&self) {

@@ -69,6 +69,19 @@ pub const BATCH_ANSWER_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// stream to take them on. Ours: what waits is memory, and a client waits for what it has asked.
 pub const PAIR_REQUESTS_MAX: usize = 256;
 
+/// How many requests of one client on a pipe may run, and how many more may wait for that; one too
+/// many is refused. Ours: as those of a client of HTTP with SSE.
+pub const PIPE_REQUESTS_MAX: usize = PAIR_REQUESTS_MAX;
+
+/// How many notifications and answers of a client on a pipe may wait for their server before no more
+/// is read. Ours.
+pub const PIPE_DELIVERIES_MAX: usize = 64;
+
+/// How long requests of a client that has closed its end of a pipe may go on before they are
+/// cancelled. It has gone, but for one that was given its lines all at once: `printf … | metamcp stdio`.
+/// Ours: half of the 2 s that the SDKs wait before they end the process at the other end.
+pub const PIPE_FAREWELL: Duration = Duration::from_secs(1);
+
 /// How many events of an answer may wait to be read before no more are taken from the server. Ours.
 pub const UNREAD_EVENTS: usize = 64;
 

@@ -1,0 +1,109 @@
+//! Lines that wait to be written to somebody who may read slowly.
+//!
+//! Bounded by its users: each takes nothing on that would add to it while it is not empty, or looks at
+//! [`Unsent::n_bytes`].
+
+use std::{collections::VecDeque, io};
+
+use bytes::{Buf as _, Bytes};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+use crate::protocol::{Pieces, ndjson::on_one_line};
+
+/// Messages in their order, each on a line of its own.
+#[derive(Debug, Default)]
+pub struct Unsent {
+    pieces: VecDeque<Bytes>,
+    n_bytes: usize,
+    /// Something was written that the writer may still hold back.
+    is_held: bool,
+}
+
+impl Unsent {
+    /// Adds a message.
+    pub fn push(&mut self, message: impl Into<Pieces>) {
+        for piece in message.into() {
+            self.add(on_one_line(piece));
+        }
+        self.add(Bytes::from_static(b"\n"));
+    }
+
+    fn add(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.n_bytes += piece.len();
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// Tells whether everything is written.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && !self.is_held
+    }
+
+    /// Returns how much waits, in bytes.
+    pub fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    /// Forgets all that waits: its reader is gone.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Writes everything.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says; what is written by then is not there any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the next call goes on where this one was.
+    pub async fn write(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        while let Some(piece) = self.pieces.front_mut() {
+            let n_written = writer.write(piece).await?;
+            if n_written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.is_held = true;
+            self.n_bytes -= n_written;
+            piece.advance(n_written);
+            if piece.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+        writer.flush().await?;
+        self.is_held = false;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_is_given_up_goes_on_where_it_was() {
+        let (mut ours, mut theirs) = tokio::io::duplex(4);
+        let mut unsent = Unsent::default();
+        unsent.push(Bytes::from_static(b"{\n\"a\":1}"));
+        unsent.push(Pieces::Many(vec![Bytes::from_static(b"[2"), Bytes::from_static(b"]")]));
+        assert_eq!(unsent.n_bytes(), 13);
+
+        let mut read = Vec::new();
+        while !unsent.is_empty() {
+            tokio::select! {
+                biased;
+                written = unsent.write(&mut ours) => written.expect("somebody reads"),
+                n_read = theirs.read_buf(&mut read) => assert!(n_read.expect("readable") > 0),
+            }
+        }
+        drop(ours);
+        theirs.read_to_end(&mut read).await.expect("readable");
+
+        assert_eq!(read, b"{ \"a\":1}\n[2]\n");
+        assert_eq!(unsent.n_bytes(), 0);
+    }
+}
