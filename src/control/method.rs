@@ -1,6 +1,6 @@
 //! What can be asked on the operator's interface: each method by its name, with its parameters.
 
-use super::{Asker, Desk, Params, daemon, servers, tools};
+use super::{Asker, Desk, Params, attach, daemon, servers, tools};
 use crate::protocol::RpcError;
 
 /// What becomes of a request: the JSON text of its result, or why there is none.
@@ -13,12 +13,18 @@ pub(super) enum Method {
     ToolsSearch,
     ToolsGrep,
     DaemonStatus,
+    McpAttach,
 }
 
 impl Method {
     /// All of them.
-    pub(super) const ALL: [Self; 4] =
-        [Self::ServersList, Self::ToolsSearch, Self::ToolsGrep, Self::DaemonStatus];
+    pub(super) const ALL: [Self; 5] = [
+        Self::ServersList,
+        Self::ToolsSearch,
+        Self::ToolsGrep,
+        Self::DaemonStatus,
+        Self::McpAttach,
+    ];
 
     /// Returns the method called `name`.
     pub(super) fn named(name: &str) -> Option<Self> {
@@ -32,6 +38,7 @@ impl Method {
             Self::ToolsSearch => "tools/search",
             Self::ToolsGrep => "tools/grep",
             Self::DaemonStatus => "daemon/status",
+            Self::McpAttach => "mcp/attach",
         }
     }
 
@@ -41,6 +48,7 @@ impl Method {
             Self::ServersList | Self::DaemonStatus => &[],
             Self::ToolsSearch => &["query", "server?", "strategy?", "limit?", "explain?"],
             Self::ToolsGrep => &["pattern", "limit?"],
+            Self::McpAttach => &["view?", "server?"],
         }
     }
 
@@ -61,6 +69,8 @@ impl Method {
             Self::ToolsSearch => tools::search(desk, params).await,
             Self::ToolsGrep => tools::grep(desk, params).await,
             Self::DaemonStatus => daemon::status(desk, params).await,
+            // Its connection is not one that it could be.
+            Self::McpAttach => Err(attach::refusal().into()),
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::defaults,
+    ingress::Edge,
     meta::nearest,
     protocol::{
         Message, ParseError, RpcError, Shape,
@@ -30,6 +31,7 @@ use crate::{
     view::Views,
 };
 
+mod attach;
 pub mod client;
 mod daemon;
 mod method;
@@ -53,6 +55,8 @@ pub struct Desk {
     board: Arc<Board>,
     /// What the servers offer.
     views: Arc<Views>,
+    /// Who serves clients that attach to the socket.
+    edge: Arc<Edge>,
     /// Who is served at the socket.
     seats: Arc<Seats>,
     /// Cancelled when nothing more is to be taken on.
@@ -78,6 +82,7 @@ impl Desk {
     pub fn new(
         board: Arc<Board>,
         views: Arc<Views>,
+        edge: Arc<Edge>,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
@@ -86,7 +91,7 @@ impl Desk {
             defaults::CONTROL_CONNECTIONS_MAX,
             defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
         );
-        Arc::new(Self { board, views, seats, stop, hurry, tasks })
+        Arc::new(Self { board, views, edge, seats, stop, hurry, tasks })
     }
 
     /// Returns the group that is let in at the socket, if any is.

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Asker, Desk,
+    attach::{self, Attached, Attaching},
     peer::{Door, Peer},
     read,
     seats::Seat,
@@ -76,9 +77,17 @@ async fn connection(stream: UnixStream, desk: &Arc<Desk>, door: &Door) {
             .context(json!({ "max": defaults::CONTROL_CONNECTIONS_MAX }));
         return turn_away(stream, error).await;
     };
-    tokio::select! {
-        () = converse(stream, desk, peer, &seat) => {}
-        () = seat.lost() => tracing::debug!(peer_uid = uid, "operator's seat given to another one"),
+    let attached = tokio::select! {
+        attached = converse(stream, desk, peer, &seat) => attached,
+        () = seat.lost() => {
+            tracing::debug!(peer_uid = uid, "operator's seat given to another one");
+            None
+        }
+    };
+    // A client of MCP keeps no operator waiting.
+    drop(seat);
+    if let Some(attached) = attached {
+        Box::pin(attached.serve(desk)).await;
     }
 }
 
@@ -89,8 +98,14 @@ async fn turn_away(stream: UnixStream, error: RpcError) {
     let _gone = stream.try_write(&line);
 }
 
-/// Serves one operator until one of the two has nothing more to say.
-async fn converse(stream: UnixStream, desk: &Arc<Desk>, peer: Peer, seat: &Seat) {
+/// Serves one operator until one of the two has nothing more to say, or the connection is to be
+/// something else from now on.
+async fn converse(
+    stream: UnixStream,
+    desk: &Arc<Desk>,
+    peer: Peer,
+    seat: &Seat,
+) -> Option<Attached> {
     let (reader, mut writer) = stream.into_split();
     let (lines, queue) = mpsc::channel(defaults::CONTROL_LINES_QUEUE);
     let asker = Asker { peer: Some(peer), lines: Some(lines) };
@@ -105,13 +120,21 @@ async fn converse(stream: UnixStream, desk: &Arc<Desk>, peer: Peer, seat: &Seat)
     let mut writing = Box::pin(write(&mut writer, queue, desk));
     let ended = tokio::select! {
         ended = conversation.hear(&reader) => ended,
-        () = &mut writing => return,
+        () = &mut writing => return None,
     };
     // With the last of who could put something into the queue, the writing ends.
-    drop(conversation);
+    let Conversation { lines, asker, .. } = conversation;
+    drop(asker);
     match ended {
-        Ended::Done => writing.await,
-        Ended::Gone => {}
+        Ended::Done => {
+            writing.await;
+            None
+        }
+        Ended::Gone => None,
+        Ended::Attaches(attaching) => {
+            writing.await;
+            Some(Attached { attaching, reader, writer, lines })
+        }
     }
 }
 
@@ -121,6 +144,8 @@ enum Ended {
     Done,
     /// Nobody is there for what is left.
     Gone,
+    /// A client of MCP takes the connection over.
+    Attaches(Attaching),
 }
 
 /// What runs on one connection.
@@ -144,7 +169,9 @@ impl Conversation<'_> {
             while self.running.len() < defaults::CONTROL_REQUESTS_MAX
                 && let Some(line) = self.lines.next_line()
             {
-                self.take(line);
+                if let Some(attaching) = self.take(line) {
+                    return Ended::Attaches(attaching);
+                }
             }
             if is_over && self.running.is_empty() {
                 return Ended::Done;
@@ -169,9 +196,9 @@ impl Conversation<'_> {
                     match reader.try_read_buf(self.lines.buffer()) {
                         Ok(0) => {
                             is_over = true;
-                            if let Some(line) = self.lines.last_line() {
-                                self.take(line);
-                            }
+                            let last = self.lines.last_line();
+                            // Nothing can follow, and so nobody attaches.
+                            let _nobody = last.map(|line| self.take(line));
                         }
                         Ok(_) => {}
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -185,15 +212,31 @@ impl Conversation<'_> {
         }
     }
 
-    /// Takes what an operator has sent.
-    fn take(&mut self, line: Line) {
+    /// Takes what an operator has sent; returns what the connection is to be from now on, if that is
+    /// something else.
+    fn take(&mut self, line: Line) -> Option<Attaching> {
         let message = match line {
             Line::Whole(line) => match read(line) {
                 Ok(message) => message,
-                Err(error) => return self.refuse(*error, None),
+                Err(error) => {
+                    self.refuse(*error, None);
+                    return None;
+                }
             },
-            Line::Oversized(line) => return self.refuse(too_long(&line), None),
+            Line::Oversized(line) => {
+                self.refuse(too_long(&line), None);
+                return None;
+            }
         };
+        if attach::is_one(&message) {
+            let attaching = Attaching::read(&message, self.desk, self.running.is_empty());
+            return attaching.map_err(|error| self.refuse(*error, message.part(Part::Id))).ok();
+        }
+        self.take_message(message);
+        None
+    }
+
+    fn take_message(&mut self, message: Message) {
         let Some(id) = message.part(Part::Id).filter(|_| message.shape() == Shape::Request) else {
             return self.note(&message);
         };

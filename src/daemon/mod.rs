@@ -172,7 +172,9 @@ impl Daemon {
             clients.spawn(ingress::serve(listener, edge, tls, pulse, stop, clients.clone()));
         }
         let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
-        let desk = control::Desk::new(board, views, stop.clone(), hurry.clone(), clients.clone());
+        let (stop, hurry) = (stop.clone(), hurry.clone());
+        let desk =
+            control::Desk::new(board, views, Arc::clone(&edge), stop, hurry, clients.clone());
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
             clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));

@@ -13,5 +13,81 @@ pub const PREWARM_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest path of a Unix socket, in bytes. Source: unix(7), 108 with the final NUL.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
+/// The longest name of a group, in bytes. Source: groupadd(8).
+pub const GROUP_NAME_BYTES_MAX: usize = 32;
+
 /// The longest request line on the control socket, in bytes. Ours: what a body at the edge may have.
 pub const CONTROL_LINE_BYTES_MAX: usize = super::BODY_BYTES_MAX;
+
+/// How long requests may take to end when they were told to hurry. Ours.
+pub const HURRY: Duration = Duration::from_secs(1);
+
+/// How long the servers may take to leave: the ladder's 1,550 ms and what follows a SIGKILL, or an
+/// upstream's goodbye, and some slack. Ours.
+pub const FAREWELL: Duration = Duration::from_secs(4);
+
+/// How long an operator's command waits for the service. Ours: most is answered from memory; a search
+/// may wait for servers, as long as the merged lists, and then for a snapshot, but for the first one,
+/// which may take longer where there are very many tools.
+pub const CONTROL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many operators' connections the control socket serves at a time. One more takes the place of
+/// the one that has had nothing running for the longest. Ours.
+pub const CONTROL_CONNECTIONS_MAX: usize = 64;
+
+/// How many of these one user may have. Ours: there is room left for another one, such as root.
+pub const CONTROL_CONNECTIONS_PER_USER_MAX: usize = 48;
+
+/// How many connections the control socket holds in all, those included that are turned away just
+/// now and those that carry something else than an operator's requests, which must therefore be
+/// bounded well below this; more wait in the backlog. Ours.
+pub const CONTROL_ACCEPTED_MAX: usize = 1024;
+
+/// How many requests of one connection to the control socket run at a time; then its lines wait
+/// unread. Ours.
+pub const CONTROL_REQUESTS_MAX: usize = 32;
+
+/// How many lines wait for the reader of one connection to the control socket; then who has more to
+/// say waits. Ours: some progress.
+pub const CONTROL_LINES_QUEUE: usize = 16;
+
+/// How long a connection to the control socket may have nothing running and send no request. Ours: a
+/// program that asks once in a while keeps its connection.
+pub const CONTROL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How often it is looked whether an operator who sends nothing more is still there for the answers.
+/// Ours.
+pub const CONTROL_HANG_UP_POLL: Duration = Duration::from_millis(100);
+
+/// How long it is looked up who belongs to a group; the database may be on another host. Ours.
+pub const GROUP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many operators' orders wait for the main loop. Ours: they are carried out one by one.
+pub const CONTROL_ORDERS_QUEUE: usize = 8;
+
+/// How many items that clients are not shown are remembered for operators, and how many that are
+/// called the same. Ours: more than one can read.
+pub const FINDINGS_MAX: usize = 256;
+
+/// How much of a server's own words an error shows, in bytes. Ours.
+pub const QUOTE_BYTES_MAX: usize = 500;
+
+/// How long a name may be for which similar ones are looked for, in bytes: the effort grows with
+/// its length. Ours: no tool's name is longer than 128.
+pub const SUGGESTION_BYTES_MAX: usize = 128;
+
+/// How many log lines may wait for a standard error that nobody reads; more are dropped. Ours.
+pub const LOG_LINES_MAX: usize = 8192;
+
+/// How often an idle loop marks that it still turns. Ours.
+pub const PULSE: Duration = Duration::from_secs(1);
+
+/// How old a loop's mark may be before the loop counts as stuck. Ours: ten pulses.
+pub const PULSE_AGE_MAX: Duration = Duration::from_secs(10);
+
+/// How many idle TCP connections to one web API are kept. Ours: one for what is learned in the
+/// background, and some for those who wait.
+pub const WEB_IDLE_MAX: usize = 4;
+
+/// How much of a web API's error page is looked at, in bytes; a larger one is not quoted. Ours.
+pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;

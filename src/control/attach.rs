@@ -1,0 +1,94 @@
+//! `mcp/attach`: a connection of the control socket becomes a pipe of MCP, at a view.
+//!
+//! For clients that speak MCP over standard input and output only: `metamcp stdio` is at the other end.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::unix::{OwnedReadHalf, OwnedWriteHalf},
+};
+
+use super::{Desk, Method, Params};
+use crate::{
+    ingress::pipe::{self, Pipe},
+    protocol::{Message, RpcError, Shape, error::INVALID_REQUEST, jsonrpc::Part, ndjson::Lines},
+    view::View,
+};
+
+/// What a connection is to be.
+#[derive(Debug)]
+pub(super) struct Attaching {
+    view: View,
+    /// What the one who asks is told.
+    answer: bytes::Bytes,
+}
+
+/// A connection that an operator has no use for any more.
+pub(super) struct Attached {
+    pub(super) attaching: Attaching,
+    pub(super) reader: OwnedReadHalf,
+    pub(super) writer: OwnedWriteHalf,
+    /// What was read already.
+    pub(super) lines: Lines,
+}
+
+/// Tells whether a message asks for it.
+pub(super) fn is_one(message: &Message) -> bool {
+    message.shape() == Shape::Request && message.method() == Some(Method::McpAttach.name())
+}
+
+/// Returns the error of who asks for it where it cannot be.
+pub(super) fn refusal() -> RpcError {
+    let text = "only a connection of the control socket on which nothing runs can be attached";
+    RpcError::new(INVALID_REQUEST, "ATTACH_REFUSED", text)
+        .suggest("Open a connection of its own to the control socket, and attach it first of all.")
+}
+
+impl Attaching {
+    /// Reads what is asked for. A connection on which something runs, not `is_free`, cannot be that.
+    pub(super) fn read(
+        request: &Message,
+        desk: &Desk,
+        is_free: bool,
+    ) -> Result<Self, Box<RpcError>> {
+        if !is_free {
+            return Err(refusal().into());
+        }
+        let params = Params::read(Method::McpAttach, request.params())?;
+        let (wanted, server) =
+            (params.optional::<String>("view")?, params.optional::<String>("server")?);
+        let (view, path) = match (wanted.as_deref(), server) {
+            (None, Some(server)) => {
+                let view = desk.views.of_server(&server).map_err(|error| error.to_rpc())?;
+                (view, format!("/servers/{server}"))
+            }
+            (None | Some("root"), None) => (desk.views.root(), "/".to_owned()),
+            (Some("direct"), None) => (View::Direct, "/direct".to_owned()),
+            (Some("meta"), None) => (View::Meta, "/meta".to_owned()),
+            (Some(_), None) => return Err(params.wrong("view", "`direct`, `meta` or `root`")),
+            (Some(_), Some(_)) => {
+                return Err(params.wrong("view", "absent where there is `server`"));
+            }
+        };
+        let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": path });
+        let id = request.part(Part::Id).unwrap_or("null");
+        Ok(Self { view, answer: Message::response(id, &result.to_string()) })
+    }
+}
+
+impl Attached {
+    /// Serves the client until it goes, or the service does.
+    pub(super) async fn serve(self, desk: &Desk) {
+        let Self { attaching, reader, mut writer, lines } = self;
+        // It fits into the buffer of any socket.
+        let line = [&attaching.answer[..], b"\n"].concat();
+        if writer.write_all(&line).await.is_err() {
+            return;
+        }
+        let pipe = Pipe { reader, lines, writer, tells_end: true };
+        let end = pipe::serve(Arc::clone(&desk.edge), attaching.view, pipe).await;
+        tracing::debug!(?end, "client detached");
+    }
+}
