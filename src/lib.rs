@@ -161,6 +161,7 @@
 //! | [`status`] | what the service tells about itself |
 //! | [`ingress`] | the HTTP edge |
 //! | [`control`] | the control socket |
+//! | [`bridge`] | a client on standard input and output, and a service that may be restarted |
 //! | [`demo`] | three demonstration servers, built on rmcp |
 //! | [`daemon`] | the service from its start to its end |
 //! | [`cli`] | the command line |
@@ -205,6 +206,7 @@ pub mod acceptor;
 pub mod backoff;
 pub mod body;
 pub mod breaker;
+pub mod bridge;
 pub mod call;
 pub mod catalog;
 pub mod child;

@@ -21,12 +21,17 @@ pub(super) fn ask(
     method: &str,
     params: Option<&str>,
 ) -> Result<Result<Value, ClientError>, Failed> {
-    let socket = socket.map_or_else(nearest_socket, Path::to_owned);
+    let socket = self::socket(socket);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
     Ok(runtime.block_on(client::ask(&socket, method, params)))
+}
+
+/// Returns the socket that is asked for, or else the nearest one.
+pub(super) fn socket(asked: Option<&Path>) -> PathBuf {
+    asked.map_or_else(nearest_socket, Path::to_owned)
 }
 
 fn nearest_socket() -> PathBuf {

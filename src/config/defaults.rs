@@ -3,6 +3,7 @@
 //! A bound that is not in the configuration file yet still has its name here. They stand in files by
 //! area, and are all called `defaults::NAME`.
 
+mod bridge;
 mod call;
 mod catalog;
 mod child;
@@ -16,6 +17,7 @@ mod service;
 mod session;
 mod tasks;
 
+pub use bridge::*;
 pub use call::*;
 pub use catalog::*;
 pub use child::*;

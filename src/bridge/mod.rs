@@ -1,0 +1,312 @@
+//! A client that only speaks over standard input and output, brought to the running service.
+//!
+//! ```text
+//!  client ── stdin, stdout ── bridge (relay) ── control socket ── ingress::pipe ── view
+//! ```
+//!
+//! The bridge attaches to the control socket, and does so again when the service comes back from a
+//! restart. What is passed on, kept and said then is the [`relay`]'s to decide.
+
+use std::{
+    future, io,
+    path::{Path, PathBuf},
+};
+
+use futures_util::future::BoxFuture;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    time::{self, Instant},
+};
+
+use crate::{
+    backoff::Backoff,
+    config::defaults,
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        ndjson::{Line, Lines},
+    },
+    report::chain,
+};
+
+mod outcome;
+pub mod relay;
+mod request;
+
+use relay::Relay;
+
+/// How much is read at a time, in bytes: what pipes and sockets hold.
+const READ_BYTES: usize = 64 << 10;
+
+/// The service, and what of it the client is to see.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The control socket.
+    pub socket: PathBuf,
+    /// The parameters of `mcp/attach`, JSON text.
+    pub params: String,
+}
+
+/// Why the service does not take a client.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// No service listens there.
+    #[error("no service answers at `{}`", path.display())]
+    Unreachable {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It does not want to.
+    #[error("the service refused: {message}")]
+    Refused {
+        /// Why.
+        message: String,
+        /// What can be done about it.
+        suggestion: Option<String>,
+    },
+}
+
+/// A connection to the service that is a pipe of MCP.
+#[derive(Debug)]
+struct Attachment {
+    reader: OwnedReadHalf,
+    writer: OwnedWriteHalf,
+    /// What was read already.
+    lines: Lines,
+}
+
+/// Passes messages on between a client and the service at `target` until the client goes.
+///
+/// # Errors
+///
+/// [`AttachError`] when the service does not take the client in the first place. Later it is tried
+/// again for as long as the client is there.
+///
+/// # Cancel safety
+///
+/// Dropped, what the client has asked is cancelled.
+pub async fn run<R, W>(target: &Target, reader: R, writer: W) -> Result<(), AttachError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    Bridge::new(target).run(reader, writer).await
+}
+
+struct Bridge<'a> {
+    target: &'a Target,
+    started: Instant,
+    relay: Relay,
+    /// Becomes the next attachment, while there is none.
+    attaching: Option<BoxFuture<'a, Result<Attachment, AttachError>>>,
+    was_attached: bool,
+    backoff: Backoff,
+    /// Where the service's messages come from, and what was read of them.
+    down: Option<(OwnedReadHalf, Lines)>,
+    up: Option<OwnedWriteHalf>,
+}
+
+impl<'a> Bridge<'a> {
+    fn new(target: &'a Target) -> Self {
+        Self {
+            target,
+            started: Instant::now(),
+            relay: Relay::default(),
+            attaching: Some(Box::pin(attach(target))),
+            was_attached: false,
+            backoff: Backoff::new(defaults::BRIDGE_BACKOFF),
+            down: None,
+            up: None,
+        }
+    }
+
+    async fn run<R, W>(mut self, mut reader: R, mut writer: W) -> Result<(), AttachError>
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let mut lines = Lines::new(defaults::BODY_BYTES_MAX);
+        let mut gone_at = None;
+        loop {
+            let relay = &mut self.relay;
+            relay.tick(self.started.elapsed());
+            if gone_at.is_some() {
+                if relay.to_client.is_empty() && !relay.is_waited_for() {
+                    return Ok(());
+                }
+                if relay.to_service.is_empty() {
+                    // So the service knows that nothing more comes.
+                    self.up = None;
+                }
+            }
+            let reads = gone_at.is_none()
+                && relay.to_service.n_bytes() < defaults::UNREAD_BYTES
+                && relay.to_client.n_bytes() < defaults::BRIDGE_UNREAD_BYTES;
+            let listens = relay.to_client.n_bytes() < defaults::BRIDGE_UNREAD_BYTES;
+            let deadline = relay.deadline().map(|deadline| self.started + deadline);
+            let farewell = gone_at.map(|gone_at: Instant| gone_at + defaults::BRIDGE_FAREWELL);
+            lines.buffer().reserve(if reads { READ_BYTES } else { 0 });
+            tokio::select! {
+                written = relay.to_client.write(&mut writer), if !relay.to_client.is_empty() => {
+                    if written.is_err() {
+                        return Ok(()); // Nobody reads any more.
+                    }
+                }
+                Some(()) = write(&mut self.up, &mut relay.to_service) => {}
+                read = reader.read_buf(lines.buffer()), if reads => {
+                    let is_over = !matches!(read, Ok(1..));
+                    while let Some(line) = lines.next_line() {
+                        self.take(line);
+                    }
+                    if is_over {
+                        let last = lines.last_line();
+                        last.into_iter().for_each(|line| self.take(line));
+                        gone_at = Some(Instant::now());
+                    }
+                }
+                Some(is_open) = read(&mut self.down), if listens => self.heard(is_open),
+                Some(attached) = attached(&mut self.attaching) => self.attached(attached)?,
+                () = at(deadline) => {}
+                () = at(farewell) => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes a line of the client.
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Whole(line) => self.relay.from_client(line, self.started.elapsed()),
+            Line::Oversized(line) => {
+                self.relay.to_client.push(line.refusal(defaults::BODY_BYTES_MAX));
+            }
+        }
+    }
+
+    /// Takes what the service has said; it has gone when the connection is not open any more.
+    fn heard(&mut self, is_open: bool) {
+        let now = self.started.elapsed();
+        if let Some((_, lines)) = &mut self.down {
+            while let Some(line) = lines.next_line() {
+                match line {
+                    Line::Whole(line) => self.relay.from_service(line, now),
+                    Line::Oversized(line) => {
+                        tracing::error!(n_bytes = line.length, "message of the service dropped");
+                    }
+                }
+            }
+        }
+        if !is_open {
+            tracing::info!("the service has gone: messages wait until it is back");
+            self.relay.lost(now);
+            (self.down, self.up) = (None, None);
+            self.backoff = Backoff::new(defaults::BRIDGE_BACKOFF);
+            self.attaching = Some(Box::pin(attach(self.target)));
+        }
+    }
+
+    fn attached(&mut self, attached: Result<Attachment, AttachError>) -> Result<(), AttachError> {
+        match attached {
+            Ok(Attachment { reader, writer, lines }) => {
+                if std::mem::replace(&mut self.was_attached, true) {
+                    tracing::info!("the service is back");
+                }
+                (self.down, self.up) = (Some((reader, lines)), Some(writer));
+                self.relay.attached(self.started.elapsed());
+                // It may have said more already.
+                self.heard(true);
+                Ok(())
+            }
+            Err(error) if !self.was_attached => Err(error),
+            Err(error) => {
+                if let AttachError::Refused { message, .. } = &error {
+                    tracing::warn!(error = chain(&error), "the service does not take us back");
+                    self.relay.refused(message.clone());
+                }
+                let (pause, target) = (self.backoff.pause(fastrand::f64()), self.target);
+                self.attaching = Some(Box::pin(async move {
+                    time::sleep(pause).await;
+                    attach(target).await
+                }));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Attaches to the service. Waits for its answer for as long as that takes: a service that starts
+/// takes connections before it answers.
+async fn attach(target: &Target) -> Result<Attachment, AttachError> {
+    let path: &Path = &target.socket;
+    let unreachable = |source| AttachError::Unreachable { path: path.to_owned(), source };
+    let stream = UnixStream::connect(path).await.map_err(unreachable)?;
+    let (mut reader, mut writer) = stream.into_split();
+    let request = Message::request("mcp/attach", Some(&target.params));
+    let request = [request.bytes(), &b"\n"[..]].concat();
+    writer.write_all(&request).await.map_err(unreachable)?;
+    let mut lines = Lines::new(defaults::BRIDGE_ANSWER_BYTES_MAX);
+    let answer = loop {
+        match lines.next_line() {
+            Some(Line::Whole(line)) => break line,
+            Some(Line::Oversized(_)) => {}
+            None => match reader.read_buf(lines.buffer()).await {
+                Ok(0) => return Err(unreachable(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => {}
+                Err(error) => return Err(unreachable(error)),
+            },
+        }
+    };
+    let answer = Message::parse(answer);
+    let error = match &answer {
+        Ok(answer) if answer.part(Part::Result).is_some() => {
+            return Ok(Attachment { reader, writer, lines });
+        }
+        Ok(answer) => answer.part(Part::Error).unwrap_or("{}"),
+        Err(_) => "{}",
+    };
+    let error: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
+    let message = error["message"].as_str().unwrap_or("its answer cannot be read").to_owned();
+    let suggestion = error["data"]["suggestion"].as_str().map(str::to_owned);
+    Err(AttachError::Refused { message, suggestion })
+}
+
+/// Waits for the attachment that is being made; nothing where none is.
+async fn attached(
+    attaching: &mut Option<BoxFuture<'_, Result<Attachment, AttachError>>>,
+) -> Option<Result<Attachment, AttachError>> {
+    let attached = attaching.as_mut()?.await;
+    *attaching = None;
+    Some(attached)
+}
+
+/// Reads more of what the service says, and tells whether it may say more still; nothing while it is
+/// away.
+async fn read(down: &mut Option<(OwnedReadHalf, Lines)>) -> Option<bool> {
+    let (reader, lines) = down.as_mut()?;
+    lines.buffer().reserve(READ_BYTES);
+    Some(matches!(reader.read_buf(lines.buffer()).await, Ok(1..)))
+}
+
+/// Writes what is for the service; nothing while there is nothing to do. Where it is not taken, the
+/// other half of the connection tells why.
+async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut crate::unsent::Unsent) -> Option<()> {
+    let writer = up.as_mut().filter(|_| !unsent.is_empty())?;
+    if unsent.write(writer).await.is_err() {
+        *up = None;
+        unsent.clear();
+    }
+    Some(())
+}
+
+/// Waits until that moment; for ever where there is none.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => time::sleep_until(moment).await,
+        None => future::pending().await,
+    }
+}

@@ -1,0 +1,119 @@
+//! A request of the client, or a batch of them: by what it is known, and whether it may be sent twice.
+//!
+//! Pure.
+
+use bytes::Bytes;
+
+use crate::{
+    config::defaults,
+    protocol::{
+        Batch, Era, Message, Pieces, RpcError, Shape, batch, jsonrpc::Part, mcp::method,
+        modern::version_of,
+    },
+};
+
+/// What is asked and has no answer.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// Ids, JSON text; of a batch, one for each of its requests.
+    ids: Vec<Box<str>>,
+    is_batch: bool,
+    era: Era,
+    pub(super) kind: Kind,
+    /// The whole of it, as the client wrote it; absent where there was no room to keep it.
+    pub(super) line: Option<Bytes>,
+}
+
+/// What it is about.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Handshake,
+    /// It sets the log level.
+    Level,
+    Watching(String),
+    Unwatching(String),
+    /// Its answer is a stream that ends with the service.
+    Listening {
+        /// The client knows what it is told of.
+        is_told: bool,
+    },
+    /// Asking twice does no harm.
+    Reading,
+    /// Anything else.
+    Acting,
+}
+
+impl Request {
+    /// Returns a request as it is.
+    pub(super) fn of(request: &Message) -> Self {
+        let id = request.part(Part::Id).unwrap_or("null");
+        let uri = || request.string(Part::Uri).unwrap_or_default();
+        let kind = match request.method().unwrap_or_default() {
+            method::INITIALIZE => Kind::Handshake,
+            method::LOGGING_SET_LEVEL => Kind::Level,
+            method::RESOURCES_SUBSCRIBE => Kind::Watching(uri()),
+            method::RESOURCES_UNSUBSCRIBE => Kind::Unwatching(uri()),
+            method::SUBSCRIPTIONS_LISTEN => Kind::Listening { is_told: false },
+            method::DISCOVER => Kind::Reading,
+            // What is asked again with answers in it belongs to a call that is held for them.
+            _ if request.part(Part::RequestState).is_some() => Kind::Acting,
+            asked if method::READING.contains(&asked) => Kind::Reading,
+            _ => Kind::Acting,
+        };
+        let era = if version_of(request).is_some() { Era::Modern } else { Era::Legacy };
+        let line = Some(request.bytes().clone());
+        Self { ids: vec![id.into()], is_batch: false, era, kind, line }
+    }
+
+    /// Returns a batch in which something is asked.
+    pub(super) fn of_batch(line: &Bytes) -> Option<Self> {
+        let batch = Batch::parse(line, defaults::BATCH_MESSAGES_MAX).ok()?;
+        let asked = batch.into_members().flatten().filter(|one| one.shape() == Shape::Request);
+        let (mut ids, mut reads) = (Vec::new(), true);
+        for request in asked {
+            let request = Self::of(&request);
+            reads &= matches!(request.kind, Kind::Reading);
+            ids.extend(request.ids);
+        }
+        let kind = if reads { Kind::Reading } else { Kind::Acting };
+        let (is_batch, era, line) = (true, Era::Legacy, Some(line.clone()));
+        (!ids.is_empty()).then_some(Self { ids, is_batch, era, kind, line })
+    }
+
+    pub(super) fn is_batch(&self) -> bool {
+        self.is_batch
+    }
+
+    /// Tells whether `id`, JSON text, is its id, or one of its ids.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.ids.iter().any(|own| **own == *id)
+    }
+
+    /// Tells whether it may be done twice.
+    pub(super) fn is_harmless(&self) -> bool {
+        match self.kind {
+            Kind::Handshake
+            | Kind::Level
+            | Kind::Watching(_)
+            | Kind::Unwatching(_)
+            | Kind::Listening { .. }
+            | Kind::Reading => true,
+            Kind::Acting => false,
+        }
+    }
+
+    /// Returns how much of it is kept, in bytes.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.line.as_ref().map_or(0, Bytes::len)
+    }
+
+    /// Returns its answer where it has failed.
+    pub(super) fn failed(&self, error: &RpcError) -> Pieces {
+        let error = error.clone().for_era(self.era);
+        let mut answers = self.ids.iter().map(|id| Pieces::from(error.render(Some(id))));
+        match self.is_batch {
+            true => batch::merge(answers),
+            false => answers.next().unwrap_or_else(|| Pieces::from(error.render(None))),
+        }
+    }
+}
