@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -24,6 +24,10 @@ use crate::{
 pub struct Board {
     started: Instant,
     clients: Arc<AtomicUsize>,
+    /// How many requests of operators run.
+    operators: Arc<AtomicUsize>,
+    /// How many clients and requests of operators there ever were.
+    n_ever: AtomicU64,
     is_serving: AtomicBool,
     pool: Arc<Pool>,
     catalog: Arc<Catalog>,
@@ -87,7 +91,16 @@ pub enum Missing {
     Loop(Stuck),
 }
 
-/// Counts a client's connection for as long as it lives.
+/// Who uses the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// How many clients there are, requests of operators, and requests that servers work on.
+    pub n_now: usize,
+    /// How many clients and requests of operators there ever were.
+    pub n_ever: u64,
+}
+
+/// Counts a client's connection, or a request, for as long as it lives.
 #[derive(Debug)]
 pub struct ClientGuard(Arc<AtomicUsize>);
 
@@ -97,6 +110,8 @@ impl Board {
         Arc::new(Self {
             started: Instant::now(),
             clients: Arc::default(),
+            operators: Arc::default(),
+            n_ever: AtomicU64::new(0),
             is_serving: AtomicBool::new(false),
             pool,
             catalog,
@@ -111,8 +126,26 @@ impl Board {
 
     /// Counts a client's connection until the guard is dropped.
     pub fn client(&self) -> ClientGuard {
-        self.clients.fetch_add(1, Ordering::Relaxed);
-        ClientGuard(Arc::clone(&self.clients))
+        self.count(&self.clients)
+    }
+
+    /// Counts a request of an operator until the guard is dropped.
+    pub fn operator(&self) -> ClientGuard {
+        self.count(&self.operators)
+    }
+
+    fn count(&self, counter: &Arc<AtomicUsize>) -> ClientGuard {
+        self.n_ever.fetch_add(1, Ordering::Relaxed);
+        counter.fetch_add(1, Ordering::Relaxed);
+        ClientGuard(Arc::clone(counter))
+    }
+
+    /// Returns who uses the service.
+    pub fn activity(&self) -> Activity {
+        let n_in_flight: usize = self.pool.servers().iter().map(|server| server.traffic.in_flight).sum();
+        let n_clients = self.clients.load(Ordering::Relaxed);
+        let n_now = n_clients + self.operators.load(Ordering::Relaxed) + n_in_flight;
+        Activity { n_now, n_ever: self.n_ever.load(Ordering::Relaxed) }
     }
 
     /// Returns the loops that do not turn; empty while the service is alive.

@@ -54,7 +54,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         let failed = |error: crate::daemon::StartError| {
             Failed::new(FAILED, chain(&error)).hint(error.hint())
         };
-        let listeners = Listeners::open(inherited, &config.listen).map_err(failed)?;
+        let listeners = Listeners::open(inherited, &config.listen).await.map_err(failed)?;
         if !listeners.was_inherited() {
             output::print(&welcome(&listeners, &config, args.config.is_none()));
         }

@@ -14,7 +14,7 @@ use super::{Desk, Method, Params};
 use crate::{
     ingress::pipe::{self, Pipe},
     protocol::{Message, RpcError, Shape, error::INVALID_REQUEST, jsonrpc::Part, ndjson::Lines},
-    view::View,
+    view::{Choice, View},
 };
 
 /// What a connection is to be.
@@ -59,19 +59,18 @@ impl Attaching {
         let params = Params::read(Method::McpAttach, request.params())?;
         let (wanted, server) =
             (params.optional::<String>("view")?, params.optional::<String>("server")?);
-        let (view, path) = match (wanted.as_deref(), server) {
-            (None, Some(server)) => {
-                let view = desk.views.of_server(&server).map_err(|error| error.to_rpc())?;
-                (view, format!("/servers/{server}"))
-            }
-            (None | Some("root"), None) => (desk.views.root(), "/".to_owned()),
-            (Some("direct"), None) => (View::Direct, "/direct".to_owned()),
-            (Some("meta"), None) => (View::Meta, "/meta".to_owned()),
+        let choice = match (wanted.as_deref(), server) {
+            (None, Some(server)) => Choice::Server(server),
+            (None | Some("root"), None) => Choice::Root,
+            (Some("direct"), None) => Choice::Direct,
+            (Some("meta"), None) => Choice::Meta,
             (Some(_), None) => return Err(params.wrong("view", "`direct`, `meta` or `root`")),
             (Some(_), Some(_)) => {
                 return Err(params.wrong("view", "absent where there is `server`"));
             }
         };
+        let chosen = desk.views.chosen(&choice);
+        let (view, path) = chosen.map_err(|error| error.to_rpc())?;
         let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": path });
         let id = request.part(Part::Id).unwrap_or("null");
         Ok(Self { view, answer: Message::response(id, &result.to_string()) })

@@ -253,6 +253,7 @@ impl Conversation<'_> {
         let (id, token) = (id.to_owned(), CancellationToken::new());
         self.cancelled.insert(id.clone(), token.clone());
         let (desk, asker) = (Arc::clone(self.desk), self.asker.clone());
+        let counted = desk.board.operator();
         self.running.push(Box::pin(async move {
             let answer = tokio::select! {
                 biased;
@@ -262,6 +263,7 @@ impl Conversation<'_> {
             if let Some(answer) = answer {
                 say(&asker, answer).await;
             }
+            drop(counted);
             Some(id)
         }));
     }

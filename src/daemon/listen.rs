@@ -1,18 +1,27 @@
 //! The sockets to serve on: inherited ones, or our own when there are none.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     net::SocketAddr,
     os::unix::{
         fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
-        net::{UnixListener as StdUnixListener, UnixStream},
+        net::UnixListener as StdUnixListener,
     },
     path::{Path, PathBuf},
 };
 
-use tokio::net::{TcpListener, UnixListener};
+use tokio::{
+    net::{TcpListener, UnixListener},
+    time,
+};
 
-use crate::{config::Listen, session::key::KeyError, systemd::listen::Inherited};
+use super::lock::{self, Lock, Taken};
+use crate::{
+    config::{Listen, defaults},
+    control::client::{self, ClientError},
+    session::key::KeyError,
+    systemd::listen::Inherited,
+};
 
 /// Where the control socket is for a service of the system. Source: design ruling 1.
 pub const SYSTEM_SOCKET: &str = "/run/metamcp/control.sock";
@@ -25,7 +34,18 @@ pub struct Listeners {
     addresses: Vec<SocketAddr>,
     /// The control socket that we made and remove again.
     own_socket: Option<(PathBuf, u64)>,
+    /// Held for as long as the socket is ours.
+    lock: Option<Lock>,
     was_inherited: bool,
+}
+
+/// A process, as a message shows it.
+struct Shown(Option<u32>);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |pid| write!(f, " (pid {pid})"))
+    }
 }
 
 /// Why the service does not start.
@@ -39,11 +59,32 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
-    /// Another service listens on the control socket.
-    #[error("another metamcp already answers at `{}`", path.display())]
+    /// Another service is there.
+    #[error("another metamcp{} already answers at `{}`", Shown(*pid), path.display())]
     Running {
         /// The socket.
         path: PathBuf,
+        /// Its process, where that is known.
+        pid: Option<u32>,
+    },
+    /// Another service is there, and says nothing.
+    #[error(
+        "another metamcp{} is there, and does not answer at `{}` within {} s: it starts, stops or hangs",
+        Shown(*pid), path.display(), defaults::PROBE_PATIENCE.as_secs()
+    )]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+        /// Its process, where that is known.
+        pid: Option<u32>,
+    },
+    /// The file that only one service can lock is of no use.
+    #[error("lock `{}`", path.display())]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
     /// The control socket cannot be made.
     #[error("make the control socket `{}`", path.display())]
@@ -87,9 +128,13 @@ impl StartError {
             Self::Running { .. } => {
                 "See `metamcp status`, or set `listen.control` and `listen.http` for a second one."
             }
-            Self::Control { .. } | Self::NotASocket { .. } | Self::Foreign { .. } => {
-                "Set `listen.control` to a path in a directory of your own."
+            Self::Silent { .. } => {
+                "Wait a moment and see `metamcp status`; end one that hangs with `kill`."
             }
+            Self::Control { .. }
+            | Self::Lock { .. }
+            | Self::NotASocket { .. }
+            | Self::Foreign { .. } => "Set `listen.control` to a path in a directory of your own.",
             Self::SessionKey(error) => error.hint(),
             Self::Inherited(_) | Self::Signals(_) => "Check the limits of the service.",
         }
@@ -105,8 +150,18 @@ impl Listeners {
     /// # Errors
     ///
     /// [`StartError`] names the address that cannot be used.
-    pub fn open(inherited: Inherited, listen: &Listen) -> Result<Self, StartError> {
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what was opened is closed, but a socket's file stays.
+    pub async fn open(inherited: Inherited, listen: &Listen) -> Result<Self, StartError> {
         let was_inherited = !inherited.is_empty();
+        // First of all: two services are told apart by what they lock, and not by who gets a port.
+        let own = own_path(&inherited, listen);
+        let lock = match &own {
+            Some(path) => Some(sole(path).await?),
+            None => None,
+        };
         let mut http = Vec::new();
         for listener in inherited.http {
             // They come blocking, and a blocking accept would stall a worker thread.
@@ -122,15 +177,24 @@ impl Listeners {
             control.push(UnixListener::from_std(listener).map_err(StartError::Inherited)?);
         }
         let mut own_socket = None;
-        let asked = listen.control.clone().or_else(|| (!was_inherited).then(default_socket));
-        if control.is_empty()
-            && let Some(path) = asked
-        {
-            control.push(make_socket(&path)?);
+        if let Some(path) = own {
+            control.push(make_socket(&path).await?);
             own_socket = inode_of(&path).map(|inode| (path, inode));
         }
         let addresses = http.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-        Ok(Self { http, control, addresses, own_socket, was_inherited })
+        Ok(Self { http, control, addresses, own_socket, lock, was_inherited })
+    }
+
+    /// Returns none: for a service of one client, on a pipe.
+    pub fn none() -> Self {
+        Self {
+            http: Vec::new(),
+            control: Vec::new(),
+            addresses: Vec::new(),
+            own_socket: None,
+            lock: None,
+            was_inherited: false,
+        }
     }
 
     /// Returns the TCP addresses.
@@ -150,12 +214,15 @@ impl Listeners {
 
     /// Removes what we made.
     pub(super) fn clean_up(&self) {
-        let Some((path, inode)) = &self.own_socket else { return };
         // What stands there by now may be somebody else's.
-        if inode_of(path) == Some(*inode)
+        if let Some((path, inode)) = &self.own_socket
+            && inode_of(path) == Some(*inode)
             && let Err(error) = fs::remove_file(path)
         {
             tracing::debug!(%error, "control socket not removed");
+        }
+        if let Some(lock) = &self.lock {
+            lock.clean_up();
         }
     }
 }
@@ -186,31 +253,90 @@ pub fn default_socket() -> PathBuf {
     }
 }
 
-/// Makes the control socket, for our own user alone. A socket that nobody answers at is left
-/// over from a service that was killed, and is replaced.
-fn make_socket(path: &Path) -> Result<UnixListener, StartError> {
-    let failed = |source| StartError::Control { path: path.to_owned(), source };
-    if let Some(directory) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-        let owner = fs::metadata(directory).map_err(failed)?.uid();
-        let user = rustix::process::geteuid();
-        // Somebody else's directory under /tmp could hold anything.
-        if owner != user.as_raw() && owner != 0 {
-            return Err(StartError::Foreign { path: directory.to_owned() });
+/// Returns the path of the control socket that we make ourselves, if we do.
+fn own_path(inherited: &Inherited, listen: &Listen) -> Option<PathBuf> {
+    let default = || inherited.is_empty().then(default_socket);
+    let asked = listen.control.clone().or_else(default);
+    asked.filter(|_| inherited.control.is_empty())
+}
+
+/// Sees to it that no other service has the control socket at `path`, now or as long as we hold what
+/// is returned.
+async fn sole(path: &Path) -> Result<Lock, StartError> {
+    make_directory(path)?;
+    let lock = lock::path_of(path);
+    match Lock::take(&lock) {
+        Ok(lock) => Ok(lock),
+        Err(Taken::Unusable(source)) => Err(StartError::Lock { path: lock, source }),
+        Err(Taken::By(pid)) => Err(match probe(path).await {
+            Probed::Answers => StartError::Running { path: path.to_owned(), pid },
+            Probed::Silent | Probed::Nobody(_) => StartError::Silent { path: path.to_owned(), pid },
+        }),
+    }
+}
+
+/// What is behind a socket's file.
+enum Probed {
+    /// A service that answers.
+    Answers,
+    /// Somebody who takes connections, and says nothing.
+    Silent,
+    /// Nobody: the system said this.
+    Nobody(io::Error),
+}
+
+/// Asks whoever is at a socket for a sign of life. Source: seed 001, the connect test.
+async fn probe(path: &Path) -> Probed {
+    let asking = client::ask(path, "daemon/status", None);
+    match time::timeout(defaults::PROBE_PATIENCE, asking).await {
+        Ok(Ok(_) | Err(ClientError::Refused { .. } | ClientError::Unreadable(_))) => {
+            Probed::Answers
+        }
+        Ok(Err(ClientError::Unreachable { source, .. }))
+            if source.kind() != io::ErrorKind::UnexpectedEof =>
+        {
+            Probed::Nobody(source)
+        }
+        Ok(Err(ClientError::Unreachable { .. } | ClientError::Silent { .. })) | Err(_) => {
+            Probed::Silent
         }
     }
+}
+
+/// Makes the directory of the control socket, for our own user alone.
+fn make_directory(path: &Path) -> Result<(), StartError> {
+    let failed = |source| StartError::Control { path: path.to_owned(), source };
+    let Some(directory) = path.parent() else { return Ok(()) };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    let owner = fs::metadata(directory).map_err(failed)?.uid();
+    let user = rustix::process::geteuid();
+    // Somebody else's directory under /tmp could hold anything.
+    if owner != user.as_raw() && owner != 0 {
+        return Err(StartError::Foreign { path: directory.to_owned() });
+    }
+    Ok(())
+}
+
+/// Makes the control socket, for our own user alone. A socket that nobody answers at is left
+/// over from a service that was killed, and is replaced.
+async fn make_socket(path: &Path) -> Result<UnixListener, StartError> {
+    let failed = |source| StartError::Control { path: path.to_owned(), source };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
         Ok(found) if !found.file_type().is_socket() => {
             return Err(StartError::NotASocket { path: path.to_owned() });
         }
-        Ok(_) => match UnixStream::connect(path) {
-            Ok(_) => return Err(StartError::Running { path: path.to_owned() }),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+        Ok(_) => match probe(path).await {
+            // Nobody holds the lock, so it is none that is like us.
+            Probed::Answers => {
+                return Err(StartError::Running { path: path.to_owned(), pid: None });
+            }
+            Probed::Silent => return Err(StartError::Silent { path: path.to_owned(), pid: None }),
+            Probed::Nobody(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 fs::remove_file(path).map_err(failed)?;
             }
-            Err(error) => return Err(failed(error)),
+            Probed::Nobody(error) => return Err(failed(error)),
         },
     }
     let listener = StdUnixListener::bind(path).map_err(failed)?;

@@ -3,25 +3,31 @@
 //! ```text
 //!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP ──▶ reload ──┐
 //!                                             │◀──────────────────────┘
-//!                                             └── SIGTERM ─▶ STOPPING=1, stop accepting,
-//!                                                            drain, hurry, farewell
+//!                                             └── SIGTERM, or nobody there for idle_exit
+//!                                                  ─▶ STOPPING=1, stop accepting,
+//!                                                     drain, hurry, farewell
 //! ```
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     sync::mpsc,
     time::{self, Instant, MissedTickBehavior},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    call::CallError,
     catalog::{Catalog, Store},
     child,
     config::{Config, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control,
-    ingress::{self, Edge},
+    ingress::{
+        self, Edge,
+        pipe::{self, Pipe},
+    },
     pool::Pool,
     provision::Provisioner,
     session::{Seal, Sessions},
@@ -29,13 +35,16 @@ use crate::{
     systemd::notify,
     telemetry::{liveness::Liveness, log::LogControl},
     tls::{self, Identity},
-    view::Views,
+    view::{Choice, Views},
 };
 
+mod idle;
 pub mod listen;
+mod lock;
 mod reload;
 mod signals;
 
+use idle::Idle;
 pub use listen::{Listeners, StartError};
 use signals::{Signal, Signals};
 
@@ -59,6 +68,8 @@ pub struct Daemon {
     signals: Signals,
     /// Appended to the status line: what an operator should know.
     notice: Option<String>,
+    /// It was started by a command, and not by somebody who waits for its servers.
+    is_launched: bool,
 }
 
 impl Daemon {
@@ -120,7 +131,15 @@ impl Daemon {
             listeners,
             signals,
             notice: None,
+            is_launched: false,
         })
+    }
+
+    /// Has the service live as one that a command has started: it answers before its servers are
+    /// there, and exits after a while in which nobody uses it, be it declared or not.
+    #[must_use]
+    pub fn launched(self) -> Self {
+        Self { is_launched: true, ..self }
     }
 
     /// Serves until a signal asks to stop, and leaves nothing behind.
@@ -135,9 +154,10 @@ impl Daemon {
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
-        loop {
+        let mut is_warm = false;
+        while !is_warm && !self.is_launched {
             tokio::select! {
-                () = &mut warm_up => break,
+                () = &mut warm_up => is_warm = true,
                 signal = self.signals.next() => match signal {
                     Signal::Stop => return self.farewell().await,
                     // Not a reload yet for the manager, who knows no service before READY=1.
@@ -146,17 +166,82 @@ impl Daemon {
             }
         }
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
-        let clients = self.accept(&stop, &hurry);
+        let (clients, _) = self.accept(&stop, &hurry);
         self.board.serving(true);
         let line = self.status_line();
         notify::ready(&line);
         tracing::info!(status = line, "serving");
-        self.watch_over(line).await;
+        {
+            let watching = self.watch_over(line);
+            tokio::pin!(watching);
+            tokio::select! {
+                () = &mut watching => {}
+                // Where it was not waited for before.
+                () = &mut warm_up, if !is_warm => watching.await,
+            }
+        }
         self.shut_down(stop, hurry, clients).await;
     }
 
+    /// Serves one client at the other end of `pipe` what it has chosen, until it goes or a signal asks
+    /// to stop, and leaves nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] where nobody can be served that.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: dropped halfway, children may be left behind.
+    pub async fn run_for_one<R, W>(
+        mut self,
+        choice: &Choice,
+        pipe: Pipe<R, W>,
+    ) -> Result<(), CallError>
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let (view, _) = self.views.chosen(choice)?;
+        tokio::join!(child::see_off_orphans(), self.views.restore_catalog());
+        let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
+        let (clients, edge) = self.accept(&stop, &hurry);
+        self.board.serving(true);
+        {
+            let pool = Arc::clone(&self.pool);
+            let serving = pipe::serve(edge, view, pipe);
+            let warm_up = pool.warm_up();
+            tokio::pin!(serving, warm_up);
+            let mut is_warm = false;
+            loop {
+                tokio::select! {
+                    _end = &mut serving => break,
+                    () = &mut warm_up, if !is_warm => is_warm = true,
+                    signal = self.signals.next() => match signal {
+                        Signal::Stop => {
+                            stop.cancel();
+                            let patience = self.views.config().service.shutdown_timeout;
+                            if time::timeout(patience, &mut serving).await.is_err() {
+                                hurry.cancel();
+                                let _cut_off = time::timeout(defaults::HURRY, &mut serving).await;
+                            }
+                            break;
+                        }
+                        Signal::Reload => self.reload(),
+                    },
+                }
+            }
+        }
+        self.shut_down(stop, hurry, clients).await;
+        Ok(())
+    }
+
     /// Starts to accept on every listener.
-    fn accept(&mut self, stop: &CancellationToken, hurry: &CancellationToken) -> TaskTracker {
+    fn accept(
+        &mut self,
+        stop: &CancellationToken,
+        hurry: &CancellationToken,
+    ) -> (TaskTracker, Arc<Edge>) {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
         let edge = Edge::new(views, board, stop.clone(), hurry.clone(), clients.clone());
@@ -179,7 +264,7 @@ impl Daemon {
             let pulse = self.liveness.pulse("control accept loop");
             clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));
         }
-        clients
+        (clients, edge)
     }
 
     /// The main loop: signals, the status line, the watchdog. `shown` is the line that was told last.
@@ -189,6 +274,7 @@ impl Daemon {
         // Half the time that the watchdog allows: one late beat is no reason to be killed.
         let watchdog = notify::watchdog().map(|patience| patience / 2);
         let mut fed = Instant::now();
+        let mut idle = Idle::new(fed);
         let pulse = self.liveness.pulse("main loop");
         loop {
             tokio::select! {
@@ -202,6 +288,17 @@ impl Daemon {
                 _ = heartbeat.tick() => {}
             }
             pulse.beat();
+            if let Some(patience) = self.idle_exit()
+                && idle.is_over(self.board.activity(), Instant::now(), Some(patience))
+            {
+                tracing::info!(
+                    ?patience,
+                    "nobody has used the service for its idle_exit: it exits"
+                );
+                self.notice = Some("nobody used it: exits until it is needed".to_owned());
+                notify::status(&self.status_line());
+                return;
+            }
             let line = self.status_line();
             if line != shown {
                 notify::status(&line);
@@ -217,6 +314,12 @@ impl Daemon {
                 }
             }
         }
+    }
+
+    /// Returns after how long without anybody who uses it the service exits.
+    fn idle_exit(&self) -> Option<Duration> {
+        let declared = self.views.config().service.idle_exit;
+        declared.or(self.is_launched.then_some(defaults::LAUNCHED_IDLE_EXIT))
     }
 
     async fn shut_down(

@@ -59,6 +59,19 @@ pub enum View {
     },
 }
 
+/// Which view a client asks for that has no path to say it with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// What is at `/`.
+    Root,
+    /// All servers.
+    Direct,
+    /// Their tools behind a few of our own.
+    Meta,
+    /// The server of this name.
+    Server(String),
+}
+
 /// All views over the same pool.
 #[derive(Debug)]
 pub struct Views {
@@ -185,6 +198,20 @@ impl Views {
             Some(slot) => Ok(View::Passthrough { server: slot.name().clone(), is_root: false }),
             None => Err(self.unknown_server(name)),
         }
+    }
+
+    /// Returns the view that is chosen, and the path that it has.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::UnknownServer`] when it is that of a server that is not declared.
+    pub fn chosen(&self, choice: &Choice) -> Result<(View, String), CallError> {
+        Ok(match choice {
+            Choice::Root => (self.root(), "/".to_owned()),
+            Choice::Direct => (View::Direct, "/direct".to_owned()),
+            Choice::Meta => (View::Meta, "/meta".to_owned()),
+            Choice::Server(name) => (self.of_server(name)?, format!("/servers/{name}")),
+        })
     }
 
     /// Answers a client's request, or finds who does.

@@ -65,6 +65,24 @@ pub const GROUP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many operators' orders wait for the main loop. Ours: they are carried out one by one.
 pub const CONTROL_ORDERS_QUEUE: usize = 8;
 
+/// How long a service that is there already may take for a sign of life, before one that is started
+/// beside it says that it hangs. Source: seed 001, the connect test.
+pub const PROBE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a command waits for the service that it has started to answer. It answers before its
+/// servers do. Source: seed 001, the parent's 10 s.
+pub const LAUNCH_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a command looks whether the service that it has started answers. Ours.
+pub const LAUNCH_POLL: Duration = Duration::from_millis(10);
+
+/// After how long a service that a command has started exits when nobody uses it, where
+/// `service.idle_exit` does not say. Source: seed 001, `idleTimeout`.
+pub const LAUNCHED_IDLE_EXIT: Duration = Duration::from_secs(300);
+
+/// How large the log of such a service may be when it starts, in bytes; a larger one is put aside. Ours.
+pub const LAUNCHED_LOG_BYTES_MAX: u64 = 4 << 20;
+
 /// How many items that clients are not shown are remembered for operators, and how many that are
 /// called the same. Ours: more than one can read.
 pub const FINDINGS_MAX: usize = 256;

@@ -1,0 +1,138 @@
+//! One service to a runtime directory, where no service manager sees to that.
+//!
+//! The lock on the file is the truth: the system takes it from a process that has ended, however it
+//! did. The number in the file is only for people, and is told only while it is that of the process
+//! that wrote it: numbers are used again.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+/// The lock, until it is dropped or the process has ended.
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+}
+
+/// Why it is not ours.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// A process has it, with this number if it could be told.
+    By(Option<u32>),
+    /// The file cannot be used.
+    Unusable(io::Error),
+}
+
+/// How much of the file is read, in bytes: two numbers.
+const CONTENT_BYTES_MAX: u64 = 64;
+
+/// Returns the file of the lock that belongs to a control socket. Two services may have sockets in one
+/// directory, if these are called differently.
+pub(super) fn path_of(socket: &Path) -> PathBuf {
+    match socket.file_name() {
+        Some(name) if name != "control.sock" => socket.with_extension("lock"),
+        _ => socket.with_file_name("metamcp.lock"),
+    }
+}
+
+impl Lock {
+    /// Takes the lock, and writes down who has it.
+    pub(super) fn take(path: &Path) -> Result<Self, Taken> {
+        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.custom_flags(flags).open(path).map_err(Taken::Unusable)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Taken::By(holder(&mut file))),
+            Err(errno) => return Err(Taken::Unusable(errno.into())),
+        }
+        let pid = std::process::id();
+        let started = started(pid).unwrap_or_default();
+        let written = file.set_len(0).and_then(|()| writeln!(file, "{pid} {started}"));
+        written.map_err(Taken::Unusable)?;
+        Ok(Self { file })
+    }
+
+    /// Takes our number out of the file, so that nobody looks for us.
+    pub(super) fn clean_up(&self) {
+        if let Err(error) = self.file.set_len(0) {
+            tracing::debug!(%error, "the number of the process stays in the lock file");
+        }
+    }
+}
+
+/// Returns the number in a lock file, if it is that of the process that wrote it.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut content = String::new();
+    file.take(CONTENT_BYTES_MAX).read_to_string(&mut content).ok()?;
+    let (pid, since) = content.trim().split_once(' ')?;
+    let (pid, since): (u32, u64) = (pid.parse().ok()?, since.parse().ok()?);
+    (started(pid) == Some(since)).then_some(pid)
+}
+
+/// Returns when a process was started, in ticks since the host was. Source: proc_pid_stat(5), field 22.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is a name in parentheses, which may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_one_is_told_who_has_it_and_gets_it_when_that_one_has_gone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("metamcp.lock");
+        let first = Lock::take(&path).expect("nobody has it");
+        let Err(Taken::By(holder)) = Lock::take(&path) else { panic!("it is taken") };
+        assert_eq!(holder, Some(std::process::id()));
+        drop(first);
+        let again = Lock::take(&path).expect("nobody has it any more");
+        again.clean_up();
+        assert_eq!(fs::read_to_string(&path).expect("readable"), "");
+    }
+
+    #[test]
+    fn a_number_that_is_anothers_by_now_is_not_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("metamcp.lock");
+        let _held = Lock::take(&path).expect("nobody has it");
+        for content in [format!("{} 1", std::process::id()), "1 1".to_owned(), "x".to_owned()] {
+            fs::write(&path, content).expect("written");
+            let Err(Taken::By(holder)) = Lock::take(&path) else { panic!("it is taken") };
+            assert_eq!(holder, None);
+        }
+    }
+
+    #[test]
+    fn what_a_killed_service_has_left_stands_in_nobodys_way() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("metamcp.lock");
+        // A process of that number runs: this one.
+        let (pid, since) = (std::process::id(), started(std::process::id()).expect("it runs"));
+        fs::write(&path, format!("{pid} {since}")).expect("written");
+        drop(Lock::take(&path).expect("nobody has it"));
+        std::os::unix::fs::symlink(&path, directory.path().join("link")).expect("linked");
+        let linked = Lock::take(&directory.path().join("link"));
+        assert!(matches!(linked, Err(Taken::Unusable(_))), "{linked:?}");
+    }
+
+    #[test]
+    fn each_socket_has_its_own() {
+        for (socket, lock) in [
+            ("/run/metamcp/control.sock", "/run/metamcp/metamcp.lock"),
+            ("/run/metamcp/second.sock", "/run/metamcp/second.lock"),
+        ] {
+            assert_eq!(path_of(Path::new(socket)), Path::new(lock));
+        }
+    }
+}
