@@ -142,7 +142,8 @@ impl Board {
 
     /// Returns who uses the service.
     pub fn activity(&self) -> Activity {
-        let n_in_flight: usize = self.pool.servers().iter().map(|server| server.traffic.in_flight).sum();
+        let n_in_flight: usize =
+            self.pool.servers().iter().map(|server| server.traffic.in_flight).sum();
         let n_clients = self.clients.load(Ordering::Relaxed);
         let n_now = n_clients + self.operators.load(Ordering::Relaxed) + n_in_flight;
         Activity { n_now, n_ever: self.n_ever.load(Ordering::Relaxed) }

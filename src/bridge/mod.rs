@@ -137,7 +137,8 @@ impl<'a> Bridge<'a> {
             let relay = &mut self.relay;
             relay.tick(self.started.elapsed());
             if gone_at.is_some() {
-                if relay.to_client.is_empty() && !relay.is_waited_for() {
+                // One that was never taken is told so.
+                if self.was_attached && relay.to_client.is_empty() && !relay.is_waited_for() {
                     return Ok(());
                 }
                 if relay.to_service.is_empty() {
@@ -170,7 +171,9 @@ impl<'a> Bridge<'a> {
                         gone_at = Some(Instant::now());
                     }
                 }
-                Some(is_open) = read(&mut self.down), if listens => self.heard(is_open),
+                Some(is_open) = read(&mut self.down), if listens => {
+                    self.heard(is_open, gone_at.is_some());
+                }
                 Some(attached) = attached(&mut self.attaching) => self.attached(attached)?,
                 () = at(deadline) => {}
                 () = at(farewell) => return Ok(()),
@@ -188,8 +191,9 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    /// Takes what the service has said; it has gone when the connection is not open any more.
-    fn heard(&mut self, is_open: bool) {
+    /// Takes what the service has said; it has gone when the connection is not open any more. Where the
+    /// client `is_gone`, nobody is left to come back for.
+    fn heard(&mut self, is_open: bool, is_gone: bool) {
         let now = self.started.elapsed();
         if let Some((_, lines)) = &mut self.down {
             while let Some(line) = lines.next_line() {
@@ -201,7 +205,10 @@ impl<'a> Bridge<'a> {
                 }
             }
         }
-        if !is_open {
+        if !is_open && is_gone {
+            (self.down, self.up) = (None, None);
+            self.relay.abandon();
+        } else if !is_open {
             tracing::info!("the service has gone: messages wait until it is back");
             self.relay.lost(now);
             (self.down, self.up) = (None, None);
@@ -219,7 +226,7 @@ impl<'a> Bridge<'a> {
                 (self.down, self.up) = (Some((reader, lines)), Some(writer));
                 self.relay.attached(self.started.elapsed());
                 // It may have said more already.
-                self.heard(true);
+                self.heard(true, false);
                 Ok(())
             }
             Err(error) if !self.was_attached => Err(error),

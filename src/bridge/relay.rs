@@ -256,6 +256,13 @@ impl Relay {
         }
     }
 
+    /// Forgets what was asked: its client has gone.
+    pub fn abandon(&mut self) {
+        self.asked.clear();
+        self.waiting.clear();
+        self.to_service.clear();
+    }
+
     /// Tells whether a request of the client has no answer yet.
     pub fn is_waited_for(&self) -> bool {
         let waits = |waiting: &Waiting| matches!(waiting.what, What::Request(_));

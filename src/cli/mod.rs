@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod check;
 mod demo_server;
+mod launch;
 mod output;
 mod search;
 mod serve;

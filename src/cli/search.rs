@@ -74,8 +74,9 @@ pub(super) fn grep(args: &GrepArgs) -> Result<(), Failed> {
 }
 
 fn ask(method: &str, params: &Value, common: &Common) -> Result<(), Failed> {
-    let found = service::ask(common.socket.as_deref(), method, Some(&params.to_string()))?
-        .map_err(service::failed)?;
+    let found =
+        service::ask_or_launch(common.socket.as_deref(), method, Some(&params.to_string()))?
+            .map_err(service::failed)?;
     if common.json {
         output::print(&format!("{found:#}\n"));
     } else {

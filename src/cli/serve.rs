@@ -24,12 +24,20 @@ pub(super) struct Args {
     /// The configuration file; without one, three demonstration servers are served
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Live as a service that a command has started
+    #[arg(long, hide = true)]
+    launched: bool,
 }
 
 /// How long tasks that are left over may take to end. Everything that matters is done by then.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: Args) -> Result<(), Failed> {
+    if args.launched {
+        // Whoever has started it may end with a terminal that takes all of its session along. One that
+        // leads a session already is let be.
+        let _leads_one = rustix::process::setsid();
+    }
     // First of all, while the process has one thread: both change what threads inherit.
     let inherited =
         Inherited::take().map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
@@ -59,7 +67,9 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
             output::print(&welcome(&listeners, &config, args.config.is_none()));
         }
         let daemon = Daemon::build(config, args.config, identity, listeners, log);
-        daemon.map_err(failed)?.run().await;
+        let daemon = daemon.map_err(failed)?;
+        let daemon = if args.launched { daemon.launched() } else { daemon };
+        daemon.run().await;
         Ok(())
     });
     // A name that is being looked up cannot be called off; the exit does not wait for it.

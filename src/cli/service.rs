@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{FAILED, Failed, UNAVAILABLE};
+use super::{FAILED, Failed, UNAVAILABLE, launch};
 use crate::{
     control::client::{self, ClientError},
     daemon::listen::{SYSTEM_SOCKET, default_socket},
@@ -27,6 +27,42 @@ pub(super) fn ask(
         .build()
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
     Ok(runtime.block_on(client::ask(&socket, method, params)))
+}
+
+/// Asks as [`ask`] does; where no service answers and no socket is named, one is started, if that is
+/// ours to do.
+///
+/// # Errors
+///
+/// [`Failed`] when nothing can be asked at all.
+pub(super) fn ask_or_launch(
+    socket: Option<&Path>,
+    method: &str,
+    params: Option<&str>,
+) -> Result<Result<Value, ClientError>, Failed> {
+    let asked = ask(socket, method, params)?;
+    let Err(ClientError::Unreachable { .. }) = asked else { return Ok(asked) };
+    match launched(socket)? {
+        Some(socket) => ask(Some(&socket), method, params),
+        None => Ok(asked),
+    }
+}
+
+/// Returns the socket of a service that was started, or was there for the configuration that one would
+/// be started with; nothing where a socket was `asked` for, or nothing is to be started.
+///
+/// # Errors
+///
+/// [`Failed`] when it does not start.
+pub(super) fn launched(asked: Option<&Path>) -> Result<Option<PathBuf>, Failed> {
+    if asked.is_some() {
+        return Ok(None);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    runtime.block_on(launch::service())
 }
 
 /// Returns the socket that is asked for, or else the nearest one.

@@ -1,15 +1,20 @@
 //! `metamcp stdio`: MCP on standard input and output.
 
-use std::path::PathBuf;
+use std::{os::unix::net::UnixStream, path::PathBuf};
 
 use serde_json::json;
 
-use super::{FAILED, Failed, UNAVAILABLE, service};
+use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, service};
 use crate::{
     bridge::{self, AttachError, Target},
-    config::LogLevel,
+    config::{Config, LogLevel, defaults},
+    daemon::{Daemon, Listeners},
+    ingress::pipe::Pipe,
+    protocol::ndjson::Lines,
     report::chain,
+    systemd::capabilities,
     telemetry::log,
+    view::Choice,
 };
 
 /// Serve a client that only speaks MCP over standard input and output
@@ -28,26 +33,96 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
     /// The control socket; by default that of the system, or else that of this user
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "standalone")]
     socket: Option<PathBuf>,
+    /// Run the servers in this process, for this client alone, without any service
+    #[arg(long)]
+    standalone: bool,
+    /// The configuration file for --standalone; by default that of this user, or else of this host
+    #[arg(long, value_name = "FILE", requires = "standalone")]
+    config: Option<PathBuf>,
+}
+
+impl Args {
+    fn choice(&self) -> Choice {
+        match (&self.server, self.view.as_deref()) {
+            (Some(server), _) => Choice::Server(server.clone()),
+            (None, Some("direct")) => Choice::Direct,
+            (None, Some("meta")) => Choice::Meta,
+            (None, _) => Choice::Root,
+        }
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let _log = log::start(LogLevel::Info);
-    let params = match (&args.server, &args.view) {
-        (Some(server), _) => json!({ "server": server }),
-        (None, view) => json!({ "view": view.as_deref().unwrap_or("root") }),
+    if args.standalone {
+        let file = args.config.clone().or_else(launch::configuration).ok_or_else(|| {
+            Failed::new(CONFIG, "there is no configuration file").hint("Name one with --config.")
+        })?;
+        return standalone(check::read(&file)?, Some(file), &args.choice());
+    }
+    let mut socket = service::socket(args.socket.as_deref());
+    if UnixStream::connect(&socket).is_err()
+        && let Some(launched) = service::launched(args.socket.as_deref())?
+    {
+        socket = launched;
+    }
+    let params = match args.choice() {
+        Choice::Root => json!({ "view": "root" }),
+        Choice::Direct => json!({ "view": "direct" }),
+        Choice::Meta => json!({ "view": "meta" }),
+        Choice::Server(server) => json!({ "server": server }),
     };
+    let _log = log::start(LogLevel::Info);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
-    let target =
-        Target { socket: service::socket(args.socket.as_deref()), params: params.to_string() };
-    let bridged = runtime.block_on(bridge::run(&target, tokio::io::stdin(), tokio::io::stdout()));
+    let target = Target { socket, params: params.to_string() };
+    let bridging = bridge::run(&target, tokio::io::stdin(), tokio::io::stdout());
+    let bridged = runtime.block_on(bridging);
     // A client that is there and says nothing would keep a blocking read, and so the runtime, waiting.
     runtime.shutdown_background();
     bridged.map_err(failed)
+}
+
+/// Serves the client on standard input and output with servers of its own, declared in `config`, which
+/// `source` is read from again at SIGHUP.
+pub(super) fn standalone(
+    config: Config,
+    source: Option<PathBuf>,
+    choice: &Choice,
+) -> Result<(), Failed> {
+    // While the process has one thread: it changes what threads inherit.
+    capabilities::drop_all()
+        .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
+    let log = log::start(config.service.log_level);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    let served = runtime.block_on(async move {
+        let daemon = Daemon::build(config, source, None, Listeners::none(), log);
+        let daemon =
+            daemon.map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
+        let pipe = Pipe {
+            reader: tokio::io::stdin(),
+            lines: Lines::new(defaults::BODY_BYTES_MAX),
+            writer: tokio::io::stdout(),
+            tells_end: false,
+        };
+        let served = Box::pin(daemon.run_for_one(choice, pipe)).await;
+        served.map_err(|error| {
+            let error = error.to_rpc();
+            let failed = Failed::new(FAILED, error.message);
+            match error.suggestion {
+                Some(suggestion) => failed.hint(suggestion),
+                None => failed,
+            }
+        })
+    });
+    runtime.shutdown_background();
+    served
 }
 
 fn failed(error: AttachError) -> Failed {

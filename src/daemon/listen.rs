@@ -304,7 +304,11 @@ async fn probe(path: &Path) -> Probed {
 }
 
 /// Makes the directory of the control socket, for our own user alone.
-fn make_directory(path: &Path) -> Result<(), StartError> {
+///
+/// # Errors
+///
+/// [`StartError`] when it cannot be made, or belongs to somebody else.
+pub fn make_directory(path: &Path) -> Result<(), StartError> {
     let failed = |source| StartError::Control { path: path.to_owned(), source };
     let Some(directory) = path.parent() else { return Ok(()) };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;

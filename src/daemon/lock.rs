@@ -15,13 +15,13 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 /// The lock, until it is dropped or the process has ended.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub struct Lock {
     file: File,
 }
 
 /// Why it is not ours.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub enum Taken {
     /// A process has it, with this number if it could be told.
     By(Option<u32>),
     /// The file cannot be used.
@@ -33,7 +33,7 @@ const CONTENT_BYTES_MAX: u64 = 64;
 
 /// Returns the file of the lock that belongs to a control socket. Two services may have sockets in one
 /// directory, if these are called differently.
-pub(super) fn path_of(socket: &Path) -> PathBuf {
+pub fn path_of(socket: &Path) -> PathBuf {
     match socket.file_name() {
         Some(name) if name != "control.sock" => socket.with_extension("lock"),
         _ => socket.with_file_name("metamcp.lock"),
@@ -42,7 +42,11 @@ pub(super) fn path_of(socket: &Path) -> PathBuf {
 
 impl Lock {
     /// Takes the lock, and writes down who has it.
-    pub(super) fn take(path: &Path) -> Result<Self, Taken> {
+    ///
+    /// # Errors
+    ///
+    /// [`Taken`] where somebody else has it, or it cannot be had.
+    pub fn take(path: &Path) -> Result<Self, Taken> {
         let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -60,7 +64,7 @@ impl Lock {
     }
 
     /// Takes our number out of the file, so that nobody looks for us.
-    pub(super) fn clean_up(&self) {
+    pub fn clean_up(&self) {
         if let Err(error) = self.file.set_len(0) {
             tracing::debug!(%error, "the number of the process stays in the lock file");
         }

@@ -40,7 +40,7 @@ use crate::{
 
 mod idle;
 pub mod listen;
-mod lock;
+pub mod lock;
 mod reload;
 mod signals;
 

@@ -47,6 +47,8 @@ mod service;
 mod sessions;
 mod sharing;
 mod slow_clients;
+mod stand_alone;
+mod stdio;
 mod stops;
 mod streams;
 mod subscriptions;

@@ -31,6 +31,8 @@ pub(crate) struct Daemon {
     // Before the directory, in which its socket is.
     notices: Notices,
     directory: TempDir,
+    /// What it takes to start it again, where that was asked for.
+    again: Option<(Start, Sockets)>,
 }
 
 /// How a daemon is started.
@@ -39,6 +41,20 @@ pub(crate) struct Start {
     environment: Vec<(String, String)>,
     names: &'static str,
     without_file: bool,
+    keeps_sockets: bool,
+}
+
+/// The sockets that a manager passes.
+struct Sockets {
+    http: OwnedFd,
+    control: OwnedFd,
+}
+
+impl Sockets {
+    fn copy(&self) -> Self {
+        let copy = |socket: &OwnedFd| socket.try_clone().expect("a descriptor");
+        Self { http: copy(&self.http), control: copy(&self.control) }
+    }
 }
 
 impl Start {
@@ -60,6 +76,12 @@ impl Start {
         self
     }
 
+    /// Keeps the sockets open when the service ends, so that it can be started again.
+    pub(crate) fn keep_sockets(mut self) -> Self {
+        self.keeps_sockets = true;
+        self
+    }
+
     /// Starts the process and returns at once: clients wait in the backlog.
     pub(crate) fn spawn(self) -> Daemon {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -69,10 +91,16 @@ impl Start {
         let address = http.local_addr().expect("it is bound");
         let control = UnixListener::bind(directory.path().join("control.sock")).expect("a socket");
         let notices = Notices::listen(&directory.path().join("notify.sock"));
-        let log = fs::File::create(directory.path().join("log")).expect("a log file");
+        let sockets = Sockets { http: http.into(), control: control.into() };
+        let kept = self.keeps_sockets.then(|| sockets.copy());
+        let process = self.launch(directory.path(), sockets);
+        let again = kept.map(|sockets| (self, sockets));
+        Daemon { process, directory, address, notices, again }
+    }
 
-        let mut http = Some(OwnedFd::from(http));
-        let mut control = Some(OwnedFd::from(control));
+    fn launch(&self, directory: &Path, sockets: Sockets) -> Child {
+        let log = fs::File::options().create(true).append(true).open(directory.join("log"));
+        let (mut http, mut control) = (Some(sockets.http), Some(sockets.control));
         let mappings = self.names.split(':').zip(3..).map(|(name, child_fd)| FdMapping {
             // Any name but `control` gets the TCP socket, so that wrong names can be tried.
             parent_fd: if name == "control" { control.take() } else { http.take() }
@@ -83,26 +111,25 @@ impl Start {
         let mut command = Command::new(PROGRAM);
         command.arg("serve");
         if !self.without_file {
-            command.arg("--config").arg(&config);
+            command.arg("--config").arg(directory.join("metamcp.toml"));
         }
-        let process = command
+        command
             // `listenfd` accepts a missing LISTEN_PID, which only the child could know.
             .env("LISTEN_FDS", mappings.len().to_string())
             .env("LISTEN_FDNAMES", self.names)
-            .env("NOTIFY_SOCKET", directory.path().join("notify.sock"))
-            .env("STATE_DIRECTORY", directory.path())
+            .env("NOTIFY_SOCKET", directory.join("notify.sock"))
+            .env("STATE_DIRECTORY", directory)
             // Its own, unless a test says otherwise: what one daemon knows is news to the next.
-            .env("CACHE_DIRECTORY", directory.path().join("cache"))
+            .env("CACHE_DIRECTORY", directory.join("cache"))
             .env_remove("WATCHDOG_PID")
-            .envs(self.environment)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log)
+            .stderr(log.expect("a log file"))
             .fd_mappings(mappings)
             .expect("no descriptor is used twice")
             .spawn()
-            .expect("the program starts");
-        Daemon { process, directory, address, notices }
+            .expect("the program starts")
     }
 
     /// Starts the process and waits until it says that it can serve.
@@ -122,6 +149,7 @@ impl Daemon {
             environment: Vec::new(),
             names: "http:control",
             without_file: false,
+            keeps_sockets: false,
         }
     }
 
@@ -234,6 +262,14 @@ impl Daemon {
     pub(crate) fn wait_exit(&mut self) -> ExitStatus {
         exit_in_time(&mut self.process)
             .unwrap_or_else(|| panic!("the service does not end\n{}", self.log()))
+    }
+
+    /// Starts the service again on its sockets, as a manager does when somebody connects. It has ended.
+    pub(crate) fn start_again(&mut self) {
+        let ended = self.process.try_wait().expect("it can be waited for");
+        assert!(ended.is_some(), "it runs still");
+        let (start, sockets) = self.again.as_ref().expect("its sockets are kept");
+        self.process = start.launch(self.directory.path(), sockets.copy());
     }
 
     /// Asks the service to stop, waits for its end, and returns how it ended.

@@ -19,6 +19,7 @@ pub(crate) mod peer;
 pub(crate) mod pipe;
 pub(crate) mod scripted;
 pub(crate) mod slow;
+pub(crate) mod stdio;
 pub(crate) mod stream;
 pub(crate) mod tls;
 pub(crate) mod unit;

@@ -1,0 +1,187 @@
+//! A service that is started because a command needs one, where no service manager has it in hand.
+//!
+//! It runs in a session of its own, logs to a file, and exits when nobody has used it for a while.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use tokio::time::{self, Instant};
+
+use super::{FAILED, Failed, check};
+use crate::{
+    config::defaults,
+    control::client::{self, ClientError},
+    daemon::{
+        listen::{self, default_socket},
+        lock::{Lock, Taken},
+    },
+    report::chain,
+};
+
+/// The units that have a service of ours in hand, any of them.
+const UNITS: [&str; 3] = ["metamcp.service", "metamcp.socket", "metamcp-control.socket"];
+
+/// Where units of the system are. Source: systemd.unit(5), as are the next.
+const SYSTEM_UNITS: [&str; 6] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+    "/etc/systemd/user",
+];
+
+/// Where units of all users are, besides `/etc/systemd/user`.
+const USER_UNITS: [&str; 2] = ["/run/systemd/user", "/usr/lib/systemd/user"];
+
+/// The configuration of the host.
+const HOST_FILE: &str = "/etc/metamcp/metamcp.toml";
+
+/// How much of the log is shown when the service did not start, in lines.
+const LOG_LINES_SHOWN: usize = 10;
+
+/// Returns the control socket of a service that answers, started if need be; nothing where none is to
+/// be started: a unit is installed, or there is no configuration to serve.
+///
+/// # Errors
+///
+/// [`Failed`] when it cannot be started, or does not answer in time.
+pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
+    if has_unit() {
+        return Ok(None);
+    }
+    let Some(file) = configuration() else { return Ok(None) };
+    let socket = check::read(&file)?.listen.control.unwrap_or_else(default_socket);
+    if answers(&socket).await {
+        return Ok(Some(socket));
+    }
+    // Commands that come at the same time start one service together.
+    let _turn = turn(&socket).await?;
+    if answers(&socket).await {
+        return Ok(Some(socket));
+    }
+    let log = log_file();
+    let mut child = start(&file, &log)?;
+    let until = Instant::now() + defaults::LAUNCH_PATIENCE;
+    while !answers(&socket).await {
+        let ended = child.try_wait().ok().flatten();
+        if let Some(status) = ended {
+            let text = format!("the service that was started has ended ({status}){}", tail(&log));
+            return Err(Failed::new(FAILED, text).hint(see(&log)));
+        }
+        if Instant::now() >= until {
+            let patience = defaults::LAUNCH_PATIENCE.as_secs();
+            let text = format!("the service that was started does not answer within {patience} s");
+            return Err(Failed::new(FAILED, text).hint(see(&log)));
+        }
+        time::sleep(defaults::LAUNCH_POLL).await;
+    }
+    Ok(Some(socket))
+}
+
+/// Returns the configuration file that is served where nobody names one: the user's, or else the
+/// host's.
+pub(super) fn configuration() -> Option<PathBuf> {
+    let own = own_directory("XDG_CONFIG_HOME", ".config");
+    let own = own.map(|directory| directory.join("metamcp/metamcp.toml"));
+    own.into_iter().chain([HOST_FILE.into()]).find(|file| file.exists())
+}
+
+/// Returns the log of a service that a command has started.
+pub(super) fn log_file() -> PathBuf {
+    let state = own_directory("XDG_STATE_HOME", ".local/state");
+    state.unwrap_or_else(std::env::temp_dir).join("metamcp/metamcp.log")
+}
+
+/// Returns a directory of the user. Source: the XDG Base Directory Specification.
+fn own_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(below_home));
+    named.or_else(home).filter(|path| path.is_absolute())
+}
+
+/// Tells whether systemd has a service of ours in hand, running or not.
+fn has_unit() -> bool {
+    let own = [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")];
+    let own = own.into_iter().filter_map(|(variable, below)| own_directory(variable, below));
+    let own = own.map(|directory| directory.join("systemd/user"));
+    let all = SYSTEM_UNITS.into_iter().chain(USER_UNITS).map(PathBuf::from).chain(own);
+    all.into_iter().any(|directory| UNITS.iter().any(|unit| directory.join(unit).exists()))
+}
+
+async fn answers(socket: &Path) -> bool {
+    let asking = client::ask(socket, "daemon/status", None);
+    let asked = time::timeout(defaults::PROBE_PATIENCE, asking).await;
+    matches!(asked, Ok(Ok(_) | Err(ClientError::Refused { .. })))
+}
+
+/// Waits until no other command starts a service with this socket.
+async fn turn(socket: &Path) -> Result<Lock, Failed> {
+    listen::make_directory(socket)
+        .map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
+    let path = socket.with_extension("launch");
+    let until = Instant::now() + 2 * defaults::LAUNCH_PATIENCE;
+    loop {
+        match Lock::take(&path) {
+            Ok(turn) => return Ok(turn),
+            Err(Taken::By(_)) if Instant::now() < until => {
+                time::sleep(defaults::LAUNCH_POLL).await;
+            }
+            Err(Taken::By(_)) => {
+                let text = "another command starts the service, and does not come to an end";
+                return Err(Failed::new(FAILED, text).hint("End that command, and try again."));
+            }
+            Err(Taken::Unusable(error)) => {
+                return Err(Failed::new(FAILED, format!("lock `{}`: {error}", path.display())));
+            }
+        }
+    }
+}
+
+/// Starts the service: in no terminal, and with a log of its own.
+fn start(file: &Path, log: &Path) -> Result<Child, Failed> {
+    let failed = |what: &str, error: io::Error| Failed::new(FAILED, format!("{what}: {error}"));
+    let program = std::env::current_exe().map_err(|error| failed("find this program", error))?;
+    let opened = open_log(log);
+    let opened = opened.map_err(|error| failed(&format!("open `{}`", log.display()), error))?;
+    #[expect(clippy::disallowed_methods, reason = "a service is no child: it outlives its starter")]
+    let mut command = Command::new(program);
+    command
+        .args(["serve", "--launched", "--config"])
+        .arg(file)
+        // Its servers are to find the same place, whoever has started it.
+        .current_dir(std::env::var_os("HOME").unwrap_or_else(|| "/".into()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(opened);
+    command.spawn().map_err(|error| failed("start the service", error))
+}
+
+/// Opens the log to be written on; one that has become large is put aside, and the last one of those
+/// removed.
+fn open_log(log: &Path) -> io::Result<File> {
+    if let Some(directory) = log.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    if fs::metadata(log).is_ok_and(|found| found.len() > defaults::LAUNCHED_LOG_BYTES_MAX) {
+        fs::rename(log, log.with_extension("log.old"))?;
+    }
+    OpenOptions::new().create(true).append(true).mode(0o600).open(log)
+}
+
+fn see(log: &Path) -> String {
+    format!("See `{}`, or run `metamcp serve` in a shell.", log.display())
+}
+
+/// Returns the last lines of the log, each on a line of its own.
+fn tail(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().rev().take(LOG_LINES_SHOWN).collect();
+    lines.into_iter().rev().map(|line| format!("\n  {line}")).collect()
+}

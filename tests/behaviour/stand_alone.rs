@@ -1,0 +1,266 @@
+//! A service that no manager has in hand: one at a time, started by those who need it, and gone when
+//! nobody does.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, getsid};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    harness::{
+        DEADLINE,
+        daemon::{self, Daemon, PROGRAM, exit_in_time},
+        fake::{Fakes, is_alive},
+        stdio::Piped,
+    },
+    until,
+};
+
+/// A place for services of a user of its own; the one that was started there is ended on drop.
+struct Home {
+    directory: TempDir,
+}
+
+impl Home {
+    fn new(servers: &str) -> Self {
+        let home = Self { directory: tempfile::tempdir().expect("a directory") };
+        fs::create_dir(home.path("metamcp")).expect("made");
+        let socket = home.socket();
+        let config = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {socket:?}\n{servers}");
+        fs::write(home.file(), config).expect("written");
+        home
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path("metamcp/metamcp.toml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.path("run/control.sock")
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("metamcp/metamcp.log")).unwrap_or_default()
+    }
+
+    fn variables(&self) -> [(&'static str, &Path); 6] {
+        let names = [
+            "HOME",
+            "XDG_CONFIG_HOME",
+            "XDG_STATE_HOME",
+            "XDG_DATA_HOME",
+            "XDG_CACHE_HOME",
+            "XDG_RUNTIME_DIR",
+        ];
+        names.map(|name| (name, self.directory.path()))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the guard reaps what it started")]
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(arguments)
+            .envs(self.variables())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn serve(&self) -> Child {
+        let file = self.file().display().to_string();
+        self.command(&["serve", "--config", &file]).spawn().expect("started")
+    }
+
+    /// Runs a command to its end and returns code, standard output and standard error.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = self.command(arguments).output().expect("started");
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// Returns the status of the service, if one answers.
+    fn status(&self) -> Option<Value> {
+        let socket = self.socket().display().to_string();
+        let (code, stdout, _) = self.run(&["status", "--json", "--socket", &socket]);
+        (code == 0).then(|| serde_json::from_str(&stdout).expect("JSON"))
+    }
+
+    fn pid(&self) -> Option<u64> {
+        self.status()?["pid"].as_u64()
+    }
+}
+
+impl Drop for Home {
+    #[expect(clippy::print_stderr, reason = "the test harness shows it with the failed test")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- log of the service that was started\n{}---", self.log());
+        }
+        let Some(pid) = self.pid() else { return };
+        daemon::signal(u32::try_from(pid).expect("a pid"), Signal::TERM);
+        let deadline = tokio::time::Instant::now() + DEADLINE;
+        while is_alive(pid) && tokio::time::Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Waits until a service answers.
+async fn answering(home: &Home) -> u64 {
+    until(async || home.pid().is_some()).await;
+    home.pid().expect("it answers")
+}
+
+fn complaint(mut process: Child) -> (Option<i32>, String) {
+    let ended = exit_in_time(&mut process).expect("it ends");
+    let mut text = String::new();
+    process.stderr.take().expect("piped").read_to_string(&mut text).expect("readable");
+    (ended.code(), text)
+}
+
+#[tokio::test]
+async fn a_second_service_is_told_of_the_first_one_and_one_that_hangs_is_called_so() {
+    let home = Home::new("");
+    let mut first = home.serve();
+    let pid = answering(&home).await;
+
+    let (code, told) = complaint(home.serve());
+    assert_eq!(code, Some(1));
+    assert!(told.contains(&format!("another metamcp (pid {pid}) already answers at")), "{told}");
+    assert!(told.contains("hint: "), "{told}");
+
+    daemon::signal(first.id(), Signal::STOP);
+    let (code, told) = complaint(home.serve());
+    assert_eq!(code, Some(1));
+    assert!(
+        told.contains(&format!("another metamcp (pid {pid}) is there, and does not answer")),
+        "{told}"
+    );
+    daemon::signal(first.id(), Signal::CONT);
+
+    daemon::signal(first.id(), Signal::TERM);
+    assert!(exit_in_time(&mut first).expect("it ends").success());
+    assert!(!home.socket().exists());
+}
+
+#[tokio::test]
+async fn what_a_killed_service_has_left_is_taken_away_by_the_next() {
+    let home = Home::new("");
+    let mut first = home.serve();
+    let pid = answering(&home).await;
+    daemon::signal(first.id(), Signal::KILL);
+    exit_in_time(&mut first).expect("it ends");
+    assert!(home.socket().exists(), "it is left over");
+    let lock = home.path("run/metamcp.lock");
+    assert!(fs::read_to_string(&lock).expect("readable").starts_with(&pid.to_string()));
+    // The number is that of another process by now.
+    fs::write(&lock, format!("{} 1\n", std::process::id())).expect("written");
+
+    let mut second = home.serve();
+    assert_ne!(answering(&home).await, pid);
+    daemon::signal(second.id(), Signal::TERM);
+    assert!(exit_in_time(&mut second).expect("it ends").success());
+    assert_eq!(fs::read_to_string(&lock).expect("readable"), "");
+}
+
+#[tokio::test]
+async fn of_two_that_are_started_at_once_one_serves() {
+    let home = Home::new("");
+    let mut both = [home.serve(), home.serve()];
+    let pid = answering(&home).await;
+    let winner = both.iter().position(|process| u64::from(process.id()) == pid).expect("one");
+    let ended = exit_in_time(&mut both[1 - winner]).expect("it ends");
+    assert_eq!(ended.code(), Some(1));
+    daemon::signal(both[winner].id(), Signal::TERM);
+    assert!(exit_in_time(&mut both[winner]).expect("it ends").success());
+}
+
+#[tokio::test]
+async fn a_service_that_nobody_uses_exits_and_is_there_again_for_whoever_comes() {
+    let fakes = Fakes::new();
+    let config = "[service]\nidle_exit = \"1s\"\n".to_owned() + &fakes.server("fake", &[]);
+    let mut daemon = Daemon::with(config).keep_sockets().ready();
+    let mut piped =
+        Piped::to(&daemon, &["--server", "fake"]).initialized("2025-06-18", json!({})).await;
+    piped.result(1, "echo", json!({ "value": 1 })).await;
+    assert!(piped.close().await.2.success());
+
+    assert_eq!(daemon.wait_exit().code(), Some(0));
+    daemon.wait_log("nobody has used the service");
+    let notices = daemon.notices();
+    let told = notices
+        .iter()
+        .any(|notice| notice.contains("STATUS=") && notice.contains("nobody used it"));
+    assert!(told, "{notices:?}");
+    assert!(fakes.pids("fake").into_iter().all(|pid| !is_alive(pid)));
+
+    // The manager holds the sockets, and starts it for this one.
+    let mut piped = Piped::to(&daemon, &["--server", "fake"]);
+    piped.tool(2, "echo", json!({ "value": 2 })).await;
+    daemon.start_again();
+    assert_eq!(piped.message().await["id"], 2);
+    daemon.client("/healthz").get().await;
+}
+
+#[tokio::test]
+async fn a_command_starts_the_service_that_it_needs_and_two_start_one() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("never").display().to_string();
+    // A server that never comes holds up nobody.
+    let slow = fakes.server("slow", &["--start-gate", &gate]) + "start = \"prewarm\"\n";
+    let home = Home::new(&(slow + &fakes.server("fake", &[])));
+    assert_eq!(home.run(&["status"]).0, 69, "whoever looks starts nothing");
+
+    let both = [0, 1].map(|_| home.command(&["grep", "echo"]).spawn().expect("started"));
+    for process in both {
+        let (code, told) = complaint(process);
+        assert_eq!(code, Some(0), "{told}");
+    }
+    let pid = home.pid().expect("it answers still");
+    assert_eq!(home.log().matches("serving").count(), 1, "{}", home.log());
+    let raw = Pid::from_raw(i32::try_from(pid).expect("a pid"));
+    assert_eq!(getsid(raw).expect("it runs"), raw.expect("a number"), "in a session of its own");
+
+    let mut piped = Piped::start(&["--server", "fake"], &home.variables())
+        .initialized("2025-06-18", json!({}))
+        .await;
+    assert_eq!(piped.result(1, "echo", json!({ "value": 1 })).await["id"], 1);
+    assert_eq!(home.pid(), Some(pid), "it was there");
+}
+
+#[tokio::test]
+async fn a_service_that_cannot_be_started_is_told_of_in_its_own_words() {
+    let home = Home::new("[servers.x]\ncomand = \"y\"\n");
+    let (code, _, told) = home.run(&["grep", "x"]);
+    assert_eq!(code, 78);
+    assert!(told.contains("unknown key `comand`"), "{told}");
+
+    let home = Home::new("");
+    fs::create_dir(home.path("run")).expect("made");
+    fs::write(home.socket(), "no socket").expect("written");
+    let (code, _, told) = home.run(&["grep", "x"]);
+    assert_eq!(code, 1);
+    assert!(told.contains("is not a socket") && told.contains("metamcp.log"), "{told}");
+}
+
+#[tokio::test]
+async fn where_a_unit_is_installed_nothing_is_started() {
+    let home = Home::new("");
+    let units = home.path("systemd/user");
+    fs::create_dir_all(&units).expect("made");
+    fs::write(units.join("metamcp.socket"), "").expect("written");
+    assert_eq!(home.run(&["grep", "x"]).0, 69);
+    let (_, told, ended) = Piped::start(&[], &home.variables()).close().await;
+    assert_eq!(ended.code(), Some(69), "{told}");
+}
