@@ -91,7 +91,7 @@ impl Desk {
 
     /// Returns the group that is let in at the socket, if any is.
     fn control_group(&self) -> Option<String> {
-        None
+        self.views.config().listen.control_group.clone()
     }
 
     /// Answers a request.

@@ -16,6 +16,9 @@ pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// The longest request line on the control socket, in bytes. Ours: what a body at the edge may have.
 pub const CONTROL_LINE_BYTES_MAX: usize = super::BODY_BYTES_MAX;
 
+/// The longest name of a group, in bytes. Source: groupadd(8).
+pub const GROUP_NAME_BYTES_MAX: usize = 32;
+
 /// How long requests may take to end when they were told to hurry. Ours.
 pub const HURRY: Duration = Duration::from_secs(1);
 
