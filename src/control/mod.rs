@@ -30,17 +30,24 @@ use crate::{
     view::Views,
 };
 
+mod auth;
 pub mod client;
+mod completions;
 mod daemon;
+mod listing;
 mod method;
+mod order;
 mod params;
 mod peer;
+mod prompts;
+mod resources;
 mod seats;
 mod server;
 mod servers;
 mod tools;
 
 use method::{Answer, Method};
+pub use order::{Order, ReloadError};
 use params::Params;
 use peer::Peer;
 use seats::Seats;
@@ -53,6 +60,8 @@ pub struct Desk {
     board: Arc<Board>,
     /// What the servers offer.
     views: Arc<Views>,
+    /// Takes what the main loop is to do.
+    orders: mpsc::Sender<Order>,
     /// Who is served at the socket.
     seats: Arc<Seats>,
     /// Cancelled when nothing more is to be taken on.
@@ -72,12 +81,20 @@ struct Asker {
     lines: Option<mpsc::Sender<Bytes>>,
 }
 
+impl Asker {
+    /// Returns the user, where it is known.
+    fn uid(&self) -> Option<u32> {
+        self.peer.map(|peer| peer.uid)
+    }
+}
+
 impl Desk {
-    /// Returns who answers operators. Nothing more is taken on after `stop`, and requests that run
+    /// Returns who answers operators. What the service as a whole is to do goes to `orders`. Nothing more is taken on after `stop`, and requests that run
     /// when `hurry` is cancelled end at once; `tasks` owns the connections.
     pub fn new(
         board: Arc<Board>,
         views: Arc<Views>,
+        orders: mpsc::Sender<Order>,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
@@ -86,7 +103,7 @@ impl Desk {
             defaults::CONTROL_CONNECTIONS_MAX,
             defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
         );
-        Arc::new(Self { board, views, seats, stop, hurry, tasks })
+        Arc::new(Self { board, views, orders, seats, stop, hurry, tasks })
     }
 
     /// Returns the group that is let in at the socket, if any is.

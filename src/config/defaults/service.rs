@@ -62,6 +62,13 @@ pub const CONTROL_HANG_UP_POLL: Duration = Duration::from_millis(100);
 /// How long it is looked up who belongs to a group; the database may be on another host. Ours.
 pub const GROUP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long it is found out how much memory the servers take; what is not known by then is left out.
+/// Ours: some milliseconds for each process.
+pub const MEMORY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How large a configuration file may be that an operator names, in bytes. Ours: thousands of servers.
+pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
+
 /// How many operators' orders wait for the main loop. Ours: they are carried out one by one.
 pub const CONTROL_ORDERS_QUEUE: usize = 8;
 
