@@ -1,14 +1,18 @@
 //! The service from its start to its end.
 //!
 //! ```text
-//!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP ──▶ reload ──┐
-//!                                             │◀──────────────────────┘
-//!                                             └── SIGTERM, or nobody there for idle_exit
+//!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP, config/reload ──▶ reload ──┐
+//!                                             │◀─────────────────────────────────────┘
+//!                                             └── SIGTERM, daemon/stop, nobody there for idle_exit
 //!                                                  ─▶ STOPPING=1, stop accepting,
 //!                                                     drain, hurry, farewell
 //! ```
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -25,7 +29,7 @@ use crate::{
     connection::{Announcement, Dialer},
     control,
     ingress::{
-        self, Edge,
+        self, Edge, Operators,
         pipe::{self, Pipe},
     },
     pool::Pool,
@@ -41,11 +45,13 @@ use crate::{
 mod idle;
 pub mod listen;
 pub mod lock;
+mod orders;
 mod reload;
 mod signals;
 
 use idle::Idle;
 pub use listen::{Listeners, StartError};
+use orders::Orders;
 use signals::{Signal, Signals};
 
 /// The service, built and listening.
@@ -66,6 +72,9 @@ pub struct Daemon {
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: Signals,
+    orders: Orders,
+    /// Who answers operators, once clients are served.
+    desk: Option<Arc<control::Desk>>,
     /// Appended to the status line: what an operator should know.
     notice: Option<String>,
     /// It was started by a command, and not by somebody who waits for its servers.
@@ -130,6 +139,8 @@ impl Daemon {
             liveness,
             listeners,
             signals,
+            orders: Orders::new(),
+            desk: None,
             notice: None,
             is_launched: false,
         })
@@ -161,7 +172,9 @@ impl Daemon {
                 signal = self.signals.next() => match signal {
                     Signal::Stop => return self.farewell().await,
                     // Not a reload yet for the manager, who knows no service before READY=1.
-                    Signal::Reload => self.notice = self.replace_config().err(),
+                    Signal::Reload => {
+                        let _noted_in_the_status_line = self.replace_config(None);
+                    }
                 },
             }
         }
@@ -227,7 +240,7 @@ impl Daemon {
                             }
                             break;
                         }
-                        Signal::Reload => self.reload(),
+                        Signal::Reload => drop(self.reload(None)),
                     },
                 }
             }
@@ -257,17 +270,21 @@ impl Daemon {
             clients.spawn(ingress::serve(listener, edge, tls, pulse, stop, clients.clone()));
         }
         let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
+        let orders = self.orders.sender();
         let (stop, hurry) = (stop.clone(), hurry.clone());
-        let desk =
-            control::Desk::new(board, views, Arc::clone(&edge), stop, hurry, clients.clone());
+        let ours = Arc::clone(&edge);
+        let desk = control::Desk::new(board, views, ours, orders, stop, hurry, clients.clone());
+        let operators: Weak<dyn Operators> = Arc::<control::Desk>::downgrade(&desk);
+        edge.let_answer(operators);
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
             clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));
         }
+        self.desk = Some(desk);
         (clients, edge)
     }
 
-    /// The main loop: signals, the status line, the watchdog. `shown` is the line that was told last.
+    /// The main loop: signals, orders, the status line, the watchdog. `shown` is the line that was told last.
     async fn watch_over(&mut self, mut shown: String) {
         let mut heartbeat = time::interval(defaults::PULSE);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -281,10 +298,16 @@ impl Daemon {
                 signal = self.signals.next() => match signal {
                     Signal::Stop => return,
                     Signal::Reload => {
-                        self.reload();
+                        let _noted_in_the_status_line = self.reload(None);
                         shown = self.status_line();
                     }
                 },
+                order = self.orders.next() => {
+                    if self.obey(order) {
+                        return;
+                    }
+                    shown = self.status_line();
+                }
                 _ = heartbeat.tick() => {}
             }
             pulse.beat();
@@ -334,6 +357,7 @@ impl Daemon {
             patience + defaults::HURRY + defaults::FAREWELL,
         );
         tracing::info!("stopping");
+        self.orders.close();
         self.board.serving(false);
         stop.cancel();
         clients.close();
