@@ -6,7 +6,10 @@ use clap::{Parser, Subcommand};
 
 mod check;
 mod demo_server;
+mod effective;
 mod output;
+mod overrides;
+mod schema;
 mod search;
 mod serve;
 mod service;
@@ -24,6 +27,7 @@ struct Cli {
 enum Command {
     Serve(serve::Args),
     Check(check::Args),
+    Schema(schema::Args),
     Status(status::Args),
     Search(search::SearchArgs),
     Grep(search::GrepArgs),
@@ -76,6 +80,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Search(args) => search::search(&args),
         Command::Grep(args) => search::grep(&args),

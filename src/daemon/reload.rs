@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use super::Daemon;
 use crate::{
-    config::{
-        load::{self, LoadError},
-        secret::credentials_directory,
-    },
+    config::{load::LoadError, secret::credentials_directory},
     report::chain,
     systemd::notify,
     tls::Identity,
@@ -22,21 +19,19 @@ impl Daemon {
     }
 
     pub(super) fn replace_config(&self) -> Result<(), String> {
-        let Some(path) = &self.source else {
+        if self.source.file.is_none() {
             tracing::info!("nothing to reload: there is no configuration file");
             return Ok(());
-        };
-        let new = load::file(path).map_err(|error| {
+        }
+        // Variables and flags hold as they were at the start.
+        let new = self.source.load().map(|loaded| loaded.config).map_err(|error| {
             let text = chain(&error);
             tracing::error!(error = text, "configuration refused, the old one stays in force");
             // Where, not what: the status line is for everybody.
             match &error {
-                LoadError::Content(found) => format!(
-                    "configuration refused, see {}:{}:{}",
-                    found.path.display(),
-                    found.line,
-                    found.column
-                ),
+                LoadError::Content(found) => {
+                    format!("configuration refused, see {}", found.place())
+                }
                 LoadError::Read { .. } => format!("configuration refused: {text}"),
             }
         })?;
