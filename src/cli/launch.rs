@@ -14,7 +14,7 @@ use tokio::time::{self, Instant};
 
 use super::{FAILED, Failed, check};
 use crate::{
-    config::defaults,
+    config::{Sources, defaults, environment},
     control::client::{self, ClientError},
     daemon::{
         listen::{self, default_socket},
@@ -56,7 +56,8 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
         return Ok(None);
     }
     let Some(file) = configuration() else { return Ok(None) };
-    let socket = check::read(&file)?.listen.control.unwrap_or_else(default_socket);
+    let config = check::load(&sources(file.clone()))?.config;
+    let socket = config.listen.control.unwrap_or_else(default_socket);
     if answers(&socket).await {
         return Ok(Some(socket));
     }
@@ -90,6 +91,12 @@ pub(super) fn configuration() -> Option<PathBuf> {
     let own = own_directory("XDG_CONFIG_HOME", ".config");
     let own = own.map(|directory| directory.join("metamcp/metamcp.toml"));
     own.into_iter().chain([HOST_FILE.into()]).find(|file| file.exists())
+}
+
+/// Returns all that says how a service is to be that is started without flags.
+pub(super) fn sources(file: PathBuf) -> Sources {
+    let variables = environment::of_process();
+    Sources { file: Some(file), variables, ..Sources::default() }
 }
 
 /// Returns the log of a service that a command has started.

@@ -6,8 +6,11 @@ use clap::{Parser, Subcommand};
 
 mod check;
 mod demo_server;
+mod effective;
 mod launch;
 mod output;
+mod overrides;
+mod schema;
 mod search;
 mod serve;
 mod service;
@@ -26,6 +29,7 @@ struct Cli {
 enum Command {
     Serve(serve::Args),
     Check(check::Args),
+    Schema(schema::Args),
     Status(status::Args),
     Search(search::SearchArgs),
     Grep(search::GrepArgs),
@@ -79,6 +83,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Search(args) => search::search(&args),
         Command::Grep(args) => search::grep(&args),

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, service};
 use crate::{
     bridge::{self, AttachError, Target},
-    config::{Config, LogLevel, defaults},
+    config::{LogLevel, Sources, defaults},
     daemon::{Daemon, Listeners},
     ingress::pipe::Pipe,
     protocol::ndjson::Lines,
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         let file = args.config.clone().or_else(launch::configuration).ok_or_else(|| {
             Failed::new(CONFIG, "there is no configuration file").hint("Name one with --config.")
         })?;
-        return standalone(check::read(&file)?, Some(file), &args.choice());
+        return standalone(launch::sources(file), &args.choice());
     }
     let mut socket = service::socket(args.socket.as_deref());
     if UnixStream::connect(&socket).is_err()
@@ -86,23 +86,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     bridged.map_err(failed)
 }
 
-/// Serves the client on standard input and output with servers of its own, declared in `config`, which
-/// `source` is read from again at SIGHUP.
-pub(super) fn standalone(
-    config: Config,
-    source: Option<PathBuf>,
-    choice: &Choice,
-) -> Result<(), Failed> {
+/// Serves the client on standard input and output with servers of its own, which `sources` declare;
+/// SIGHUP reads them again.
+pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed> {
     // While the process has one thread: it changes what threads inherit.
     capabilities::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
+    let config = check::load(&sources)?.config;
     let log = log::start(config.service.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
     let served = runtime.block_on(async move {
-        let daemon = Daemon::build(config, source, None, Listeners::none(), log);
+        let daemon = Daemon::build(config, sources, None, Listeners::none(), log);
         let daemon =
             daemon.map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
         let pipe = Pipe {

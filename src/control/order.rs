@@ -49,8 +49,7 @@ impl ReloadError {
     pub fn notice(&self) -> String {
         match self {
             Self::File(LoadError::Content(found)) => {
-                let (path, line, column) = (found.path.display(), found.line, found.column);
-                format!("configuration refused, see {path}:{line}:{column}")
+                format!("configuration refused, see {}", found.place())
             }
             Self::NoFile | Self::File(LoadError::Read { .. }) | Self::Identity(_) => {
                 format!("configuration refused: {}", chain(self))
@@ -66,8 +65,7 @@ impl ReloadError {
             // Without the text of the file, which may have a secret in it.
             Self::File(LoadError::Content(found)) => {
                 let file = found.path.display().to_string();
-                let place = format!("{file}:{}:{}", found.line, found.column);
-                refused("CONFIG_INVALID", format!("{place}: {}", found.message))
+                refused("CONFIG_INVALID", format!("{}: {}", found.place(), found.message))
                     .suggest(match &found.help {
                         Some(help) => {
                             format!("{}. The old configuration stays in force.", capital(help))

@@ -9,7 +9,6 @@
 //! ```
 
 use std::{
-    path::PathBuf,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -25,7 +24,7 @@ use crate::{
     call::CallError,
     catalog::{Catalog, Store},
     child,
-    config::{Config, defaults, secret::credentials_directory},
+    config::{Config, Sources, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control,
     ingress::{
@@ -57,7 +56,7 @@ use signals::{Signal, Signals};
 /// The service, built and listening.
 #[derive(Debug)]
 pub struct Daemon {
-    source: Option<PathBuf>,
+    source: Sources,
     log: LogControl,
     pool: Arc<Pool>,
     provisioner: Arc<Provisioner>,
@@ -84,7 +83,7 @@ pub struct Daemon {
 impl Daemon {
     /// Puts the service together. Clients that connect from now on wait in the backlog.
     ///
-    /// `source` is the file that a reload reads again; `identity` is what `config` asks to serve
+    /// `source` is what a reload reads again; `identity` is what `config` asks to serve
     /// with.
     ///
     /// # Errors
@@ -92,7 +91,7 @@ impl Daemon {
     /// [`StartError`] when signals cannot be caught, or the key for session ids is of no use.
     pub fn build(
         config: Config,
-        source: Option<PathBuf>,
+        source: Sources,
         identity: Option<Identity>,
         listeners: Listeners,
         log: LogControl,
