@@ -143,7 +143,8 @@ async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_aga
     let second = daemon::serve(&config).wait_with_output().expect("it ends");
     assert_eq!(second.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(stderr.contains("another metamcp already answers"), "{stderr}");
+    let told = format!("another metamcp (pid {}) already answers", service.id());
+    assert!(stderr.contains(&told), "{stderr}");
 
     daemon::signal(service.id(), Signal::INT);
     assert!(service.wait().expect("it ends").success());

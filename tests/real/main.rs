@@ -29,6 +29,7 @@ mod features;
 #[path = "../harness/mod.rs"]
 #[expect(dead_code, reason = "the behaviour tests use the rest")]
 mod harness;
+mod stdio;
 mod tasks;
 
 const POLL: Duration = Duration::from_millis(20);
