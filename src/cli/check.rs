@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    CONFIG, Failed, USAGE, effective, output, overrides::Overrides, serve, service, status,
+    CONFIG, Failed, USAGE, effective, output, overrides::Overrides, overview, serve, service,
 };
 use crate::{
     config::{self, Config, Loaded, Sources, load},
@@ -32,9 +32,6 @@ pub(super) struct Args {
     /// Do not ask the running service; so it is with --no-files, too
     #[arg(long)]
     offline: bool,
-    /// The control socket; by default that of the system, or else that of this user
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
     /// Print all that holds, with where each value comes from: a default, the file and line, a
     /// variable, or a flag; secrets are hidden
     #[arg(long)]
@@ -42,6 +39,8 @@ pub(super) struct Args {
     /// Print that as JSON
     #[arg(long, requires = "effective")]
     json: bool,
+    #[command(flatten)]
+    target: service::Target,
     /// The configuration file
     #[arg(required_unless_present = "effective")]
     file: Option<PathBuf>,
@@ -64,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     }
     if !args.no_files && !args.offline {
-        ask(args.socket.as_deref(), &config)?;
+        ask(args.target.socket.as_deref(), &config)?;
     }
     let n_servers = match config.servers.len() {
         1 => "1 server".to_owned(),
@@ -99,7 +98,7 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     let collisions = status["collisions"].as_array().into_iter().flatten();
     let lines: Vec<String> = collisions
         .filter(|found| is_declared(&found["server"]) && is_declared(&found["leftOut"]))
-        .map(|found| format!("\n  {}", status::collision(found)))
+        .map(|found| format!("\n  {}", overview::collision(found)))
         .collect();
     if lines.is_empty() {
         return Ok(());

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::{self, Instant};
 
-use super::{FAILED, Failed, check};
+use super::{FAILED, Failed, check, unit::Unit};
 use crate::{
     config::{Sources, defaults, environment},
     control::client::{self, ClientError},
@@ -22,22 +22,6 @@ use crate::{
     },
     report::chain,
 };
-
-/// The units that have a service of ours in hand, any of them.
-const UNITS: [&str; 3] = ["metamcp.service", "metamcp.socket", "metamcp-control.socket"];
-
-/// Where units of the system are. Source: systemd.unit(5), as are the next.
-const SYSTEM_UNITS: [&str; 6] = [
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-    "/etc/systemd/user",
-];
-
-/// Where units of all users are, besides `/etc/systemd/user`.
-const USER_UNITS: [&str; 2] = ["/run/systemd/user", "/usr/lib/systemd/user"];
 
 /// The configuration of the host.
 const HOST_FILE: &str = "/etc/metamcp/metamcp.toml";
@@ -52,7 +36,7 @@ const LOG_LINES_SHOWN: usize = 10;
 ///
 /// [`Failed`] when it cannot be started, or does not answer in time.
 pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
-    if has_unit() {
+    if Unit::installed().is_some() {
         return Ok(None);
     }
     let Some(file) = configuration() else { return Ok(None) };
@@ -110,15 +94,6 @@ fn own_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(below_home));
     named.or_else(home).filter(|path| path.is_absolute())
-}
-
-/// Tells whether systemd has a service of ours in hand, running or not.
-fn has_unit() -> bool {
-    let own = [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")];
-    let own = own.into_iter().filter_map(|(variable, below)| own_directory(variable, below));
-    let own = own.map(|directory| directory.join("systemd/user"));
-    let all = SYSTEM_UNITS.into_iter().chain(USER_UNITS).map(PathBuf::from).chain(own);
-    all.into_iter().any(|directory| UNITS.iter().any(|unit| directory.join(unit).exists()))
 }
 
 async fn answers(socket: &Path) -> bool {

@@ -1,15 +1,171 @@
 //! The running service, asked over its control socket.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
-use super::{FAILED, Failed, UNAVAILABLE, launch};
+use super::{CONFIG, FAILED, Failed, UNAVAILABLE, launch, output};
 use crate::{
-    control::client::{self, ClientError},
+    config::defaults,
+    control::client::{self, ClientError, Connection, Refusal},
     daemon::listen::{SYSTEM_SOCKET, default_socket},
     report::chain,
 };
+
+/// Which service is asked.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Target {
+    /// The control socket; by default that of the system, or else that of this user
+    #[arg(long, value_name = "PATH", env = "METAMCP_SOCKET", hide_env_values = true)]
+    pub(super) socket: Option<PathBuf>,
+}
+
+/// What every command has that shows something.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Reader {
+    /// Print the result as JSON, as the service gives it
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) target: Target,
+}
+
+impl Target {
+    /// Returns the socket of the service that is meant.
+    pub(super) fn path(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(nearest_socket)
+    }
+
+    /// Connects to the service that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with 69 when no service answers.
+    pub(super) async fn connect_running(&self) -> Result<Connection, Failed> {
+        Connection::open(&self.path()).await.map_err(failed)
+    }
+
+    /// Connects to the service, for something that any service with the same configuration can do. Where
+    /// none answers and none is named, one is started, if that is ours to do.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with 69 when no service answers, or as [`launch::service`] does.
+    pub(super) async fn connect(&self) -> Result<Connection, Failed> {
+        match Connection::open(&self.path()).await {
+            Err(error @ ClientError::Unreachable { .. }) => match self.launched().await? {
+                Some(socket) => Connection::open(&socket).await.map_err(failed),
+                None => Err(failed(error)),
+            },
+            opened => opened.map_err(failed),
+        }
+    }
+
+    /// Returns the socket of a service that was started now, or is there for the configuration that one
+    /// would be started with; nothing where a socket is named, or nothing is to be started.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] as [`launch::service`] does.
+    pub(super) async fn launched(&self) -> Result<Option<PathBuf>, Failed> {
+        match self.socket {
+            Some(_) => Ok(None),
+            None => Box::pin(launch::service()).await,
+        }
+    }
+
+    /// Asks the service that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when there is no answer, or the service or a server refuses.
+    pub(super) fn ask_running(
+        &self,
+        method: &str,
+        params: &Value,
+    ) -> Result<Box<RawValue>, Failed> {
+        run(async { ask_over(self.connect_running().await?, method, params).await })
+    }
+
+    /// Asks the service, for something that any service with the same configuration can do.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when there is no answer, or the service or a server refuses.
+    pub(super) fn ask(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
+        run(async { ask_over(self.connect().await?, method, params).await })
+    }
+}
+
+/// What the service answers by itself. Everything else may take a server its time, and it is the
+/// service that bounds that.
+const OWN_METHODS: [&str; 4] = ["auth/status", "daemon/status", "servers/list", "tools/search"];
+
+async fn ask_over(
+    mut service: Connection,
+    method: &str,
+    params: &Value,
+) -> Result<Box<RawValue>, Failed> {
+    let patience = match OWN_METHODS.contains(&method) {
+        true => defaults::CONTROL_PATIENCE,
+        false => defaults::CONTROL_CALL_PATIENCE,
+    };
+    service.ask(method, &given(params), patience).await.map_err(failed)
+}
+
+/// Returns parameters as JSON text, without those that were not given.
+pub(super) fn given(params: &Value) -> String {
+    let mut params = params.clone();
+    if let Some(members) = params.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    params.to_string()
+}
+
+impl Reader {
+    /// Prints a result: as it is, or as `show` has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when `show` cannot read it.
+    pub(super) fn print(
+        &self,
+        result: &RawValue,
+        show: impl FnOnce(&Value) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        if self.json {
+            output::json(result.get());
+            return Ok(());
+        }
+        show(&value(result)?)
+    }
+}
+
+/// Returns a result as a value.
+///
+/// # Errors
+///
+/// [`Failed`] when it is nested too deep.
+pub(super) fn value(result: &RawValue) -> Result<Value, Failed> {
+    serde_json::from_str(result.get())
+        .map_err(|error| Failed::new(FAILED, format!("the answer cannot be read: {error}")))
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+///
+/// [`Failed`] as `command` returns it, or when there can be no runtime.
+pub(super) fn run<T>(command: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?
+        .block_on(command)
+}
 
 /// Asks the service at `socket`, or else the nearest one, for `method` with `params`, JSON text.
 ///
@@ -21,53 +177,8 @@ pub(super) fn ask(
     method: &str,
     params: Option<&str>,
 ) -> Result<Result<Value, ClientError>, Failed> {
-    let socket = self::socket(socket);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
-    Ok(runtime.block_on(client::ask(&socket, method, params)))
-}
-
-/// Asks as [`ask`] does; where no service answers and no socket is named, one is started, if that is
-/// ours to do.
-///
-/// # Errors
-///
-/// [`Failed`] when nothing can be asked at all.
-pub(super) fn ask_or_launch(
-    socket: Option<&Path>,
-    method: &str,
-    params: Option<&str>,
-) -> Result<Result<Value, ClientError>, Failed> {
-    let asked = ask(socket, method, params)?;
-    let Err(ClientError::Unreachable { .. }) = asked else { return Ok(asked) };
-    match launched(socket)? {
-        Some(socket) => ask(Some(&socket), method, params),
-        None => Ok(asked),
-    }
-}
-
-/// Returns the socket of a service that was started, or was there for the configuration that one would
-/// be started with; nothing where a socket was `asked` for, or nothing is to be started.
-///
-/// # Errors
-///
-/// [`Failed`] when it does not start.
-pub(super) fn launched(asked: Option<&Path>) -> Result<Option<PathBuf>, Failed> {
-    if asked.is_some() {
-        return Ok(None);
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
-    runtime.block_on(launch::service())
-}
-
-/// Returns the socket that is asked for, or else the nearest one.
-pub(super) fn socket(asked: Option<&Path>) -> PathBuf {
-    asked.map_or_else(nearest_socket, Path::to_owned)
+    let socket = socket.map_or_else(nearest_socket, Path::to_owned);
+    run(async { Ok(client::ask(&socket, method, params).await) })
 }
 
 fn nearest_socket() -> PathBuf {
@@ -78,15 +189,52 @@ fn nearest_socket() -> PathBuf {
 /// Returns why a command failed that the service did not answer as it should.
 pub(super) fn failed(error: ClientError) -> Failed {
     match error {
+        ClientError::Unreachable { ref source, .. }
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Failed::new(UNAVAILABLE, chain(&error)).hint(
+                "The socket is for the user of the service and for members of its group: join that group, often `metamcp`, and log in again.",
+            )
+        }
         ClientError::Unreachable { .. } | ClientError::Silent { .. } => {
-            Failed::new(UNAVAILABLE, chain(&error))
-                .hint("Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.")
+            Failed::new(UNAVAILABLE, chain(&error)).hint(
+                "Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.",
+            )
         }
-        ClientError::Refused { suggestion: Some(ref hint), .. } => {
-            Failed::new(FAILED, chain(&error)).hint(hint.clone())
-        }
-        ClientError::Refused { .. } | ClientError::Unreadable(_) => {
+        ClientError::Refused(refusal) => refused(&refusal),
+        ClientError::Unreadable(_) | ClientError::Oversized { .. } => {
             Failed::new(FAILED, chain(&error))
         }
     }
 }
+
+/// Returns what an error of the service says, with what it knows besides on lines of its own.
+pub(super) fn refused(refusal: &Refusal) -> Failed {
+    let code = if refusal.data.code == "CONFIG_INVALID" { CONFIG } else { FAILED };
+    let mut failed = Failed::new(code, output::text(&refusal.message));
+    for (list, title) in CONTEXT {
+        let found = refusal.data.context[*list].as_array().map(Vec::as_slice).unwrap_or_default();
+        // The only one that is similar is what the hint says.
+        let is_said = title.starts_with("similar") && found.len() == 1;
+        for item in found.iter().filter(|_| !is_said).take(CONTEXT_LINES_MAX) {
+            let item = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+            failed = failed.detail(format!("{title}{}", output::text(&item)));
+        }
+    }
+    match &refusal.data.suggestion {
+        Some(suggestion) if !suggestion.is_empty() => failed.hint(output::text(suggestion)),
+        Some(_) | None => failed,
+    }
+}
+
+/// What is shown of the context of an error, and what stands before each item.
+/// Source: seed 001, "Structured errors".
+const CONTEXT: &[(&str, &str)] = &[
+    ("validationErrors", ""),
+    ("similarTools", "similar: "),
+    ("similarPrompts", "similar: "),
+    ("availableServers", "server: "),
+];
+
+/// How many items of one kind are shown. Ours: more than one reads.
+const CONTEXT_LINES_MAX: usize = 20;

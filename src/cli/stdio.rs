@@ -32,9 +32,8 @@ pub(super) struct Args {
     /// Only this server, as it is
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// The control socket; by default that of the system, or else that of this user
-    #[arg(long, value_name = "PATH", conflicts_with = "standalone")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    target: service::Target,
     /// Run the servers in this process, for this client alone, without any service
     #[arg(long)]
     standalone: bool,
@@ -61,9 +60,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         })?;
         return standalone(launch::sources(file), &args.choice());
     }
-    let mut socket = service::socket(args.socket.as_deref());
+    let mut socket = args.target.path();
     if UnixStream::connect(&socket).is_err()
-        && let Some(launched) = service::launched(args.socket.as_deref())?
+        && let Some(launched) = service::run(args.target.launched())?
     {
         socket = launched;
     }

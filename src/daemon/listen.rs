@@ -289,9 +289,14 @@ enum Probed {
 async fn probe(path: &Path) -> Probed {
     let asking = client::ask(path, "daemon/status", None);
     match time::timeout(defaults::PROBE_PATIENCE, asking).await {
-        Ok(Ok(_) | Err(ClientError::Refused { .. } | ClientError::Unreadable(_))) => {
-            Probed::Answers
-        }
+        Ok(
+            Ok(_)
+            | Err(
+                ClientError::Refused { .. }
+                | ClientError::Unreadable(_)
+                | ClientError::Oversized { .. },
+            ),
+        ) => Probed::Answers,
         Ok(Err(ClientError::Unreachable { source, .. }))
             if source.kind() != io::ErrorKind::UnexpectedEof =>
         {

@@ -259,7 +259,7 @@ async fn where_a_unit_is_installed_nothing_is_started() {
     let home = Home::new("");
     let units = home.path("systemd/user");
     fs::create_dir_all(&units).expect("made");
-    fs::write(units.join("metamcp.socket"), "").expect("written");
+    fs::write(units.join("metamcp.service"), "").expect("written");
     assert_eq!(home.run(&["grep", "x"]).0, 69);
     let (_, told, ended) = Piped::start(&[], &home.variables()).close().await;
     assert_eq!(ended.code(), Some(69), "{told}");

@@ -21,6 +21,7 @@ pub(crate) mod scripted;
 pub(crate) mod slow;
 pub(crate) mod stdio;
 pub(crate) mod stream;
+pub(crate) mod terminal;
 pub(crate) mod tls;
 pub(crate) mod unit;
 
