@@ -46,6 +46,15 @@ async fn hold(operator: &mut Operator, name: &str, method: &str, params: Value) 
         Some(error) => json!({ "error": error }),
         None => json!({ "result": steady(&answer["result"].take()) }),
     };
+    let outcome = match method {
+        // That of the snapshot, which is made when there is time.
+        "tools/search" => {
+            let mut outcome = outcome;
+            outcome["result"]["generation"] = json!("[number]");
+            outcome
+        }
+        _ => outcome,
+    };
     insta::assert_snapshot!(name, format!("{method} {params}\n\n{outcome:#}"));
 }
 
@@ -53,11 +62,8 @@ async fn hold(operator: &mut Operator, name: &str, method: &str, params: Value) 
 async fn every_method_answers_as_it_is_written_down() {
     let fakes = Fakes::new();
     let config = fakes.server("one", &["--rich"])
-        + "env = { TOKEN = \"hunter2\", OTHER = \"env:NOT_SET_ANYWHERE\" }\n"
-        + &fakes.server("two", &[]);
-    // One that is left out has an environment that is not there.
-    let config = config.replace(", OTHER = \"env:NOT_SET_ANYWHERE\"", "");
-    let config = config
+        + "env = { TOKEN = \"hunter2\" }\n"
+        + &fakes.server("two", &[])
         + "[servers.web]\nurl = \"http://127.0.0.1:9/mcp?key=hunter2\"\n\
            headers = { Authorization = \"credential:token\", X = \"hunter2\" }\n";
     let daemon = Daemon::with(config).ready();

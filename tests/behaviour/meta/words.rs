@@ -21,8 +21,15 @@ fn json(daemon: &Daemon, arguments: &[&str]) -> Value {
 }
 
 fn names(found: &Value) -> Vec<String> {
-    let tools = found["tools"].as_array().expect("tools").iter();
-    tools.map(|tool| format!("{}/{}", tool["server"], tool["tool"]).replace('"', "")).collect()
+    let all = ["tools", "items"].into_iter().filter_map(|member| found[member].as_array());
+    // A pattern is answered with definitions.
+    let name = |tool: &Value| match tool["tool"].as_str() {
+        Some(name) => name.to_owned(),
+        None => tool["tool"]["name"].as_str().expect("a name").to_owned(),
+    };
+    all.flatten()
+        .map(|tool| format!("{}/{}", tool["server"].as_str().expect("a server"), name(tool)))
+        .collect()
 }
 
 #[test]
@@ -82,7 +89,7 @@ fn a_pattern_finds_tools_letter_for_letter() {
     let found = json(&daemon, &["grep", "^ONE/(rows|echo)$"]);
     assert_eq!(names(&found), ["one/echo", "one/rows"]);
     // As `grep` itself writes it.
-    assert_eq!(json(&daemon, &["grep", r"^one/\(rows\|echo\)$"])["tools"], found["tools"]);
+    assert_eq!(json(&daemon, &["grep", r"^one/\(rows\|echo\)$"])["items"], found["items"]);
     assert_eq!(names(&json(&daemon, &["grep", "of the inventory"])), ["one/rows"]);
     let (code, stdout, _) = run(&daemon, &["grep", "byte for byte"]);
     assert_eq!(code, 0);
