@@ -47,6 +47,12 @@ impl Operator {
         self.send(format!("{request}\n")).await;
     }
 
+    /// Tells whether the service has closed the connection, without reading from it.
+    pub(crate) async fn is_cut_off(&mut self) -> bool {
+        // Between lines, a new one means nothing.
+        self.writer.as_mut().expect("more can be said").write_all(b"\n").await.is_err()
+    }
+
     /// Says that nothing more will be sent.
     pub(crate) fn hush(&mut self) {
         self.writer = None;

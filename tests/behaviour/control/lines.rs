@@ -37,6 +37,8 @@ async fn several_requests_run_at_once_and_are_answered_as_they_are_ready() {
     let refused = operator.next().await.expect("an answer");
     assert_complete(&refused["error"]);
     assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!(1), &json!("SAME_ID")));
+    let at_least = json!({ "name": "one/held", "arguments": { "at_least": 2 } });
+    other.result("tools/call", at_least).await;
     for (key, id) in [("b", json!("1")), ("a", json!(1))] {
         released(&mut other, key).await;
         let answer = operator.next().await.expect("an answer");
@@ -95,13 +97,16 @@ async fn who_sends_nothing_more_is_answered_to_the_end_and_who_goes_has_cancelle
     quiet.send("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"daemon/status\"}").await;
     quiet.hush();
     assert_eq!(quiet.next().await.expect("an answer")["id"], 2);
+    let at_least = json!({ "name": "one/held", "arguments": { "at_least": 1 } });
+    other.result("tools/call", at_least.clone()).await;
     released(&mut other, "a").await;
-    assert_eq!(quiet.next().await.expect("an answer")["id"], 1);
+    let answer = quiet.next().await.expect("an answer");
+    assert_eq!(answer["id"], 1);
+    assert!(answer["result"]["content"].is_array(), "{answer}");
     assert_eq!(quiet.next().await, None, "the service closes it then");
 
     let mut gone = Operator::at(&daemon).await;
     gone.request(json!(1), "tools/call", held("b")).await;
-    let at_least = json!({ "name": "one/held", "arguments": { "at_least": 1 } });
     other.result("tools/call", at_least).await;
     drop(gone);
     cancelled(&mut other, 1).await;
