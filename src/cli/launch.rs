@@ -41,12 +41,13 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     }
     let Some(file) = configuration() else { return Ok(None) };
     let config = check::load(&sources(file.clone()))?.config;
-    let socket = config.listen.control.unwrap_or_else(default_socket);
+    let group = config.listen.control_group.as_deref();
+    let socket = config.listen.control.clone().unwrap_or_else(default_socket);
     if answers(&socket).await {
         return Ok(Some(socket));
     }
     // Commands that come at the same time start one service together.
-    let _turn = turn(&socket).await?;
+    let _turn = turn(&socket, group).await?;
     if answers(&socket).await {
         return Ok(Some(socket));
     }
@@ -103,8 +104,8 @@ async fn answers(socket: &Path) -> bool {
 }
 
 /// Waits until no other command starts a service with this socket.
-async fn turn(socket: &Path) -> Result<Lock, Failed> {
-    listen::make_directory(socket)
+async fn turn(socket: &Path, group: Option<&str>) -> Result<Lock, Failed> {
+    listen::make_directory(socket, group)
         .map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
     let path = socket.with_extension("launch");
     let until = Instant::now() + 2 * defaults::LAUNCH_PATIENCE;

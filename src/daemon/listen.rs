@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nix::unistd::Group;
 use tokio::{
     net::{TcpListener, UnixListener},
     time,
@@ -94,6 +95,14 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The group that is to use the control socket cannot be let in.
+    #[error("let the group `{group}` use the control socket")]
+    Group {
+        /// The group.
+        group: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Something that is not a socket stands where the control socket is to be.
     #[error("`{}` is there already, and is not a socket", path.display())]
     NotASocket {
@@ -135,6 +144,9 @@ impl StartError {
             | Self::Lock { .. }
             | Self::NotASocket { .. }
             | Self::Foreign { .. } => "Set `listen.control` to a path in a directory of your own.",
+            Self::Group { .. } => {
+                "Create the group, and put the user of the service into it, or unset `listen.control_group`."
+            }
             Self::SessionKey(error) => error.hint(),
             Self::Inherited(_) | Self::Signals(_) => "Check the limits of the service.",
         }
@@ -157,9 +169,9 @@ impl Listeners {
     pub async fn open(inherited: Inherited, listen: &Listen) -> Result<Self, StartError> {
         let was_inherited = !inherited.is_empty();
         // First of all: two services are told apart by what they lock, and not by who gets a port.
-        let own = own_path(&inherited, listen);
+        let (own, group) = (own_path(&inherited, listen), listen.control_group.as_deref());
         let lock = match &own {
-            Some(path) => Some(sole(path).await?),
+            Some(path) => Some(sole(path, group).await?),
             None => None,
         };
         let mut http = Vec::new();
@@ -178,7 +190,7 @@ impl Listeners {
         }
         let mut own_socket = None;
         if let Some(path) = own {
-            control.push(make_socket(&path).await?);
+            control.push(make_socket(&path, group).await?);
             own_socket = inode_of(&path).map(|inode| (path, inode));
         }
         let addresses = http.iter().filter_map(|listener| listener.local_addr().ok()).collect();
@@ -262,8 +274,8 @@ fn own_path(inherited: &Inherited, listen: &Listen) -> Option<PathBuf> {
 
 /// Sees to it that no other service has the control socket at `path`, now or as long as we hold what
 /// is returned.
-async fn sole(path: &Path) -> Result<Lock, StartError> {
-    make_directory(path)?;
+async fn sole(path: &Path, group: Option<&str>) -> Result<Lock, StartError> {
+    make_directory(path, group)?;
     let lock = lock::path_of(path);
     match Lock::take(&lock) {
         Ok(lock) => Ok(lock),
@@ -292,7 +304,7 @@ async fn probe(path: &Path) -> Probed {
         Ok(
             Ok(_)
             | Err(
-                ClientError::Refused { .. }
+                ClientError::Refused(_)
                 | ClientError::Unreadable(_)
                 | ClientError::Oversized { .. },
             ),
@@ -308,14 +320,16 @@ async fn probe(path: &Path) -> Probed {
     }
 }
 
-/// Makes the directory of the control socket, for our own user alone.
+/// Makes the directory of the control socket, for our own user and as a way for `group` if there is
+/// one. A directory that is there already stays as it is.
 ///
 /// # Errors
 ///
 /// [`StartError`] when it cannot be made, or belongs to somebody else.
-pub fn make_directory(path: &Path) -> Result<(), StartError> {
+pub fn make_directory(path: &Path, group: Option<&str>) -> Result<(), StartError> {
     let failed = |source| StartError::Control { path: path.to_owned(), source };
     let Some(directory) = path.parent() else { return Ok(()) };
+    let is_new = !directory.exists();
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     let owner = fs::metadata(directory).map_err(failed)?.uid();
     let user = rustix::process::geteuid();
@@ -323,12 +337,16 @@ pub fn make_directory(path: &Path) -> Result<(), StartError> {
     if owner != user.as_raw() && owner != 0 {
         return Err(StartError::Foreign { path: directory.to_owned() });
     }
-    Ok(())
+    match group {
+        // Who may go through need not see what else is there.
+        Some(group) if is_new => let_in(directory, group, 0o710),
+        Some(_) | None => Ok(()),
+    }
 }
 
-/// Makes the control socket, for our own user alone. A socket that nobody answers at is left
-/// over from a service that was killed, and is replaced.
-async fn make_socket(path: &Path) -> Result<UnixListener, StartError> {
+/// Makes the control socket, for our own user and for `group` if there is one. A socket that nobody
+/// answers at is left over from a service that was killed, and is replaced.
+async fn make_socket(path: &Path, group: Option<&str>) -> Result<UnixListener, StartError> {
     let failed = |source| StartError::Control { path: path.to_owned(), source };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -350,6 +368,47 @@ async fn make_socket(path: &Path) -> Result<UnixListener, StartError> {
     }
     let listener = StdUnixListener::bind(path).map_err(failed)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    if let Some(group) = group {
+        let_in(path, group, 0o660).inspect_err(|_| {
+            let _nobody_uses_it = fs::remove_file(path);
+        })?;
+    }
     listener.set_nonblocking(true).map_err(failed)?;
     UnixListener::from_std(listener).map_err(failed)
+}
+
+/// Gives a file to `group`, with these permissions.
+fn let_in(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
+    let give = || {
+        let found = Group::from_name(group)?;
+        let found = found
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such group"))?;
+        std::os::unix::fs::chown(path, None, Some(found.gid.as_raw()))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    };
+    give().map_err(|source| StartError::Group { group: group.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_group_that_is_named_can_use_the_socket_and_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("made/control.sock");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let own = Group::from_gid(nix::unistd::getegid()).expect("readable").expect("there is one");
+        for (group, socket, way) in [(None, 0o600, 0o700), (Some(own.name.as_str()), 0o660, 0o710)]
+        {
+            make_directory(&path, group).expect("made");
+            drop(make_socket(&path, group).await.expect("made"));
+            let modes = (mode(&path), mode(path.parent().expect("a directory")));
+            assert_eq!(modes, (socket, way), "{group:?}");
+            fs::remove_dir_all(directory.path().join("made")).expect("removed");
+        }
+        make_directory(&path, None).expect("made");
+        let refused = make_socket(&path, Some("no such group")).await.expect_err("no group");
+        assert!(refused.hint().contains("listen.control_group") && !path.exists());
+    }
 }
