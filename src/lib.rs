@@ -123,6 +123,15 @@
 //! always, the pool dials itself, with growing pauses; while the breaker is open, such a dial is its
 //! probe.
 //!
+//! # The operator
+//!
+//! What the service does and what its servers offer is asked on the [`control`] socket: a line for each
+//! request, several at a time. A call there goes the way of one through `/meta`, but for the session:
+//! [`view::operator`] finds the tool, has its arguments checked, and makes the exchange. What concerns
+//! the service as a whole, to read the configuration again or to stop, reaches the main loop of the
+//! [`daemon`] over a queue, and is done there as if a signal had asked for it. Where the operator wants
+//! it, [`ingress`] carries the same over HTTP.
+//!
 //! # The modules, in reading order
 //!
 //! A module uses those above it and never one below; `tests/layering.rs` holds that.
@@ -190,6 +199,8 @@
 //!   it is a detail of one file.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
+//! - Who asks on the control socket is known by what the kernel says of them. One connection there can
+//!   neither use up the seats nor wait for ever; nor can many, as long as they have nothing running.
 //! - What is known of a server is answered without starting it. It is never the truth: what is on the
 //!   disk goes through the checks of what comes from a server, and a server that says otherwise is
 //!   right.

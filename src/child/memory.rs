@@ -4,7 +4,9 @@
 //! divided among them, so that sums are true. Of a unit of systemd, what its cgroup takes. Everything
 //! here blocks; all of it ends at a given time.
 
-use std::{collections::HashMap, fs, path::Path, time::Instant};
+use std::{collections::HashMap, fs, path::Path};
+
+use tokio::time::Instant;
 
 /// Where the kernel shows the cgroups of units of the system. Source: systemd's cgroup delegation
 /// documentation.

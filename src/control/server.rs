@@ -83,10 +83,9 @@ async fn connection(stream: UnixStream, desk: &Arc<Desk>, door: &Door) {
 }
 
 /// Says why somebody is not served. A line of ours fits into the buffer of any socket.
-async fn turn_away(stream: UnixStream, error: RpcError) {
+async fn turn_away(mut stream: UnixStream, error: RpcError) {
     let line = [&error.complete().render(None)[..], b"\n"].concat();
-    let _gone = stream.ready(Interest::WRITABLE).now_or_never();
-    let _gone = stream.try_write(&line);
+    let _gone = time::timeout(defaults::HURRY, stream.write_all(&line)).await;
 }
 
 /// Serves one operator until one of the two has nothing more to say.

@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nix::unistd::Group;
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::{config::Listen, session::key::KeyError, systemd::listen::Inherited};
@@ -53,6 +54,14 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The group that is to use the control socket cannot be let in.
+    #[error("let the group `{group}` use the control socket")]
+    Group {
+        /// The group.
+        group: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Something that is not a socket stands where the control socket is to be.
     #[error("`{}` is there already, and is not a socket", path.display())]
     NotASocket {
@@ -90,6 +99,9 @@ impl StartError {
             Self::Control { .. } | Self::NotASocket { .. } | Self::Foreign { .. } => {
                 "Set `listen.control` to a path in a directory of your own."
             }
+            Self::Group { .. } => {
+                "Create the group, and put the user of the service into it, or unset `listen.control_group`."
+            }
             Self::SessionKey(error) => error.hint(),
             Self::Inherited(_) | Self::Signals(_) => "Check the limits of the service.",
         }
@@ -126,7 +138,7 @@ impl Listeners {
         if control.is_empty()
             && let Some(path) = asked
         {
-            control.push(make_socket(&path)?);
+            control.push(make_socket(&path, listen.control_group.as_deref())?);
             own_socket = inode_of(&path).map(|inode| (path, inode));
         }
         let addresses = http.iter().filter_map(|listener| listener.local_addr().ok()).collect();
@@ -186,11 +198,13 @@ pub fn default_socket() -> PathBuf {
     }
 }
 
-/// Makes the control socket, for our own user alone. A socket that nobody answers at is left
-/// over from a service that was killed, and is replaced.
-fn make_socket(path: &Path) -> Result<UnixListener, StartError> {
+/// Makes the control socket, for our own user and for `group` if there is one. A socket that nobody
+/// answers at is left over from a service that was killed, and is replaced.
+fn make_socket(path: &Path, group: Option<&str>) -> Result<UnixListener, StartError> {
     let failed = |source| StartError::Control { path: path.to_owned(), source };
+    let mut made = None;
     if let Some(directory) = path.parent() {
+        made = (!directory.exists()).then_some(directory);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let owner = fs::metadata(directory).map_err(failed)?.uid();
         let user = rustix::process::geteuid();
@@ -215,6 +229,49 @@ fn make_socket(path: &Path) -> Result<UnixListener, StartError> {
     }
     let listener = StdUnixListener::bind(path).map_err(failed)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    if let Some(group) = group {
+        let let_in = |path, mode| let_in(path, group, mode);
+        let done = let_in(path, 0o660).and_then(|()| match made {
+            // The way to it: who may go through need not see what else is there.
+            Some(directory) => let_in(directory, 0o710),
+            None => Ok(()),
+        });
+        done.map_err(|source| {
+            let _nobody_uses_it = fs::remove_file(path);
+            StartError::Group { group: group.to_owned(), source }
+        })?;
+    }
     listener.set_nonblocking(true).map_err(failed)?;
     UnixListener::from_std(listener).map_err(failed)
+}
+
+/// Gives a file to `group`, with these permissions.
+fn let_in(path: &Path, group: &str, mode: u32) -> io::Result<()> {
+    let found = Group::from_name(group)?;
+    let found =
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such group"))?;
+    std::os::unix::fs::chown(path, None, Some(found.gid.as_raw()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_group_that_is_named_can_use_the_socket_and_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("made/control.sock");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let own = Group::from_gid(nix::unistd::getegid()).expect("readable").expect("there is one");
+        for (group, socket, way) in [(None, 0o600, 0o700), (Some(own.name.as_str()), 0o660, 0o710)]
+        {
+            drop(make_socket(&path, group).expect("made"));
+            let modes = (mode(&path), mode(path.parent().expect("a directory")));
+            assert_eq!(modes, (socket, way), "{group:?}");
+            fs::remove_dir_all(directory.path().join("made")).expect("removed");
+        }
+        let refused = make_socket(&path, Some("no such group")).expect_err("no group");
+        assert!(refused.hint().contains("listen.control_group") && !path.exists());
+    }
 }

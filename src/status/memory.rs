@@ -1,9 +1,13 @@
 //! How much memory the service and its servers take, and how much is saved by running each once.
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc};
 
 use serde::Serialize;
-use tokio::{sync::Semaphore, task, time};
+use tokio::{
+    sync::Semaphore,
+    task,
+    time::{self, Instant},
+};
 
 use super::{Board, ServerState};
 use crate::{child::memory, config::defaults, name::ServerName};

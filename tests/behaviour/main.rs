@@ -16,6 +16,7 @@ mod claude_code;
 mod cli;
 mod command_line;
 mod content;
+mod control;
 mod cycles;
 mod edge;
 mod envelopes;
