@@ -190,24 +190,28 @@ async fn answer(service: &mut Connection, asked: u64) -> Result<Box<RawValue>, F
     let mut deadline = Instant::now() + defaults::CONTROL_CALL_PATIENCE;
     loop {
         tokio::select! {
-            said = service.next() => match said.map_err(service::failed)? {
-                Said::Answer(number, answer) if number == asked => {
+            said = service.next() => match said {
+                // What is cancelled is not answered: the service hangs up once it is.
+                Err(_) if is_cancelled => return Err(cancelled()),
+                Err(error) => return Err(service::failed(error)),
+                Ok(Said::Answer(number, answer)) if number == asked => {
                     bar.clear();
                     return match answer {
                         Err(_) if is_cancelled => Err(cancelled()),
                         answer => answer.map_err(|refusal: Box<Refusal>| service::refused(&refusal)),
                     };
                 }
-                Said::Notification(method, params) if method == "notifications/progress" => {
+                Ok(Said::Notification(method, params)) if method == "notifications/progress" => {
                     bar.draw(&params);
                 }
-                Said::Answer(..) | Said::Notification(..) => {}
+                Ok(Said::Answer(..) | Said::Notification(..)) => {}
             },
             caught = &mut interrupted, if !is_cancelled => {
                 caught.map_err(|error| Failed::new(FAILED, format!("catch ctrl-c: {error}")))?;
                 is_cancelled = true;
                 bar.clear();
                 service.cancel(asked).await.map_err(service::failed)?;
+                service.finish().await.map_err(service::failed)?;
                 deadline = Instant::now() + defaults::CANCEL_PATIENCE;
             }
             () = sleep_until(deadline) => return Err(match is_cancelled {

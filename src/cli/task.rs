@@ -94,5 +94,12 @@ fn show(task: &Value) {
             table.row([title.into(), cell]);
         }
     }
+    let progress = &task["progress"];
+    if let Some(done) = progress["progress"].as_f64() {
+        let of = progress["total"].as_f64().map(|total| format!(" of {total}"));
+        let message = output::word(&progress["message"]);
+        let text = format!("{done}{}  {message}", of.unwrap_or_default());
+        table.row(["Progress".into(), text.trim_end().into()]);
+    }
     output::table(&table);
 }

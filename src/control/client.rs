@@ -161,6 +161,20 @@ impl Connection {
         self.write(&Message::notification("notifications/cancelled", Some(&params))).await
     }
 
+    /// Says that nothing more will be asked: the service answers what runs, and hangs up.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Unreachable`] when the service has gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it was said, or not.
+    pub async fn finish(&mut self) -> Result<(), ClientError> {
+        let finished = self.stream.shutdown().await;
+        finished.map_err(|error| self.gone(error))
+    }
+
     /// Returns what the service says next.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ pub const CONTROL_CALL_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 /// of the longest messages together.
 pub const CONTROL_ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// How long `metamcp call` waits after ctrl-c for the service to say that it has heard of it. Ours.
+/// How long `metamcp call` waits after ctrl-c for the service to hang up, or to answer all the same. Ours.
 pub const CANCEL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long `metamcp stop` waits for the end of the service. Ours: longer than the usual
