@@ -150,6 +150,7 @@
 //! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
+//! | [`import`] | what other clients have declared, read from their files and written as ours |
 //! | [`systemd`] | inherited sockets, notices, capabilities |
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
@@ -232,6 +233,7 @@ pub mod embedding;
 pub mod era;
 pub mod fault;
 pub mod files;
+pub mod import;
 pub mod ingress;
 pub mod meta;
 pub mod name;

@@ -13,6 +13,7 @@ mod completions;
 mod demo_server;
 mod effective;
 mod grep;
+mod import;
 mod indent;
 mod info;
 mod item;
@@ -69,6 +70,7 @@ enum Command {
     Check(check::Args),
     Schema(schema::Args),
     Status(status::Args),
+    Import(import::Args),
     Servers(servers::Args),
     Tools(tools::Args),
     Info(info::Args),
@@ -170,6 +172,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Servers(args) => servers::run(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Info(args) => info::run(&args),
