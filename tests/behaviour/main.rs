@@ -15,6 +15,7 @@ mod children;
 mod claude_code;
 mod cli;
 mod command_line;
+mod configuration;
 mod content;
 mod control;
 mod cycles;

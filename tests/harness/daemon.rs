@@ -39,6 +39,7 @@ pub(crate) struct Daemon {
 pub(crate) struct Start {
     config: String,
     environment: Vec<(String, String)>,
+    flags: Vec<String>,
     names: &'static str,
     without_file: bool,
     keeps_sockets: bool,
@@ -61,6 +62,12 @@ impl Start {
     /// Adds an environment variable.
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<Path>) -> Self {
         self.environment.push((name.into(), value.as_ref().display().to_string()));
+        self
+    }
+
+    /// Adds flags of `serve`.
+    pub(crate) fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
         self
     }
 
@@ -114,6 +121,7 @@ impl Start {
             command.arg("--config").arg(directory.join("metamcp.toml"));
         }
         command
+            .args(&self.flags)
             // `listenfd` accepts a missing LISTEN_PID, which only the child could know.
             .env("LISTEN_FDS", mappings.len().to_string())
             .env("LISTEN_FDNAMES", self.names)
@@ -147,6 +155,7 @@ impl Daemon {
         Start {
             config: config.into(),
             environment: Vec::new(),
+            flags: Vec::new(),
             names: "http:control",
             without_file: false,
             keeps_sockets: false,
@@ -415,6 +424,17 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 /// Runs the program to its end and returns code, standard output and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
     finish(command(arguments))
+}
+
+/// Runs the program with these variables in this directory; as [`run`].
+pub(crate) fn run_in(
+    directory: &Path,
+    environment: &[(&str, &str)],
+    arguments: &[&str],
+) -> (i32, String, String) {
+    let mut command = command(arguments);
+    command.envs(environment.iter().copied()).current_dir(directory);
+    finish(command)
 }
 
 /// Runs the program with `input` on its standard input.

@@ -1,0 +1,164 @@
+//! The configuration from file, variables and flags, as the real program has it.
+
+use std::{fs, path::Path};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    daemon::{self, Daemon},
+    fake::Fakes,
+};
+
+/// Runs the program with a file of this text, variables and more arguments.
+fn with_file(
+    text: &str,
+    before: &[&str],
+    after: &[&str],
+    environment: &[(&str, &str)],
+) -> (i32, String, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("c.toml");
+    fs::write(&path, text).expect("written");
+    let path = path.display().to_string();
+    let arguments = [before, &[&path], after].concat();
+    let (code, stdout, stderr) = daemon::run_in(Path::new("."), environment, &arguments);
+    (code, stdout.replace(&path, "c.toml"), stderr.replace(&path, "c.toml"))
+}
+
+#[tokio::test]
+async fn variables_and_flags_hold_over_a_reload() {
+    let fakes = Fakes::new();
+    let server = fakes.server("fake", &[]);
+    let daemon = Daemon::with("[pool]\nsize = 5\nreserve_size = 1\n".to_owned() + &server)
+        .env("METAMCP_POOL_SIZE", "6")
+        .env("METAMCP_POOL_RESERVE_SIZE", "2")
+        .env("METAMCP_SERVERS_FAKE_START", "eager")
+        .env("METAMCP_NOTHING_OF_OURS", "1")
+        .flags(&["--max-connections", "7"])
+        .ready();
+    let line = || super::command_line::status(&daemon, &[]).1;
+    assert!(line().contains("of 7 connections"), "{}", line());
+    daemon.wait_log("METAMCP_NOTHING_OF_OURS");
+
+    daemon.rewrite(&("[pool]\nsize = 8\n".to_owned() + &server + &fakes.server("added", &[])));
+    daemon.signal(Signal::HUP);
+    daemon.wait_log(r#"added=["added"]"#);
+    assert!(line().contains("of 7 connections"), "{}", line());
+    assert!(daemon.client("/").call("added__whoami", json!({})).await["pid"].is_number());
+}
+
+#[test]
+fn a_mistake_in_a_variable_or_a_flag_ends_with_78_and_names_it() {
+    let serve = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let (code, stdout, stderr) = with_file("", &["serve", "--config"], arguments, environment);
+        assert_eq!((code, stdout.as_str()), (78, ""), "{stderr}");
+        stderr
+    };
+    insta::assert_snapshot!(serve(&[], &[("METAMCP_LISTEN_SESSION", "of")]), @r#"
+    error: unknown value `of`
+     --> METAMCP_LISTEN_SESSION
+      |
+      | listen.session = "of"
+      |                  ^^^^
+      = help: did you mean `off`?
+    "#);
+    insta::assert_snapshot!(serve(&["--cooldown", "soon"], &[]), @r#"
+    error: `soon` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`
+     --> --cooldown
+      |
+      | breaker.cooldown = "soon"
+      |                    ^^^^^^
+      = help: write a number and a unit, as in "250ms", "30s" or "5m"
+    "#);
+    let stderr = serve(&[], &[("METAMCP_POOL_SIZ", "3")]);
+    assert!(stderr.contains("did you mean `METAMCP_POOL_SIZE`?"), "{stderr}");
+}
+
+#[test]
+fn a_flag_that_cannot_be_is_wrong_usage() {
+    for (arguments, word) in [
+        (&["--transport", "stdio"][..], "metamcp stdio --standalone"),
+        (&["--transport", "carrier-pigeon"], "streamable-http"),
+        (&["--set", "pool.size"], "has no `=`"),
+        (&["--tls"], "without a certificate"),
+    ] {
+        let (code, _, stderr) = with_file("", &["serve", "--config"], arguments, &[]);
+        assert_eq!(code, 64, "{stderr}");
+        assert!(stderr.contains(word), "{stderr}");
+    }
+    let (code, _, stderr) = with_file("", &["check"], &["--max-connections", "3"], &[]);
+    assert_eq!(code, 64);
+    assert!(stderr.contains("--effective"), "{stderr}");
+}
+
+#[test]
+fn what_holds_is_printed_with_where_it_comes_from() {
+    let file = "[pool]\nsize = 10\n[servers.git]\ncommand = \"git-mcp\"\nenv = { TOKEN = \"hunter2\", KEY = \"credential:k\" }\n";
+    let environment = [
+        ("METAMCP_POOL_IDLE_TIMEOUT", "2m"),
+        ("METAMCP_SERVERS_GIT_RETRY", "never"),
+        ("METAMCP_NOTHING_OF_OURS", "1"),
+    ];
+    let flags = [
+        "--stateless",
+        "--transport",
+        "sse",
+        "--port",
+        "4000",
+        "--failure-threshold",
+        "3",
+        "--idle-timeout",
+        "60000",
+        "--set",
+        "tools.sets=[\"core\", \"metatools\"]",
+        "--tls-cert",
+        "/c.pem",
+        "--tls-key",
+        "credential:tls",
+    ];
+    let (code, stdout, stderr) = with_file(file, &["check", "--effective"], &flags, &environment);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("METAMCP_NOTHING_OF_OURS"), "{stderr}");
+    assert!(!stdout.contains("hunter2"));
+    insta::assert_snapshot!("effective", stdout);
+
+    // What is printed is a configuration, and says the same.
+    let (code, again, stderr) = with_file(&stdout, &["check", "--effective"], &[], &[]);
+    assert_eq!(code, 0, "{stderr}");
+    let values = |text: &str| text.parse::<toml::Table>().expect("TOML");
+    assert_eq!(values(&again), values(&stdout));
+
+    let arguments = [&flags[..], &["--json"]].concat();
+    let (_, json, _) = with_file(file, &["check", "--effective"], &arguments, &environment);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        json["pool.size"],
+        json!({ "value": 10, "source": { "kind": "file", "file": "c.toml", "line": 2 } })
+    );
+    assert_eq!(
+        json["pool.idle_timeout"],
+        json!({ "value": "60000ms", "source": { "kind": "flag", "name": "--idle-timeout" } })
+    );
+    assert_eq!(
+        json["servers.git.retry"]["source"],
+        json!({ "kind": "environment", "name": "METAMCP_SERVERS_GIT_RETRY" })
+    );
+    assert_eq!(json["pool.min_size"], json!({ "value": 0, "source": { "kind": "default" } }));
+    assert_eq!(json["servers.git.env.TOKEN"]["value"], "***");
+}
+
+#[test]
+fn the_schema_is_printed_and_takes_what_holds() {
+    let (code, schema, _) = daemon::run(&["schema"]);
+    assert_eq!(code, 0);
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+    let (_, effective, _) = daemon::run(&["check", "--effective"]);
+    let effective: toml::Table = effective.parse().expect("TOML");
+    let effective = serde_json::to_value(effective).expect("JSON");
+    if let Err(error) = validator.validate(&effective) {
+        panic!("{error} at {}", error.instance_path());
+    }
+    assert!(!validator.is_valid(&json!({ "pool": { "size": 0 } })));
+}
