@@ -158,6 +158,7 @@
 //! | [`meta`] | the meta tools: their definitions, arguments, checks and errors |
 //! | [`view`] | what a client sees: all servers merged, one as it is, or their tools behind a few of ours |
 //! | [`status`] | what the service tells about itself |
+//! | [`typegen`] | the types of tools, in TypeScript |
 //! | [`ingress`] | the HTTP edge |
 //! | [`control`] | the control socket |
 //! | [`demo`] | three demonstration servers, built on rmcp |
@@ -232,5 +233,6 @@ pub mod status;
 pub mod systemd;
 pub mod telemetry;
 pub mod tls;
+pub mod typegen;
 pub mod view;
 pub mod web;

@@ -11,6 +11,7 @@ mod search;
 mod serve;
 mod service;
 mod status;
+mod typegen;
 
 /// Run each MCP server once per host and serve it to every client
 #[derive(Debug, Parser)]
@@ -27,6 +28,7 @@ enum Command {
     Status(status::Args),
     Search(search::SearchArgs),
     Grep(search::GrepArgs),
+    Typegen(typegen::Args),
     DemoServer(demo_server::Args),
 }
 
@@ -79,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Search(args) => search::search(&args),
         Command::Grep(args) => search::grep(&args),
+        Command::Typegen(args) => typegen::run(&args),
         Command::DemoServer(args) => demo_server::run(&args),
     };
     match done {
