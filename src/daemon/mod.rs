@@ -1,13 +1,16 @@
 //! The service from its start to its end.
 //!
 //! ```text
-//!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP ──▶ reload ──┐
-//!                                             │◀──────────────────────┘
-//!                                             └── SIGTERM ─▶ STOPPING=1, stop accepting,
-//!                                                            drain, hurry, farewell
+//!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP, config/reload ──▶ reload ──┐
+//!                                             │◀─────────────────────────────────────┘
+//!                                             └── SIGTERM, daemon/stop ─▶ STOPPING=1, stop accepting,
+//!                                                 drain, hurry, farewell
 //! ```
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
 
 use tokio::{
     sync::mpsc,
@@ -21,7 +24,7 @@ use crate::{
     config::{Config, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control,
-    ingress::{self, Edge},
+    ingress::{self, Edge, Operators},
     pool::Pool,
     provision::Provisioner,
     session::{Seal, Sessions},
@@ -33,10 +36,12 @@ use crate::{
 };
 
 pub mod listen;
+mod orders;
 mod reload;
 mod signals;
 
 pub use listen::{Listeners, StartError};
+use orders::Orders;
 use signals::{Signal, Signals};
 
 /// The service, built and listening.
@@ -57,6 +62,9 @@ pub struct Daemon {
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: Signals,
+    orders: Orders,
+    /// Who answers operators, once clients are served.
+    desk: Option<Arc<control::Desk>>,
     /// Appended to the status line: what an operator should know.
     notice: Option<String>,
 }
@@ -119,6 +127,8 @@ impl Daemon {
             liveness,
             listeners,
             signals,
+            orders: Orders::new(),
+            desk: None,
             notice: None,
         })
     }
@@ -141,7 +151,9 @@ impl Daemon {
                 signal = self.signals.next() => match signal {
                     Signal::Stop => return self.farewell().await,
                     // Not a reload yet for the manager, who knows no service before READY=1.
-                    Signal::Reload => self.notice = self.replace_config().err(),
+                    Signal::Reload => {
+                        let _noted_in_the_status_line = self.replace_config(None);
+                    }
                 },
             }
         }
@@ -171,16 +183,21 @@ impl Daemon {
             let (edge, tls, stop) = (Arc::clone(&edge), Arc::clone(&self.tls), stop.clone());
             clients.spawn(ingress::serve(listener, edge, tls, pulse, stop, clients.clone()));
         }
+        let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
+        let orders = self.orders.sender();
+        let desk =
+            control::Desk::new(board, views, orders, stop.clone(), hurry.clone(), clients.clone());
+        let operators: Weak<dyn Operators> = Arc::<control::Desk>::downgrade(&desk);
+        edge.let_answer(operators);
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
-            let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
-            let (desk, stop) = (control::Desk { board, views }, stop.clone());
-            clients.spawn(control::serve(listener, desk, pulse, stop, clients.clone()));
+            clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));
         }
+        self.desk = Some(desk);
         clients
     }
 
-    /// The main loop: signals, the status line, the watchdog. `shown` is the line that was told last.
+    /// The main loop: signals, orders, the status line, the watchdog. `shown` is the line that was told last.
     async fn watch_over(&mut self, mut shown: String) {
         let mut heartbeat = time::interval(defaults::PULSE);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -193,10 +210,16 @@ impl Daemon {
                 signal = self.signals.next() => match signal {
                     Signal::Stop => return,
                     Signal::Reload => {
-                        self.reload();
+                        let _noted_in_the_status_line = self.reload(None);
                         shown = self.status_line();
                     }
                 },
+                order = self.orders.next() => {
+                    if self.obey(order) {
+                        return;
+                    }
+                    shown = self.status_line();
+                }
                 _ = heartbeat.tick() => {}
             }
             pulse.beat();
@@ -229,6 +252,7 @@ impl Daemon {
             patience + defaults::HURRY + defaults::FAREWELL,
         );
         tracing::info!("stopping");
+        self.orders.close();
         self.board.serving(false);
         stop.cancel();
         clients.close();

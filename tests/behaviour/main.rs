@@ -15,6 +15,7 @@ mod children;
 mod claude_code;
 mod command_line;
 mod content;
+mod control;
 mod cycles;
 mod edge;
 mod envelopes;

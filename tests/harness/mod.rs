@@ -14,7 +14,9 @@ pub(crate) mod fake;
 pub(crate) mod load;
 pub(crate) mod meta;
 pub(crate) mod modern;
+
 pub(crate) mod mutant;
+pub(crate) mod operator;
 pub(crate) mod peer;
 pub(crate) mod pipe;
 pub(crate) mod scripted;

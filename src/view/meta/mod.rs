@@ -37,13 +37,11 @@ mod discover;
 mod finish;
 mod refusal;
 mod reply;
-mod resolve;
 
 use caller::Caller;
 pub(super) use desk::Desk;
 use refusal::Refusal;
 use reply::Reply;
-use resolve::Resolved;
 
 impl Views {
     pub(super) async fn meta(

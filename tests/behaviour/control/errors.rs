@@ -1,0 +1,193 @@
+//! Every error of the operator's interface has a stable name, a suggestion and a context.
+
+use serde_json::{Value, json};
+
+use super::assert_complete;
+use crate::{
+    harness::{daemon::Daemon, fake::Fakes, operator::Operator},
+    server_status, until,
+};
+
+/// Every method with its parameters, each with a value that it may have.
+fn methods() -> Vec<(&'static str, Value)> {
+    let complete = json!({
+        "server": "one", "ref": { "type": "ref/prompt", "name": "greet" },
+        "argument": { "name": "subject", "value": "A" }, "context": {},
+    });
+    vec![
+        ("servers/list", json!({ "memory": true })),
+        (
+            "tools/list",
+            json!({ "server": "one", "includeSchema": true, "schemaDepth": 1, "schemaBudget": 9, "report": true }),
+        ),
+        ("tools/info", json!({ "name": "one/echo", "path": "value", "schemaDepth": 1 })),
+        (
+            "tools/call",
+            json!({ "name": "one/echo", "arguments": { "value": 1 }, "timeout": 9000, "fields": ["a"] }),
+        ),
+        ("tools/validate", json!({ "name": "one/echo", "arguments": {} })),
+        (
+            "tools/grep",
+            json!({ "pattern": "x", "includeSchema": true, "schemaDepth": 1, "schemaBudget": 9, "report": true, "limit": 1 }),
+        ),
+        (
+            "tools/search",
+            json!({ "query": "x", "server": "one", "strategy": "bm25", "limit": 1, "explain": true }),
+        ),
+        ("resources/list", json!({ "server": "one", "report": true })),
+        ("resources/read", json!({ "server": "one", "uri": "fake:///one" })),
+        ("prompts/list", json!({ "server": "one", "report": true })),
+        (
+            "prompts/get",
+            json!({ "server": "one", "name": "greet", "arguments": { "subject": "Ada" } }),
+        ),
+        ("completions/complete", complete),
+        ("auth/status", json!({ "server": "one" })),
+        ("daemon/status", json!({ "memory": true })),
+        ("config/reload", json!({ "configPath": "/no/such/file" })),
+        ("daemon/stop", json!({})),
+    ]
+}
+
+/// The parameters that a method cannot do without.
+const REQUIRED: [&str; 7] = ["name", "pattern", "query", "uri", "ref", "argument", "server"];
+
+/// Tells whether `parameter` of `method` cannot be left out.
+fn is_required(method: &str, parameter: &str) -> bool {
+    let may_lack_server = ["list", "status", "search"].iter().any(|end| method.ends_with(end));
+    REQUIRED.contains(&parameter) && !(parameter == "server" && may_lack_server)
+}
+
+#[tokio::test]
+async fn every_parameter_that_is_missing_unknown_or_mistyped_is_named() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("one", &[])).ready();
+    let mut operator = Operator::at(&daemon).await;
+    for (method, params) in methods() {
+        let mut unknown = params.clone();
+        unknown["memroy"] = json!(1);
+        let error = operator.error(method, unknown).await;
+        assert_complete(&error);
+        assert_eq!(error["data"]["code"], "INVALID_PARAMS", "{error}");
+        assert_eq!(error["data"]["context"]["parameter"], "memroy");
+        assert!(error["data"]["suggestion"].as_str().expect("words").contains(method));
+        for name in params.as_object().expect("an object").keys() {
+            let mut mistyped = params.clone();
+            // Nothing takes this.
+            mistyped[name] = json!([[7]]);
+            let error = operator.error(method, mistyped).await;
+            assert_complete(&error);
+            assert_eq!(error["code"], -32602);
+            assert_eq!(error["data"]["context"]["parameter"], json!(name), "{method}: {error}");
+            if is_required(method, name) {
+                let mut without = params.clone();
+                without.as_object_mut().expect("an object").remove(name);
+                let error = operator.error(method, without).await;
+                assert_complete(&error);
+                assert_eq!(error["data"]["code"], "MISSING_PARAMETER", "{method}: {error}");
+                assert_eq!(error["data"]["context"]["parameter"], json!(name));
+            }
+        }
+        for params in [json!([]), json!(7)] {
+            assert_complete(&operator.error(method, params).await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_answered_in_words() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("one", &[])).ready();
+    let mut operator = Operator::at(&daemon).await;
+    let oversized = format!("{{\"x\":\"{}\"}}\n", "x".repeat(4 << 20));
+    for (line, code, name) in [
+        ("nonsense\n", -32700, "PARSE_ERROR"),
+        ("{\"jsonrpc\":\"2.0\",\n", -32700, "PARSE_ERROR"),
+        ("\u{fffd}\0\n", -32700, "PARSE_ERROR"),
+        ("7\n", -32600, "INVALID_REQUEST"),
+        ("[]\n", -32600, "INVALID_REQUEST"),
+        (
+            "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"servers/list\"}]\n",
+            -32600,
+            "INVALID_REQUEST",
+        ),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n", -32600, "INVALID_REQUEST"),
+        ("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"servers/list\"}\n", -32600, "INVALID_REQUEST"),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"servers/lits\"}\n",
+            -32601,
+            "METHOD_NOT_FOUND",
+        ),
+        (oversized.as_str(), -32600, "LINE_TOO_LONG"),
+    ] {
+        operator.send(line).await;
+        let answer = operator.next().await.expect("an answer");
+        assert_complete(&answer["error"]);
+        assert_eq!(
+            (&answer["error"]["code"], &answer["error"]["data"]["code"]),
+            (&json!(code), &json!(name))
+        );
+        assert_eq!(answer["id"].is_null(), name != "METHOD_NOT_FOUND", "{answer}");
+    }
+    assert!(operator.result("servers/list", json!({})).await.is_array(), "it goes on");
+}
+
+#[tokio::test]
+async fn whatever_a_server_cannot_do_is_answered_in_words() {
+    let fakes = Fakes::new();
+    let config = "[pool]\nsize = 1\n[breaker]\nfailure_threshold = 3\n".to_owned()
+        + &fakes.server("one", &[])
+        + &fakes.server("two", &[])
+        + "[servers.broken]\ncommand = \"/no/such/program\"\n"
+        + "[servers.tripped]\ncommand = \"/no/such/program\"\n";
+    let config = config + "[service]\nrequest_timeout = \"1s\"\n";
+    let daemon = Daemon::with(config).ready();
+    let mut operator = Operator::at(&daemon).await;
+    // Known from now on, though it is not connected when there is no room.
+    operator.result("tools/list", json!({ "server": "one" })).await;
+    let name = |name: &str| json!({ "name": name });
+    let server = |name: &str| json!({ "server": name });
+    let told = |code: i64| json!({ "name": "one/rpc_error", "arguments": { "code": code, "message": "no" } });
+    let wants_time = json!({ "name": "one/hold", "arguments": { "key": "never" }, "timeout": 50 });
+    for (method, params, code) in [
+        ("tools/call", name("one/ehco"), "TOOL_NOT_FOUND"),
+        ("tools/info", name("one/ehco"), "TOOL_NOT_FOUND"),
+        ("tools/validate", name("one/ehco"), "TOOL_NOT_FOUND"),
+        ("tools/call", name("oen/echo"), "SERVER_NOT_FOUND"),
+        ("tools/info", name("oen:echo"), "SERVER_NOT_FOUND"),
+        ("tools/call", name("echo"), "INVALID_FORMAT"),
+        ("tools/call", name(""), "INVALID_FORMAT"),
+        ("tools/call", name("one/echo"), "INVALID_ARGUMENTS"),
+        ("tools/call", wants_time, "TIMEOUT"),
+        ("tools/call", told(-32603), "SERVER_ERROR"),
+        ("tools/call", told(-32602), "SERVER_REFUSED"),
+        ("tools/call", name("one/exit"), "SERVER_EXITED"),
+        ("tools/list", server("oen"), "SERVER_NOT_FOUND"),
+        ("tools/search", json!({ "query": "x", "server": "oen" }), "SERVER_NOT_FOUND"),
+        ("resources/list", server("oen"), "SERVER_NOT_FOUND"),
+        ("prompts/list", server("oen"), "SERVER_NOT_FOUND"),
+        ("auth/status", server("oen"), "SERVER_NOT_FOUND"),
+        ("resources/read", json!({ "server": "oen", "uri": "x" }), "SERVER_NOT_FOUND"),
+        ("prompts/get", json!({ "server": "oen", "name": "x" }), "SERVER_NOT_FOUND"),
+        ("tools/grep", json!({ "pattern": "a(" }), "INVALID_PATTERN"),
+        ("config/reload", json!({ "configPath": "relative.toml" }), "INVALID_PARAMS"),
+        ("config/reload", json!({ "configPath": "/no/such/file" }), "CONFIG_INVALID"),
+        ("config/reload", json!({ "configPath": "/dev/zero" }), "INVALID_PARAMS"),
+        ("tools/list", server("broken"), "SERVER_NOT_CONNECTED"),
+        ("tools/call", name("tripped/x"), "SERVER_NOT_CONNECTED"),
+        ("tools/call", name("tripped/x"), "SERVER_NOT_CONNECTED"),
+        ("tools/call", name("tripped/x"), "SERVER_NOT_CONNECTED"),
+        ("tools/call", name("tripped/x"), "SERVER_TRIPPED"),
+    ] {
+        let error = operator.error(method, params.clone()).await;
+        assert_complete(&error);
+        assert_eq!(error["data"]["code"], code, "{method} {params}: {error}");
+    }
+    let mut other = Operator::at(&daemon).await;
+    let held = json!({ "name": "one/hold", "arguments": { "key": "a" } });
+    other.request(json!(1), "tools/call", held).await;
+    until(async || server_status(&daemon, "one").await["in_flight"] == 1).await;
+    let error = operator.error("tools/call", name("two/echo")).await;
+    assert_complete(&error);
+    assert_eq!(error["data"]["code"], "POOL_EXHAUSTED", "{error}");
+}

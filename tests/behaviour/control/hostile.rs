@@ -1,0 +1,99 @@
+//! Whatever somebody does on the control socket, nobody else is disturbed.
+
+use std::os::unix::net::UnixStream as StdUnixStream;
+
+use serde_json::json;
+
+use crate::harness::{daemon::Daemon, dice::Dice, fake::Fakes, operator::Operator};
+
+/// A call over HTTP and one on another connection go through.
+async fn assert_undisturbed(daemon: &Daemon) {
+    daemon.client("/").call("one__echo", json!({ "value": 1 })).await;
+    let mut operator = Operator::at(daemon).await;
+    let call = json!({ "name": "one/echo", "arguments": { "value": 1 } });
+    operator.result("tools/call", call).await;
+}
+
+#[tokio::test]
+async fn garbage_half_lines_and_lines_without_end_disturb_nobody() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("one", &[])).ready();
+    let mut half = Operator::at(&daemon).await;
+    half.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"meth").await;
+    let mut endless = Operator::at(&daemon).await;
+    for _ in 0..16 {
+        endless.send("x".repeat(1 << 20)).await;
+    }
+    let mut garbage = Operator::at(&daemon).await;
+    let mut dice = Dice::new();
+    for _ in 0..200 {
+        let n_bytes = dice.below(300);
+        let mut line: Vec<u8> =
+            (0..n_bytes).map(|_| u8::try_from(dice.below(256)).expect("a byte")).collect();
+        line.retain(|byte| *byte != b'\n' && *byte != b'\r');
+        line.push(b'\n');
+        garbage.send(&line).await;
+        if line.len() > 1 {
+            let answer = garbage.next().await.expect("an answer to each line");
+            super::assert_complete(&answer["error"]);
+        }
+    }
+    assert_undisturbed(&daemon).await;
+    half.send("od\":\"servers/list\"}\n").await;
+    assert!(half.next().await.expect("an answer")["result"].is_array(), "it was only slow");
+    endless.send("\n").await;
+    let refused = endless.next().await.expect("an answer");
+    assert_eq!(refused["error"]["data"]["code"], "LINE_TOO_LONG");
+}
+
+#[tokio::test]
+async fn a_thousand_connections_that_say_nothing_lock_out_nobody() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("one", &[])).ready();
+    let socket = daemon.control();
+    let connecting = tokio::task::spawn_blocking(move || {
+        (0..1000).map(|_| StdUnixStream::connect(&socket).expect("connected")).collect::<Vec<_>>()
+    });
+    let all = connecting.await.expect("all connected");
+    assert_undisturbed(&daemon).await;
+    drop(all);
+    assert_undisturbed(&daemon).await;
+}
+
+#[tokio::test]
+async fn as_many_busy_connections_as_are_served_leave_the_rest_a_word_and_http_alone() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("one", &[])).ready();
+    let mut busy = Vec::new();
+    for _ in 0..48 {
+        let mut operator = Operator::at(&daemon).await;
+        let held = json!({ "name": "one/hold", "arguments": { "key": "a" } });
+        operator.request(json!(1), "tools/call", held).await;
+        busy.push(operator);
+    }
+    let client = daemon.client("/");
+    client.call("one__held", json!({ "at_least": 48 })).await;
+    let refused = Operator::at(&daemon).await.next().await.expect("a word");
+    super::assert_complete(&refused["error"]);
+    assert_eq!(refused["error"]["data"]["code"], "TOO_MANY_CONNECTIONS");
+    client.call("one__release", json!({ "key": "a" })).await;
+    for operator in &mut busy {
+        assert!(operator.next().await.expect("an answer")["result"]["content"].is_array());
+    }
+    assert_undisturbed(&daemon).await;
+}
+
+#[tokio::test]
+async fn who_never_reads_is_cut_off_alone() {
+    let fakes = Fakes::new();
+    let config = "[listen]\nwrite_timeout = \"300ms\"\n".to_owned() + &fakes.server("one", &[]);
+    let daemon = Daemon::with(config).ready();
+    let mut deaf = Operator::at(&daemon).await;
+    let large = json!({ "name": "one/bytes", "arguments": { "n": 1 << 20 } });
+    for n in 0..8 {
+        deaf.request(json!(n), "tools/call", large.clone()).await;
+    }
+    assert_undisturbed(&daemon).await;
+    // What it was sent before it was cut off is there; not all of it.
+    assert!(deaf.drain().await < 8 << 20);
+}
