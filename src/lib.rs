@@ -169,7 +169,7 @@
 //!
 //! - `protocol`, `config` and `search` know no transport, no clock and no task; `meta` is told the
 //!   time, and sends nothing.
-//! - Only `child::process` starts processes. Every child has a process group of its own and a mark
+//! - Only `child::process` starts processes; `metamcp logs` becomes `journalctl`, and starts nothing. Every child has a process group of its own and a mark
 //!   that what it starts inherits; both are seen off with it. Its standard error is always read. A
 //!   server in a unit of systemd is not ours to signal: it is connected to and hung up on.
 //! - Only `connection` writes to a server; every request comes through `call`.

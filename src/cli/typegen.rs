@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{FAILED, Failed, output, service};
+use super::{FAILED, Failed, output, service::{self, Target}};
 use crate::{
     config::defaults,
     files,
@@ -24,20 +24,16 @@ pub(super) struct Args {
     /// Write to this file, and only if it says something else
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The control socket; by default that of the system, or else that of this user
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let mut params = json!({
-        "includeSchema": true, "schemaDepth": defaults::TYPEGEN_DEPTH_MAX, "report": true,
+    let params = json!({
+        "server": args.server, "includeSchema": true,
+        "schemaDepth": defaults::TYPEGEN_DEPTH_MAX, "report": true,
     });
-    if let Some(server) = &args.server {
-        params["server"] = server.as_str().into();
-    }
-    let found = service::ask(args.socket.as_deref(), "tools/list", Some(&params.to_string()))?
-        .map_err(service::failed)?;
+    let found = service::value(&*args.target.ask_server("tools/list", &params)?)?;
     let tools = found["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let tools: Vec<Tool> = tools.iter().filter_map(tool).collect();
     for server in found["unavailable"].as_array().into_iter().flatten() {

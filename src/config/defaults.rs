@@ -6,6 +6,7 @@
 mod call;
 mod catalog;
 mod child;
+mod cli;
 mod connection;
 mod ingress;
 mod meta;
@@ -20,6 +21,7 @@ mod typegen;
 pub use call::*;
 pub use catalog::*;
 pub use child::*;
+pub use cli::*;
 pub use connection::*;
 pub use ingress::*;
 pub use meta::*;

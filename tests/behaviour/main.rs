@@ -13,6 +13,7 @@ mod breaker;
 mod cache;
 mod children;
 mod claude_code;
+mod cli;
 mod command_line;
 mod content;
 mod control;
