@@ -65,9 +65,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 /// Asks for the result until there is one: the service answers after a while, whatever the task does.
 async fn wait(target: &Target, params: &Value) -> Result<Box<RawValue>, Failed> {
     let mut service = target.connect().await?;
+    let params = params.to_string();
     loop {
-        let asked =
-            service.ask("tasks/result", &params.to_string(), defaults::CONTROL_CALL_PATIENCE);
+        let asked = service.ask("tasks/result", &params, defaults::CONTROL_CALL_PATIENCE);
         match asked.await {
             Err(ClientError::Refused(refusal)) if refusal.data.code == "TASK_NOT_FINISHED" => {}
             answer => return answer.map_err(service::failed),

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{FAILED, Failed, output, service::{self, Target}};
+use super::{
+    FAILED, Failed, output,
+    service::{self, Target},
+};
 use crate::{
     config::defaults,
     files,
