@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{CONFIG, Failed, output, overview, service};
+use super::{
+    CONFIG, Failed, USAGE, effective, output, overrides::Overrides, overview, serve, service,
+};
 use crate::{
-    config::{Config, load},
+    config::{self, Config, Loaded, Sources, load},
     report::chain,
     tls::Identity,
 };
@@ -19,6 +21,9 @@ use crate::{
 ///
 /// What servers offer is not in the file. Where the service runs, it is asked for items that are
 /// called the same in the merged view; those of two servers in the file are a mistake, too.
+///
+/// With --effective, prints what holds when variables `METAMCP_<SECTION>_<KEY>` of this environment
+/// and flags are counted in, and where each value comes from; without a file, of the demonstration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Leave the files that it names unread, as where it is written for another machine
@@ -27,14 +32,32 @@ pub(super) struct Args {
     /// Do not ask the running service; so it is with --no-files, too
     #[arg(long)]
     offline: bool,
+    /// Print all that holds, with where each value comes from: a default, the file and line, a
+    /// variable, or a flag; secrets are hidden
+    #[arg(long)]
+    effective: bool,
+    /// Print that as JSON
+    #[arg(long, requires = "effective")]
+    json: bool,
     #[command(flatten)]
     target: service::Target,
     /// The configuration file
-    file: PathBuf,
+    #[arg(required_unless_present = "effective")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let config = read(&args.file)?;
+    let flags = args.overrides.settings()?;
+    let Some(file) = args.file.as_deref().filter(|_| !args.effective) else {
+        return show(args);
+    };
+    if !flags.is_empty() {
+        return Err(Failed::new(USAGE, "flags say nothing of a file alone")
+            .hint("Add --effective to see what holds with them."));
+    }
+    let config = read(file)?;
     if let Some(tls) = config.listen.tls.as_ref().filter(|_| !args.no_files) {
         Identity::check(tls)
             .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
@@ -46,7 +69,22 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         1 => "1 server".to_owned(),
         n_servers => format!("{n_servers} servers"),
     };
-    output::print(&format!("{}: ok, {n_servers}\n", args.file.display()));
+    output::print(&format!("{}: ok, {n_servers}\n", file.display()));
+    Ok(())
+}
+
+/// Prints what holds when variables and flags are counted in.
+fn show(args: &Args) -> Result<(), Failed> {
+    let loaded = load(&serve::sources(args.file.clone(), &args.overrides)?)?;
+    let entries = config::effective::entries(&loaded.config, &loaded.said);
+    if args.json {
+        output::print(&format!("{:#}\n", effective::json(&entries)));
+    } else {
+        output::print(&effective::toml(&entries));
+    }
+    for name in loaded.unknown {
+        output::complain(&format!("warning: the variable {name} names no key: it is ignored\n"));
+    }
     Ok(())
 }
 
@@ -69,6 +107,11 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     Err(Failed::new(CONFIG, format!("{text}{}", lines.concat())).hint(
         "Remove one of the servers, have it use other names, or reach both at `/servers/NAME`; --offline checks the file alone.",
     ))
+}
+
+/// Reads all that says how the service is to be.
+pub(super) fn load(sources: &Sources) -> Result<Loaded, Failed> {
+    sources.load().map_err(|error| Failed::new(CONFIG, chain(&error)))
 }
 
 /// Reads a configuration for any command.

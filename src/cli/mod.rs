@@ -11,6 +11,7 @@ mod check;
 mod complete;
 mod completions;
 mod demo_server;
+mod effective;
 mod grep;
 mod indent;
 mod info;
@@ -18,6 +19,7 @@ mod item;
 mod logs;
 mod man;
 mod output;
+mod overrides;
 mod overview;
 mod prompt;
 mod prompts;
@@ -25,6 +27,7 @@ mod quantity;
 mod read;
 mod reload;
 mod resources;
+mod schema;
 mod search;
 mod serve;
 mod servers;
@@ -63,6 +66,7 @@ Exit codes:
 enum Command {
     Serve(serve::Args),
     Check(check::Args),
+    Schema(schema::Args),
     Status(status::Args),
     Servers(servers::Args),
     Tools(tools::Args),
@@ -163,6 +167,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Servers(args) => servers::run(&args),
         Command::Tools(args) => tools::run(&args),

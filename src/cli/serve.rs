@@ -1,10 +1,10 @@
 //! `metamcp serve`: the service itself.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use super::{CONFIG, FAILED, Failed, check, output};
+use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::Overrides};
 use crate::{
-    config::{Config, Lifecycle, Server, Start, Transport, secret::credentials_directory},
+    config::{Config, Sources, environment, secret::credentials_directory},
     daemon::{Daemon, Listeners},
     demo::Demo,
     name::ServerName,
@@ -19,30 +19,46 @@ use crate::{
 /// Serves on the sockets that systemd passes in, told apart by the names `http` and `control`, or
 /// on those that the configuration names. SIGHUP reads the configuration again, SIGTERM and ctrl-c
 /// finish what runs and stop.
+///
+/// Every key of the configuration can be said by a variable `METAMCP_<SECTION>_<KEY>` too, and by a
+/// flag: defaults < file < variables < flags. They hold over a reload; `metamcp check --effective`
+/// shows what came from where.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The configuration file; without one, three demonstration servers are served
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
 }
 
 /// How long tasks that are left over may take to end. Everything that matters is done by then.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: Args) -> Result<(), Failed> {
+    if args.overrides.is_stdio() {
+        return Err(Failed::new(USAGE, "`serve` does not speak over standard input and output")
+            .hint("Use `metamcp stdio`, or `metamcp stdio --standalone` without a service."));
+    }
     // First of all, while the process has one thread: both change what threads inherit.
     let inherited =
         Inherited::take().map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let n_dropped = capabilities::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
-    let config = match &args.config {
-        Some(path) => check::read(path)?,
-        None => demonstration()?,
-    };
+    let sources = sources(args.config, &args.overrides)?;
+    let loaded = check::load(&sources)?;
+    let config = loaded.config;
+    if args.overrides.needs_tls() && config.listen.tls.is_none() {
+        return Err(Failed::new(USAGE, "`--tls` without a certificate")
+            .hint("Add `--tls-cert FILE --tls-key FILE`, or `[listen.tls]` to the file."));
+    }
     let credentials = credentials_directory();
     let identity = Identity::wanted(config.listen.tls.as_ref(), credentials.as_deref())
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let log = log::start(config.service.log_level);
+    for name in loaded.unknown {
+        tracing::warn!(name, "a variable that looks like one of ours names no key: it is ignored");
+    }
     if n_dropped > 0 {
         tracing::debug!(n_dropped, "capabilities dropped");
     }
@@ -56,9 +72,9 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         };
         let listeners = Listeners::open(inherited, &config.listen).map_err(failed)?;
         if !listeners.was_inherited() {
-            output::print(&welcome(&listeners, &config, args.config.is_none()));
+            output::print(&welcome(&listeners, &config, sources.file.is_none()));
         }
-        let daemon = Daemon::build(config, args.config, identity, listeners, log);
+        let daemon = Daemon::build(config, sources, identity, listeners, log);
         daemon.map_err(failed)?.run().await;
         Ok(())
     });
@@ -67,25 +83,25 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     served
 }
 
-/// The configuration that is served without a file.
-fn demonstration() -> Result<Config, Failed> {
+/// Returns all that says how the service is to be: the file, the variables and the flags.
+pub(super) fn sources(file: Option<PathBuf>, overrides: &Overrides) -> Result<Sources, Failed> {
+    let flags = overrides.settings()?;
+    let without_file = if file.is_none() { demonstration()? } else { String::new() };
+    Ok(Sources { file, without_file, variables: environment::of_process(), flags })
+}
+
+/// What is served without a file.
+fn demonstration() -> Result<String, Failed> {
     let program = std::env::current_exe()
         .map_err(|error| Failed::new(FAILED, format!("find this program itself: {error}")))?;
-    let program = program.to_string_lossy().into_owned();
+    let program = toml::Value::String(program.to_string_lossy().into_owned());
     let servers = Demo::ALL.into_iter().map(|demo| {
-        let name = ServerName::new(demo.name()).expect("our own names follow the grammar");
-        let transport = Transport::Stdio {
-            command: program.clone(),
-            args: vec!["demo-server".to_owned(), demo.name().to_owned()],
-            env: BTreeMap::new(),
-            cwd: None,
-        };
-        let mut server = Server::new(transport);
-        server.start = Start::Eager;
-        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: None };
-        (name, Arc::new(server))
+        let name = demo.name();
+        format!(
+            "[servers.{name}]\ncommand = {program}\nargs = [\"demo-server\", \"{name}\"]\nstart = \"eager\"\n"
+        )
     });
-    Ok(Config { servers: servers.collect(), ..Config::default() })
+    Ok(servers.collect())
 }
 
 /// What somebody who starts the service in a shell wants to know.

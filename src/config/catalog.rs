@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -30,9 +31,13 @@ pub enum CacheChoice {
 const OFF: &str = "off";
 
 /// [`Catalog`] as it stands in the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 pub(super) struct Table {
+    /// The directory, an absolute path, in which definitions of tools are kept for the next start, or
+    /// "off"; without it, `$CACHE_DIRECTORY` or the cache directory of the user.
+    #[schemars(with = "String", regex(pattern = "^(off|/.+)$"))]
     cache: Option<Spanned<String>>,
 }
 

@@ -11,14 +11,27 @@ use std::{
 /// How much of a line is shown, in characters.
 const SHOWN_CHARACTERS: usize = 120;
 
-/// One mistake in a file, with its place and the remedy.
+/// Where something was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// In this file.
+    File(PathBuf),
+    /// By the variable of this name.
+    Environment(String),
+    /// By this flag, as it is written.
+    Flag(String),
+}
+
+/// One mistake, with its place and the remedy.
 ///
 /// Prints like a compiler's message: what, where, the line with the text underlined, and help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file.
+    /// Where it was said.
+    pub origin: Origin,
+    /// The file, or the name of the variable or flag.
     pub path: PathBuf,
-    /// The line, from 1.
+    /// The line, from 1; of a variable or flag, of its value.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
@@ -30,21 +43,64 @@ pub struct Diagnostic {
     width: usize,
 }
 
+impl Diagnostic {
+    /// Returns one that concerns all of a variable or flag.
+    pub(super) fn of(origin: Origin, message: impl Into<String>) -> Box<Self> {
+        Box::new(Self {
+            path: name(&origin),
+            origin,
+            line: 1,
+            column: 1,
+            message: message.into(),
+            help: None,
+            text: String::new(),
+            width: 0,
+        })
+    }
+
+    pub(super) fn helped(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Returns the place in one word: `FILE:LINE:COLUMN`, or the name of the variable or flag.
+    pub fn place(&self) -> String {
+        match &self.origin {
+            Origin::File(path) => format!("{}:{}:{}", path.display(), self.line, self.column),
+            Origin::Environment(name) | Origin::Flag(name) => name.clone(),
+        }
+    }
+}
+
+fn name(origin: &Origin) -> PathBuf {
+    match origin {
+        Origin::File(path) => path.clone(),
+        Origin::Environment(name) | Origin::Flag(name) => name.into(),
+    }
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, line, column, message, text, .. } = self;
+        let Self { line, column, message, text, .. } = self;
         // A long line is shown from a little before the place.
         let skipped =
             if text.chars().count() > SHOWN_CHARACTERS { column.saturating_sub(40) } else { 0 };
         let text: String = text.chars().skip(skipped).take(SHOWN_CHARACTERS).collect();
         let width = self.width.min(SHOWN_CHARACTERS);
         let indent = (column - 1).saturating_sub(skipped);
-        let margin = " ".repeat(line.to_string().len());
+        // Only a file has lines to count.
+        let number = match &self.origin {
+            Origin::File(_) => line.to_string(),
+            Origin::Environment(_) | Origin::Flag(_) => " ".to_owned(),
+        };
+        let margin = " ".repeat(number.len());
         writeln!(f, "{message}")?;
-        writeln!(f, "{margin}--> {}:{line}:{column}", path.display())?;
-        writeln!(f, "{margin} |")?;
-        writeln!(f, "{line} | {text}")?;
-        write!(f, "{margin} | {}{}", " ".repeat(indent), "^".repeat(width))?;
+        write!(f, "{margin}--> {}", self.place())?;
+        if !text.is_empty() || width > 0 {
+            writeln!(f, "\n{margin} |")?;
+            writeln!(f, "{number} | {text}")?;
+            write!(f, "{margin} | {}{}", " ".repeat(indent), "^".repeat(width))?;
+        }
         if let Some(help) = &self.help {
             write!(f, "\n{margin} = help: {help}")?;
         }
@@ -70,6 +126,32 @@ impl Problem {
         self
     }
 
+    /// Returns where it begins, in bytes.
+    pub(super) fn start(&self) -> usize {
+        self.span.start
+    }
+
+    /// Returns it for a text in which everything is `by` bytes further on.
+    pub(super) fn moved(mut self, by: usize) -> Self {
+        self.span = self.span.start + by..self.span.end + by;
+        self
+    }
+
+    /// Returns it as a mistake in one part of `text`, which was said elsewhere.
+    pub(super) fn locate_in(self, origin: Origin, text: &str, part: Range<usize>) -> Diagnostic {
+        let span = self.span.start.saturating_sub(part.start)
+            ..self.span.end.min(part.end).saturating_sub(part.start);
+        let problem = Self { span, ..self };
+        let found = problem.locate(Path::new(""), text.get(part).unwrap_or_default());
+        Diagnostic { path: name(&origin), origin, ..found }
+    }
+
+    /// Returns it with this help if it has none.
+    pub(super) fn or_help(mut self, help: &str) -> Self {
+        self.help.get_or_insert_with(|| help.to_owned());
+        self
+    }
+
     pub(super) fn locate(self, path: &Path, text: &str) -> Diagnostic {
         let start = floor_char_boundary(text, self.span.start);
         let before = &text[..start];
@@ -86,6 +168,7 @@ impl Problem {
             message = masked(&message);
         }
         Diagnostic {
+            origin: Origin::File(path.to_owned()),
             path: path.to_owned(),
             line: before.matches('\n').count() + 1,
             column,

@@ -7,7 +7,7 @@ use serde::{Deserializer, de};
 /// The longest duration a configuration may name: a day.
 ///
 /// Longer ones are more likely a typing error than a wish.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads a duration.
 ///
@@ -80,6 +80,18 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         return Err(format!("`{text}` is out of range, expected `1ms` to `24h`"));
     }
     Ok(duration)
+}
+
+/// Writes a duration as [`parse`] reads it, in the largest unit that leaves no rest.
+pub fn text(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    let units = [("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
+    let fits = units.into_iter().find(|(_, unit)| ms != 0 && ms.is_multiple_of(*unit));
+    match fits {
+        Some((name, unit)) => format!("{}{name}", ms / unit),
+        None if ms == 0 => "0s".to_owned(),
+        None => format!("{ms}ms"),
+    }
 }
 
 fn read(text: &str) -> Result<Duration, String> {

@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Transport, defaults, diagnostic::Problem, duration};
+use super::{
+    Transport, defaults,
+    diagnostic::Problem,
+    duration,
+    schema::{Time, TimeOrOff, duration_text},
+};
 
 /// How a server is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +28,25 @@ pub struct Health {
 }
 
 /// `[health]`, and `health` of a server, as they stand in the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table such as { interval = \"20s\" }")]
+#[schemars(inline)]
 pub(super) struct HealthTable {
+    /// How long a server may be silent before it is pinged; "0s" is never. For one with `url` the
+    /// default is 20s.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
+    #[schemars(with = "TimeOrOff", extend("default" = duration_text(defaults::HEALTH_INTERVAL)))]
     interval: Option<Option<Duration>>,
+    /// How long it may take to answer a ping.
     #[serde(deserialize_with = "duration::deserialize_some")]
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::HEALTH_TIMEOUT)))]
     timeout: Option<Duration>,
+    /// After how many pings in a row without an answer it is given up.
+    #[schemars(with = "u32", range(min = 1, max = defaults::HEALTH_FAILURES_MAX), extend("default" = defaults::HEALTH_FAILURES))]
     failures: Option<Spanned<u32>>,
+    /// After how many attempts in a row that nobody asked for a failed server is left alone until a
+    /// request asks for it; without it, never.
+    #[schemars(with = "u32", range(max = u32::MAX))]
     max_reconnects: Option<u32>,
 }
 

@@ -2,13 +2,14 @@
 
 use std::{fmt, time::Duration};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
     de::{self, Visitor},
 };
 use toml::Spanned;
 
-use super::{Start, diagnostic::Problem, duration, word::Word};
+use super::{Start, diagnostic::Problem, duration, schema::Time, word::Word};
 
 /// What is expected where none is.
 pub(super) const EXPECTED: &str = "a lifecycle";
@@ -38,19 +39,42 @@ pub(super) struct Value {
     idle_timeout: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 enum Mode {
+    /// For ever, or for `idle_timeout`.
     KeepAlive,
+    /// Not beyond its last answer.
     Ephemeral,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 struct Table {
+    /// For how long.
+    #[schemars(with = "Mode")]
     mode: Word<Mode>,
+    /// After how long one with `keep-alive` is closed; without it, never.
+    #[schemars(with = "Time")]
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     idle_timeout: Option<Duration>,
+}
+
+impl JsonSchema for Value {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Lifecycle".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (word, table) = (Mode::json_schema(generator), Table::json_schema(generator));
+        json_schema!({ "anyOf": [word, table] })
+    }
 }
 
 impl<'de> Deserialize<'de> for Value {

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -18,7 +19,9 @@ use super::{
     diagnostic::Problem,
     duration,
     health::HealthTable,
-    pool, provision, search, server, session, socket, tasks, tls, tools,
+    pool, provision,
+    schema::{Addresses, DeclaredServers, RootWord, Time, TimeOrOff, duration_text},
+    search, server, session, socket, tasks, tls, tools,
     word::Word,
     wording::{did_you_mean, from_toml},
 };
@@ -30,22 +33,22 @@ use crate::name::ServerName;
 ///
 /// [`LoadError`] when the file cannot be read or says something that is not meant.
 pub fn file(path: &Path) -> Result<Config, LoadError> {
+    let text = text(path)?;
+    parse(&text).map_err(|problem| LoadError::Content(Box::new(problem.locate(path, &text))))
+}
+
+/// Reads the text of the file at `path`.
+pub(super) fn text(path: &Path) -> Result<String, LoadError> {
     let bytes =
         std::fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
     // Editors may mark the beginning of a file; it means nothing.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let (text, problem) = match std::str::from_utf8(bytes) {
-        Ok(text) => match parse(text) {
-            Ok(config) => return Ok(config),
-            Err(problem) => (text.to_owned(), problem),
-        },
-        Err(error) => {
-            let at = error.valid_up_to();
-            let problem = Problem::at(at..at + 1, "not UTF-8").help("save the file as UTF-8");
-            (String::from_utf8_lossy(bytes).into_owned(), problem)
-        }
-    };
-    Err(LoadError::Content(Box::new(problem.locate(path, &text))))
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
+        let at = error.valid_up_to();
+        let problem = Problem::at(at..at + 1, "not UTF-8").help("save the file as UTF-8");
+        let text = String::from_utf8_lossy(bytes);
+        LoadError::Content(Box::new(problem.locate(path, &text)))
+    })
 }
 
 /// Why there is no configuration.
@@ -64,33 +67,63 @@ pub enum LoadError {
     Content(Box<Diagnostic>),
 }
 
-#[derive(Default, Deserialize)]
+/// Everything that a configuration file can say.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct File {
+#[schemars(title = "Configuration of metamcp")]
+pub(super) struct File {
+    /// How the service as a whole behaves.
     service: ServiceTable,
+    /// Where clients and operators reach it.
     listen: ListenTable,
+    /// How many connections to servers there may be, and for how long.
     pool: pool::Table,
+    /// When a server that fails is left alone.
     breaker: BreakerTable,
+    /// How servers are watched.
     health: HealthTable,
+    /// What the view `meta` shows of itself.
     tools: tools::Table,
+    /// How tools are searched for.
     search: search::Table,
+    /// What is remembered of servers that are not connected.
     catalog: catalog::Table,
+    /// What is kept of calls that go on by themselves.
     tasks: tasks::Table,
+    /// Which servers may be added on request; without it, none.
+    #[schemars(with = "provision::Table")]
     provision: Option<provision::Table>,
+    /// The servers, by name.
+    #[schemars(with = "DeclaredServers")]
     servers: BTreeMap<Spanned<String>, server::Table>,
 }
 
 /// [`Service`] with the places of the keys that other rules look at.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 struct ServiceTable {
+    /// How long a request may stay silent; progress starts the time anew.
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::REQUEST_TIMEOUT)))]
     request_timeout: Option<Spanned<Span>>,
+    /// How long a request may take in all.
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::MAX_TOTAL_TIMEOUT)))]
     max_total_timeout: Option<Span>,
+    /// How long running requests may go on after a stop was asked for.
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::SHUTDOWN_TIMEOUT)))]
     shutdown_timeout: Option<Span>,
+    /// How long a tool may be silent before a client that gave a progress token is sent progress by
+    /// the service; "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
+    #[schemars(with = "TimeOrOff", extend("default" = duration_text(defaults::PROGRESS_BEAT)))]
     progress_beat: Option<Option<Duration>>,
+    /// After how long without a client, a request of an operator, a call or a task the service ends
+    /// by itself; "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
+    #[schemars(with = "TimeOrOff", extend("default" = "0s"))]
     idle_exit: Option<Option<Duration>>,
+    /// What is logged.
+    #[schemars(with = "LogLevel", extend("default" = "info"))]
     log_level: Option<Word<LogLevel>>,
 }
 
@@ -104,39 +137,81 @@ impl<'de> Deserialize<'de> for Span {
 }
 
 /// [`Listen`] with the places of the keys that other rules look at.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 struct ListenTable {
+    /// The address for clients, on loopback only; a socket from systemd takes precedence.
+    #[schemars(with = "Addresses", extend("default" = defaults::HTTP_ADDRESS.to_string()))]
     http: Option<Spanned<SocketAddr>>,
+    /// The service speaks TLS with these; without them, plain HTTP.
+    #[schemars(with = "tls::Table")]
     tls: Option<Spanned<tls::Table>>,
+    /// The control socket, an absolute path; a socket from systemd takes precedence. Without it, one
+    /// in the runtime directory.
+    #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
     control: Option<Spanned<PathBuf>>,
+    /// The group whose members may use the control socket, besides root and the user of the service.
+    #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"), length(max = defaults::GROUP_NAME_BYTES_MAX))]
     control_group: Option<Spanned<String>>,
+    /// Whether what the control socket answers is answered at `POST /rpc` too.
     rpc: bool,
+    /// The view at `/`: `direct`, `meta`, or `passthrough:SERVER`.
+    #[schemars(with = "RootWord", extend("default" = "direct"))]
     root: Option<Spanned<RootView>>,
+    /// Names in the `Host` header that are served besides loopback ones, without port.
+    #[schemars(with = "Vec<String>", inner(regex(pattern = "^([^:/ ]+|[0-9a-fA-F:.]+)$")))]
     allowed_hosts: Vec<Spanned<String>>,
+    /// Origins of web pages that are served besides loopback ones.
+    #[schemars(with = "Vec<String>", inner(regex(pattern = "^[^:/ ]+://[^/ ]+$")))]
     allowed_origins: Vec<Spanned<String>>,
+    /// How long a stream to a client may be silent before it gets a comment.
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::KEEP_ALIVE)))]
     keep_alive: Option<Span>,
+    /// How long an answer may take before it is sent as a stream of events and not as JSON; "0s"
+    /// sends all that way.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
+    #[schemars(with = "TimeOrOff", extend("default" = duration_text(defaults::STREAM_AFTER)))]
     stream_after: Option<Option<Duration>>,
+    /// How long a client may take nothing of what is written to it before its connection is cut.
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::WRITE_TIMEOUT)))]
     write_timeout: Option<Span>,
+    /// Which session ids clients must send.
+    #[schemars(with = "SessionMode", extend("default" = "lenient"))]
     session: Option<Spanned<Word<SessionMode>>>,
+    /// `credential:NAME` with at least 32 bytes to sign session ids with; without it, a key in the
+    /// state directory.
+    #[schemars(with = "String", regex(pattern = "^credential:[^./][^/]*$"))]
     session_key: Option<Spanned<String>>,
+    /// After how long a session is forgotten that has no stream and no request.
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::SESSION_TIMEOUT)))]
     session_timeout: Option<Span>,
+    /// Whether a POST is always answered with one JSON body and never with a stream of events.
     json_response: bool,
+    /// Whether HTTP with SSE is served too, for clients that speak only protocol version 2024-11-05.
     legacy_sse: bool,
 }
 
 /// [`Breaker`] with the place of the key that has a bound.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 struct BreakerTable {
+    /// After how many failures in a row a server is left alone; 0 is never.
+    #[schemars(with = "u32", range(min = 0, max = defaults::FAILURE_THRESHOLD_MAX), extend("default" = defaults::FAILURE_THRESHOLD))]
     failure_threshold: Option<Spanned<i64>>,
+    /// For how long it is left alone before one request reaches it again.
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::BREAKER_COOLDOWN)))]
     cooldown: Option<Span>,
 }
 
 /// Reads and checks the text of a configuration file.
 fn parse(text: &str) -> Result<Config, Problem> {
-    let file: File = toml::from_str(text).map_err(|error| from_toml(&error, text))?;
+    checked(toml::from_str(text).map_err(|error| from_toml(&error, text))?)
+}
+
+/// Checks what a file says, and what is said over it.
+pub(super) fn checked(file: File) -> Result<Config, Problem> {
     let service = service(file.service)?;
     let breaker = breaker(file.breaker)?;
     let http = loopback(file.listen.http.as_ref())?;
@@ -329,6 +404,13 @@ fn root(
 #[cfg(test)]
 pub(crate) fn parsed(text: &str) -> Config {
     tests::good(text)
+}
+
+/// Returns what is wrong with a text, if anything is.
+#[cfg(test)]
+pub(super) fn parsed_or_not(text: &str) -> Result<(), String> {
+    let wrong = |problem: Problem| problem.locate(Path::new("c.toml"), text).to_string();
+    parse(text).map(|_| ()).map_err(wrong)
 }
 
 #[cfg(test)]

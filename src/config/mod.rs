@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub mod catalog;
@@ -13,17 +14,22 @@ pub mod defaults;
 pub mod diagnostic;
 pub mod diff;
 pub mod duration;
+pub mod effective;
+pub mod environment;
 pub mod health;
+mod keys;
 pub mod lifecycle;
 pub mod load;
 pub mod pool;
 pub mod provision;
+pub mod schema;
 pub mod search;
 pub mod secret;
 pub mod server;
 pub mod session;
 pub mod sharing;
 mod socket;
+pub mod sources;
 pub mod tasks;
 pub mod tls;
 pub mod tools;
@@ -33,7 +39,7 @@ mod word;
 mod wording;
 
 pub use catalog::{CacheChoice, Catalog};
-pub use diagnostic::Diagnostic;
+pub use diagnostic::{Diagnostic, Origin};
 pub use health::Health;
 pub use lifecycle::Lifecycle;
 pub use pool::Pool;
@@ -43,6 +49,7 @@ pub use secret::Secret;
 pub use server::{EraChoice, Retry, Server, Start, Transport};
 pub use session::{SessionMode, SessionRules};
 pub use sharing::Sharing;
+pub use sources::{Loaded, Setting, Sources, What};
 pub use tasks::Tasks;
 pub use tls::Tls;
 pub use tools::{ToolSet, Tools};
@@ -92,7 +99,7 @@ pub struct Service {
 }
 
 /// How much is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// Only what an operator must act on.

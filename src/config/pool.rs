@@ -2,10 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Server, defaults, diagnostic::Problem, duration};
+use super::{
+    Server, defaults,
+    diagnostic::Problem,
+    duration,
+    schema::{Time, TimeOrOff, duration_text},
+};
 use crate::name::ServerName;
 
 /// How many connections to servers there may be, all servers together, and for how long.
@@ -36,15 +42,26 @@ impl Default for Pool {
 }
 
 /// [`Pool`] with the places of the keys that other rules look at.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 pub(super) struct Table {
+    /// How many connections to servers there may be.
+    #[schemars(with = "usize", range(min = 1, max = defaults::POOL_SIZE_MAX), extend("default" = defaults::POOL_SIZE))]
     size: Option<Spanned<usize>>,
+    /// How many more there may be for requests that have waited for `reserve_timeout`.
+    #[schemars(with = "usize", range(min = 0, max = defaults::POOL_SIZE_MAX), extend("default" = defaults::POOL_RESERVE_SIZE))]
     reserve_size: Option<Spanned<usize>>,
+    /// How long a request waits before it may have one of the reserve.
     #[serde(deserialize_with = "duration::deserialize_some")]
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::POOL_RESERVE_TIMEOUT)))]
     reserve_timeout: Option<Duration>,
+    /// How many idle connections are kept, those that were used last; less than `size`.
+    #[schemars(with = "usize", range(min = 0, max = defaults::POOL_SIZE_MAX - 1), extend("default" = defaults::POOL_MIN_SIZE))]
     min_size: Option<Spanned<usize>>,
+    /// After how long an idle connection is closed; "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
+    #[schemars(with = "TimeOrOff", extend("default" = duration_text(defaults::POOL_IDLE_TIMEOUT)))]
     idle_timeout: Option<Option<Duration>>,
 }
 

@@ -3,10 +3,17 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use hyper::Uri;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Server, defaults, diagnostic::Problem, duration, server, url};
+use super::{
+    Server, defaults,
+    diagnostic::Problem,
+    duration,
+    schema::{self, ProvisionableServers, Time, duration_text},
+    server, url,
+};
 use crate::name::ServerName;
 
 /// Which servers may be added while the service runs. Only these: nothing that a client says makes
@@ -108,21 +115,40 @@ pub struct Registry {
 }
 
 /// [`Provision`] as it stands in the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 pub(super) struct Table {
+    /// Whether servers may be added on request.
+    #[schemars(with = "bool", extend("default" = true))]
     enabled: Option<bool>,
+    /// How sure it must be, from 0 to 1, that a server is the one that was meant, for it to be
+    /// started.
+    #[schemars(with = "f64", range(min = 0, max = 1), extend("default" = defaults::PROVISION_CONFIDENCE_MIN))]
     min_confidence: Option<Spanned<f64>>,
+    /// Whose servers may be started: namespaces (`internal/github`), or all below one
+    /// (`@modelcontextprotocol/*`).
+    #[schemars(with = "Vec<String>", length(max = defaults::TRUSTED_MAX), inner(regex(pattern = schema::TRUST)), extend("default" = []))]
     trusted: Option<Spanned<Vec<Spanned<String>>>>,
+    /// The servers that may be added, by name.
+    #[schemars(with = "ProvisionableServers")]
     servers: BTreeMap<Spanned<String>, server::Table>,
+    /// A registry of MCP servers to look for others in, which are suggested and never started;
+    /// without it, none is asked.
+    #[schemars(with = "RegistryTable")]
     registry: Option<Spanned<RegistryTable>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline, extend("required" = ["url"]))]
 struct RegistryTable {
+    /// What stands before `/v0/servers`.
+    #[schemars(with = "Option<String>", regex(pattern = schema::URL))]
     url: Option<Spanned<String>>,
+    /// For how long its answers are good.
     #[serde(default, deserialize_with = "duration::deserialize_some")]
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::REGISTRY_TTL)))]
     ttl: Option<Duration>,
 }
 

@@ -1,10 +1,11 @@
 //! How tools are searched for: `[search]`.
 
 use hyper::Uri;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Secret, defaults, diagnostic::Problem, url, word::Word};
+use super::{Secret, defaults, diagnostic::Problem, schema, url, word::Word};
 use crate::search::Strategy;
 
 /// How tools are searched for.
@@ -30,22 +31,36 @@ pub struct Embedding {
 }
 
 /// [`Search`] as it stands in the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 pub(super) struct Table {
+    /// How tools are found.
+    #[schemars(with = "Strategy", extend("default" = "hybrid"))]
     strategy: Option<Word<Strategy>>,
+    /// Groups of words or phrases that mean the same here, as in `[["deploy", "roll out"]]`.
+    #[schemars(with = "Vec<schema::Synonyms>", length(max = defaults::SYNONYM_GROUPS_MAX), extend("default" = []))]
     synonyms: Option<Spanned<Vec<Group>>>,
+    /// An endpoint as the OpenAI API has it that makes vectors of texts; without it, nobody is asked.
+    #[schemars(with = "EmbeddingTable")]
     embedding: Option<Spanned<EmbeddingTable>>,
 }
 
 /// One group of synonyms, with the place of each.
 type Group = Spanned<Vec<Spanned<String>>>;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline, extend("required" = ["url", "model"]))]
 struct EmbeddingTable {
+    /// Where it is, as in `http://HOST:PORT/v1/embeddings`.
+    #[schemars(with = "Option<String>", regex(pattern = schema::URL))]
     url: Option<Spanned<String>>,
+    /// The model to ask it for.
+    #[schemars(with = "Option<String>", length(min = 1))]
     model: Option<Spanned<String>>,
+    /// `credential:NAME` or `env:NAME` with the key to send.
+    #[schemars(with = "Option<String>", regex(pattern = "^(credential:[^./][^/]*|env:.*)$"))]
     api_key: Option<Spanned<String>>,
 }
 

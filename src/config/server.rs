@@ -3,12 +3,19 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use hyper::{Uri, http::uri::Scheme};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{
-    Health, Lifecycle, Secret, Sharing, defaults, diagnostic::Problem, duration,
-    health::HealthTable, lifecycle, provision, sharing, socket, url, variables, word::Word,
+    Health, Lifecycle, Secret, Sharing, defaults,
+    diagnostic::Problem,
+    duration,
+    health::HealthTable,
+    lifecycle, provision,
+    schema::{self, Time, duration_text},
+    sharing, socket, url, variables,
+    word::Word,
 };
 
 /// A declared server: one `[servers.NAME]` table.
@@ -92,7 +99,7 @@ pub enum Transport {
 }
 
 /// When to connect to a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
     /// At its first request.
@@ -105,7 +112,7 @@ pub enum Start {
 }
 
 /// Which requests are sent a second time within one call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Retry {
     /// Those that provably were not executed, or that may be executed twice. Source: ruling 9.
@@ -122,7 +129,7 @@ pub enum Retry {
 }
 
 /// In which era of the protocol a server is spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EraChoice {
     /// In the newest that it understands: it is asked.
@@ -146,30 +153,73 @@ impl Transport {
 }
 
 /// The table as it stands in the file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 pub(super) struct Table {
+    /// A program to run as a child that speaks MCP over stdin and stdout: a path, or a name that is
+    /// looked up in `PATH`.
+    #[schemars(with = "String", length(min = 1))]
     command: Option<Spanned<String>>,
+    /// Its arguments.
+    #[schemars(with = "Vec<String>")]
     args: Option<Spanned<Vec<String>>>,
+    /// Its variables beyond the inherited ones: texts, `credential:NAME` or `env:NAME`.
+    #[schemars(with = "BTreeMap<String, String>")]
     env: Option<variables::Table>,
+    /// Its working directory.
+    #[schemars(with = "String")]
     cwd: Option<Spanned<PathBuf>>,
+    /// Or an endpoint of streamable HTTP, or of the HTTP with SSE of version 2024-11-05.
+    #[schemars(with = "String", regex(pattern = "^http://.+"))]
     url: Option<Spanned<String>>,
+    /// Headers to send to it: texts, `credential:NAME` or `env:NAME`.
+    #[schemars(with = "BTreeMap<String, String>")]
     headers: Option<variables::Table>,
+    /// Or the socket of a unit that systemd starts for each connection, an absolute path.
+    #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
     socket: Option<Spanned<PathBuf>>,
+    /// The name of the template of that unit without `@`; without it, `metamcp-server-` and the name
+    /// of the socket, without its suffix.
+    #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9:_.-]+$"))]
     unit: Option<Spanned<String>>,
+    /// What is different for this server from `[health]`.
+    #[schemars(with = "HealthTable")]
     health: Option<HealthTable>,
+    /// When to connect to it.
+    #[schemars(with = "Start", extend("default" = "lazy"))]
     start: Option<Spanned<Word<Start>>>,
+    /// Who shares a connection to it.
+    #[schemars(with = "sharing::Name", extend("default" = "shared"))]
     sharing: Option<Word<sharing::Name>>,
+    /// How many connections there may be, where `sharing` is `exclusive` (4 without it) or `session`
+    /// (16).
+    #[schemars(with = "usize", range(min = 1, max = defaults::MAX_CONNECTIONS_MAX))]
     max_connections: Option<Spanned<usize>>,
+    /// How long a connection is kept that nobody uses: a word, or a table with the word as `mode`;
+    /// without it, for `pool.idle_timeout`, and for ever where `start` is not `lazy`.
+    #[schemars(with = "lifecycle::Value")]
     lifecycle: Option<Spanned<lifecycle::Value>>,
-    #[serde(default, deserialize_with = "duration::deserialize_some")]
+    /// How long the server may take from being started to the end of its handshake.
+    #[serde(deserialize_with = "duration::deserialize_some")]
+    #[schemars(with = "Time", extend("default" = duration_text(defaults::START_TIMEOUT)))]
     start_timeout: Option<Duration>,
+    /// What is sent to it a second time within one call.
+    #[schemars(with = "Retry", extend("default" = "safe"))]
     retry: Option<Word<Retry>>,
+    /// In which era of the protocol it is spoken to.
+    #[schemars(with = "EraChoice", extend("default" = "auto"))]
     era: Option<Word<EraChoice>>,
     // Only of a server under `[provision.servers]`. They stand here, because a table that refuses
     // what it does not know cannot be made of two.
+    /// Whose server it is, as in `internal/github`; one that says nothing is never started.
+    #[schemars(with = "String", regex(pattern = schema::NAMESPACE), length(max = defaults::NAMESPACE_BYTES_MAX))]
     pub(super) namespace: Option<Spanned<String>>,
+    /// What it is for: it is found by these words.
+    #[schemars(with = "String", length(min = 1, max = defaults::DESCRIPTION_BYTES_MAX))]
     pub(super) description: Option<Spanned<String>>,
+    /// By which words it is found besides.
+    #[schemars(with = "Vec<String>", length(max = defaults::KEYWORDS_MAX), extend("default" = []))]
     pub(super) keywords: Option<Spanned<Vec<Spanned<String>>>>,
 }
 

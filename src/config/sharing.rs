@@ -1,5 +1,6 @@
 //! Who shares a connection to a server, and how many connections there may be.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -47,11 +48,15 @@ impl Sharing {
 }
 
 /// [`Sharing`] as it stands in the file.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(super) enum Name {
+    /// Everybody.
     Shared,
+    /// Whoever is next, for one request.
     Exclusive,
+    /// Nobody: each client session has its own.
     Session,
 }
 

@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{defaults, diagnostic::Problem, duration};
+use super::{
+    defaults,
+    diagnostic::Problem,
+    duration,
+    schema::{TaskExpiry, duration_text},
+};
 
 /// What is kept of calls that go on by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +27,12 @@ impl Default for Tasks {
 }
 
 /// [`Tasks`] as it stands in the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 pub(super) struct Table {
+    /// How long a task that has ended is kept with its result, a minute at least.
+    #[schemars(with = "TaskExpiry", extend("default" = duration_text(defaults::TASK_EXPIRY)))]
     expiry: Option<Spanned<String>>,
 }
 

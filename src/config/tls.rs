@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -53,10 +54,16 @@ impl fmt::Display for PemSource {
 }
 
 /// [`Tls`] as it stands in the file.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline, extend("required" = ["certificate", "key"]))]
 pub(super) struct Table {
+    /// The certificate of the service and then those of its issuers: the absolute path of a PEM file,
+    /// or `credential:NAME`.
+    #[schemars(with = "Option<String>", regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
     certificate: Option<Spanned<String>>,
+    /// Its private key, likewise.
+    #[schemars(with = "Option<String>", regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
     key: Option<Spanned<String>>,
 }
 

@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::{defaults, diagnostic::Problem, duration, word::Word};
+use super::{
+    defaults,
+    diagnostic::Problem,
+    duration,
+    schema::{Debounce, duration_text},
+    word::Word,
+};
 
 /// What the view `meta` shows of itself, and what its tools may return.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +30,7 @@ pub struct Tools {
 }
 
 /// A set of meta-tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolSet {
     /// `mcp_discover`, `mcp_provision`, `mcp_call`, `mcp_execute`.
@@ -55,13 +62,25 @@ impl Default for Tools {
 }
 
 /// [`Tools`] as it stands in the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 pub(super) struct Table {
+    /// Which meta-tools the view `meta` has.
+    #[schemars(with = "Vec<ToolSet>", length(min = 1), extend("default" = ["core"], "uniqueItems" = true))]
     sets: Option<Spanned<Vec<Spanned<Word<ToolSet>>>>>,
+    /// Whether clients of the view `meta` hear that the tools behind it have changed.
+    #[schemars(with = "bool", extend("default" = true))]
     list_changed: Option<bool>,
+    /// How long a notice of a changed list or an updated resource waits for more of the same, in
+    /// every view; up to a minute.
+    #[schemars(with = "Debounce", extend("default" = duration_text(defaults::LIST_CHANGED_DEBOUNCE)))]
     list_changed_debounce: Option<Spanned<String>>,
+    /// How large a result may be that a meta-tool returns whole, in bytes; of a larger one, a preview.
+    #[schemars(with = "usize", range(min = defaults::RESULT_BYTES_RANGE.0, max = defaults::RESULT_BYTES_RANGE.1), extend("default" = defaults::RESULT_BYTES_MAX))]
     result_bytes_max: Option<Spanned<usize>>,
+    /// How many steps a chain may have.
+    #[schemars(with = "usize", range(min = 1, max = defaults::CHAIN_STEPS_LIMIT), extend("default" = defaults::CHAIN_STEPS_MAX))]
     max_steps: Option<Spanned<usize>>,
 }
 

@@ -7,10 +7,7 @@
 //!                                                 drain, hurry, farewell
 //! ```
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Weak},
-};
+use std::sync::{Arc, Weak};
 
 use tokio::{
     sync::mpsc,
@@ -21,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     catalog::{Catalog, Store},
     child,
-    config::{Config, defaults, secret::credentials_directory},
+    config::{Config, Sources, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control,
     ingress::{self, Edge, Operators},
@@ -47,7 +44,7 @@ use signals::{Signal, Signals};
 /// The service, built and listening.
 #[derive(Debug)]
 pub struct Daemon {
-    source: Option<PathBuf>,
+    source: Sources,
     log: LogControl,
     pool: Arc<Pool>,
     provisioner: Arc<Provisioner>,
@@ -72,7 +69,7 @@ pub struct Daemon {
 impl Daemon {
     /// Puts the service together. Clients that connect from now on wait in the backlog.
     ///
-    /// `source` is the file that a reload reads again; `identity` is what `config` asks to serve
+    /// `source` is what a reload reads again; `identity` is what `config` asks to serve
     /// with.
     ///
     /// # Errors
@@ -80,7 +77,7 @@ impl Daemon {
     /// [`StartError`] when signals cannot be caught, or the key for session ids is of no use.
     pub fn build(
         config: Config,
-        source: Option<PathBuf>,
+        source: Sources,
         identity: Option<Identity>,
         listeners: Listeners,
         log: LogControl,

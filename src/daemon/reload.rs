@@ -7,7 +7,7 @@ use std::{
 
 use super::Daemon;
 use crate::{
-    config::{diff::ServerDiff, load, secret::credentials_directory},
+    config::{Sources, diff::ServerDiff, secret::credentials_directory},
     control::ReloadError,
     report::chain,
     systemd::notify,
@@ -33,20 +33,22 @@ impl Daemon {
         &mut self,
         from: Option<PathBuf>,
     ) -> Result<ServerDiff, ReloadError> {
-        let Some(path) = from.or_else(|| self.source.clone()) else {
+        let Some(path) = from.or_else(|| self.source.file.clone()) else {
             tracing::info!("nothing to reload: there is no configuration file");
             return Err(ReloadError::NoFile);
         };
         let applied = self.apply(&path);
         self.notice = applied.as_ref().err().map(ReloadError::notice);
         if applied.is_ok() {
-            self.source = Some(path);
+            self.source.file = Some(path);
         }
         applied
     }
 
     fn apply(&self, path: &Path) -> Result<ServerDiff, ReloadError> {
-        let new = load::file(path).inspect_err(|error| {
+        // Variables and flags hold as they were at the start.
+        let sources = Sources { file: Some(path.to_owned()), ..self.source.clone() };
+        let new = sources.load().map(|loaded| loaded.config).inspect_err(|error| {
             let text = chain(error);
             tracing::error!(error = text, "configuration refused, the old one stays in force");
         })?;

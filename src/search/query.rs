@@ -1,9 +1,10 @@
 //! What is asked for, and what comes of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How tools are ranked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// By the words of the query that stand in names and descriptions, letter for letter.

@@ -1,0 +1,77 @@
+//! What `metamcp check --effective` prints.
+
+use serde_json::{Map, Value};
+
+use crate::config::{effective::Entry, sources};
+
+/// Returns the entries as TOML that can be read again, with where each value comes from.
+pub(super) fn toml(entries: &[Entry]) -> String {
+    let mut text =
+        "# What holds: defaults < file < environment < flags. Texts of env and headers are hidden.\n"
+            .to_owned();
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut table: &[String] = &[];
+    for entry in entries {
+        let (in_table, rest) = entry.path.split_at(table_length(&entry.path));
+        if in_table != table {
+            finish(&mut text, &mut rows);
+            table = in_table;
+            text.push_str(&format!("\n[{}]\n", dotted(table)));
+        }
+        let row = match &entry.value {
+            Some(value) => format!("{} = {}", dotted(rest), written(value)),
+            None => format!("# {}", dotted(rest)),
+        };
+        rows.push((row, entry.place()));
+    }
+    finish(&mut text, &mut rows);
+    text
+}
+
+/// Returns the entries as JSON, by key.
+pub(super) fn json(entries: &[Entry]) -> Value {
+    let entry = |entry: &Entry| (dotted(&entry.path), entry.to_json());
+    Value::Object(entries.iter().map(entry).collect::<Map<_, _>>())
+}
+
+/// How many parts of a key are the name of the table that it is shown in.
+fn table_length(path: &[String]) -> usize {
+    match path.iter().position(|name| name == "servers") {
+        Some(at @ (0 | 1)) if path.len() > at + 2 => at + 2,
+        Some(_) | None => 1,
+    }
+}
+
+/// The widest line that others are aligned with.
+const WIDTH: usize = 60;
+
+fn finish(text: &mut String, rows: &mut Vec<(String, String)>) {
+    let lengths = rows.iter().map(|(row, _)| row.chars().count());
+    let width = lengths.filter(|length| *length <= WIDTH).max().unwrap_or(0);
+    for (row, place) in rows.drain(..) {
+        text.push_str(&format!("{row:width$}  # {place}\n"));
+    }
+}
+
+fn dotted(path: &[String]) -> String {
+    path.iter().map(|name| sources::key_text(name)).collect::<Vec<_>>().join(".")
+}
+
+/// Writes a value as TOML on one line.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => sources::quoted(text),
+        Value::Array(values) => {
+            format!("[{}]", values.iter().map(written).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(values) => {
+            let pairs = values
+                .iter()
+                .map(|(key, value)| format!("{} = {}", sources::key_text(key), written(value)));
+            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        // TOML has no null, and none comes here.
+        Value::Null => "\"\"".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}

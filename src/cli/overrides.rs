@@ -1,0 +1,136 @@
+//! The flags that say how the service is to be, over variables and file.
+
+use std::path::Path;
+
+use super::{Failed, USAGE};
+use crate::config::{Origin, Setting, What};
+
+/// What a flag says goes before a variable `METAMCP_<SECTION>_<KEY>`, and that before the file.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Configuration")]
+pub(super) struct Overrides {
+    /// Any key of the configuration, as in `--set pool.size=30`; can be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// How many connections to servers there may be (pool.size)
+    #[arg(long, value_name = "NUMBER")]
+    max_connections: Option<String>,
+    /// After how long an idle connection is closed, as in 5m, or in milliseconds; 0 is never
+    /// (pool.idle_timeout)
+    #[arg(long, value_name = "TIME")]
+    idle_timeout: Option<String>,
+    /// After how many failures in a row a server is left alone; 0 is never
+    /// (breaker.failure_threshold)
+    #[arg(long, value_name = "NUMBER")]
+    failure_threshold: Option<String>,
+    /// For how long it is left alone, as in 30s, or in milliseconds (breaker.cooldown)
+    #[arg(long, value_name = "TIME")]
+    cooldown: Option<String>,
+    /// How clients reach it: sse is HTTP with SSE besides streamable HTTP (listen.legacy_sse)
+    #[arg(long, value_name = "NAME")]
+    transport: Option<Transport>,
+    /// The loopback address to listen on (listen.http)
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<String>,
+    /// The port to listen on (listen.http)
+    #[arg(long, value_name = "PORT")]
+    port: Option<String>,
+    /// Refuse to serve without TLS, as with listen.tls or the two that follow
+    #[arg(long)]
+    tls: bool,
+    /// The PEM file of the certificate (listen.tls.certificate)
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<String>,
+    /// The PEM file of its private key (listen.tls.key)
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<String>,
+    /// No sessions (listen.session)
+    #[arg(long)]
+    stateless: bool,
+}
+
+/// How clients reach the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Transport {
+    /// Streamable HTTP.
+    #[value(name = "streamable-http", aliases = ["streamable", "http"])]
+    StreamableHttp,
+    /// HTTP with SSE besides it.
+    Sse,
+    /// Standard input and output.
+    Stdio,
+}
+
+impl Overrides {
+    /// Tells whether the service is to speak over standard input and output.
+    pub(super) fn is_stdio(&self) -> bool {
+        self.transport == Some(Transport::Stdio)
+    }
+
+    /// Tells whether the service is not to be without TLS.
+    pub(super) fn needs_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// Returns what the flags say.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when a `--set` has no `=`.
+    pub(super) fn settings(&self) -> Result<Vec<Setting>, Failed> {
+        let setting = |flag: &str, key: &str, value: String| {
+            let path = key.split('.').map(str::to_owned).collect();
+            Setting { origin: Origin::Flag(flag.to_owned()), what: What::Key(path), value }
+        };
+        let mut settings = Vec::new();
+        let plain = [
+            ("--max-connections", "pool.size", self.max_connections.clone()),
+            ("--idle-timeout", "pool.idle_timeout", self.idle_timeout.as_deref().map(time)),
+            ("--failure-threshold", "breaker.failure_threshold", self.failure_threshold.clone()),
+            ("--cooldown", "breaker.cooldown", self.cooldown.as_deref().map(time)),
+            ("--tls-cert", "listen.tls.certificate", self.tls_cert.as_deref().map(file)),
+            ("--tls-key", "listen.tls.key", self.tls_key.as_deref().map(file)),
+            ("--stateless", "listen.session", self.stateless.then(|| "off".to_owned())),
+        ];
+        for (flag, key, value) in plain {
+            settings.extend(value.map(|value| setting(flag, key, value)));
+        }
+        if self.transport == Some(Transport::Sse) {
+            settings.push(setting("--transport", "listen.legacy_sse", "true".to_owned()));
+        }
+        let address = [("--host", What::Host, &self.host), ("--port", What::Port, &self.port)];
+        for (flag, what, value) in address {
+            if let Some(value) = value.clone() {
+                settings.push(Setting { origin: Origin::Flag(flag.to_owned()), what, value });
+            }
+        }
+        for text in &self.set {
+            let Some((key, value)) = text.split_once('=') else {
+                return Err(Failed::new(USAGE, format!("`--set {text}` has no `=`"))
+                    .hint("Write a key and a value, as in `--set pool.size=30`."));
+            };
+            let key = key.trim();
+            settings.push(Setting {
+                origin: Origin::Flag(format!("--set {key}")),
+                what: What::Written(key.to_owned()),
+                value: value.to_owned(),
+            });
+        }
+        Ok(settings)
+    }
+}
+
+/// A time without a unit is in milliseconds, as the seeds' flags have it.
+fn time(text: &str) -> String {
+    let is_number = !text.is_empty() && text.chars().all(|found| found.is_ascii_digit());
+    if is_number { format!("{text}ms") } else { text.to_owned() }
+}
+
+/// A path on the command line is seen from where one is.
+fn file(text: &str) -> String {
+    if text.starts_with("credential:") {
+        return text.to_owned();
+    }
+    std::path::absolute(Path::new(text))
+        .map_or_else(|_| text.to_owned(), |path| path.display().to_string())
+}

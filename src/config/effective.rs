@@ -1,0 +1,197 @@
+//! What holds, and where it was said: the defaults too.
+
+use serde_json::{Value, json};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    Config,
+    diagnostic::Origin,
+    duration,
+    keys::{self, KEYS, Step},
+    secret::Secret,
+};
+
+/// A value that was said, and where. Not printed as it is: it may be a secret.
+#[derive(Clone)]
+pub struct Said {
+    /// The key, in parts.
+    pub path: Vec<String>,
+    /// Its value as JSON.
+    value: Value,
+    /// Where it was said.
+    pub origin: Origin,
+    /// The line of the file, from 1; 0 where it was said elsewhere.
+    pub line: usize,
+}
+
+impl std::fmt::Debug for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} by {:?}", self.path.join("."), self.origin)
+    }
+}
+
+/// One key that holds, fit to be shown: literals of `env` and `headers` are not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key, in parts.
+    pub path: Vec<String>,
+    /// Its value; none where the key has no default and nothing is said.
+    pub value: Option<Value>,
+    /// Where it was said; none for a default.
+    pub origin: Option<Origin>,
+    /// The line of the file, from 1.
+    pub line: usize,
+}
+
+impl Entry {
+    /// Tells in words where the value comes from.
+    pub fn place(&self) -> String {
+        match &self.origin {
+            None if self.value.is_none() => "not set".to_owned(),
+            None => "default".to_owned(),
+            Some(Origin::File(path)) => format!("{}:{}", path.display(), self.line),
+            Some(Origin::Environment(name)) => format!("environment {name}"),
+            Some(Origin::Flag(name)) => format!("flag {name}"),
+        }
+    }
+
+    /// Tells the same as JSON.
+    pub fn to_json(&self) -> Value {
+        let source = match &self.origin {
+            None => json!({ "kind": "default" }),
+            Some(Origin::File(path)) => {
+                json!({ "kind": "file", "file": path, "line": self.line })
+            }
+            Some(Origin::Environment(name)) => json!({ "kind": "environment", "name": name }),
+            Some(Origin::Flag(name)) => json!({ "kind": "flag", "name": name }),
+        };
+        json!({ "value": self.value, "source": source })
+    }
+}
+
+/// Lists what was said, value by value; `origin` tells where the text at an offset was.
+pub(super) fn said(
+    root: &DeTable<'_>,
+    text: &str,
+    origin: impl Fn(usize) -> (Origin, usize),
+) -> Vec<Said> {
+    let mut all = Vec::new();
+    collect(root, text, &origin, &mut Vec::new(), &mut all);
+    all
+}
+
+fn collect(
+    table: &DeTable<'_>,
+    text: &str,
+    origin: &impl Fn(usize) -> (Origin, usize),
+    path: &mut Vec<String>,
+    all: &mut Vec<Said>,
+) {
+    for (name, value) in table {
+        path.push(name.get_ref().clone().into_owned());
+        match value.get_ref() {
+            DeValue::Table(below) => collect(below, text, origin, path, all),
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_) => {
+                let (origin, line) = origin(value.span().start);
+                all.push(Said { path: path.clone(), value: as_json(value, text), origin, line });
+            }
+        }
+        path.pop();
+    }
+}
+
+/// Returns a value as JSON, read from its own text.
+fn as_json(value: &Spanned<DeValue<'_>>, text: &str) -> Value {
+    let text = text.get(value.span()).unwrap_or_default();
+    let table: Option<toml::Table> = toml::from_str(&format!("v = {text}")).ok();
+    let found = table.and_then(|mut table| table.remove("v"));
+    found.and_then(|found| serde_json::to_value(found).ok()).unwrap_or_default()
+}
+
+/// Lists every key of every section and server with what holds: what was said, or its default.
+pub fn entries(config: &Config, said: &[Said]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let declared = config.servers.keys().map(|name| vec!["servers".to_owned(), name.to_string()]);
+    let provisionable = config
+        .provision
+        .servers
+        .keys()
+        .map(|name| vec!["provision".to_owned(), "servers".to_owned(), name.to_string()]);
+    let servers: Vec<Vec<String>> = declared.chain(provisionable).collect();
+    for key in KEYS.iter().filter(|key| !key.has_keys) {
+        let Some(at) = key.path.iter().position(|step| *step == Step::Server) else {
+            let path: Vec<String> = names(&key.path, "");
+            entries.extend(of_key(key, path, said, config));
+            continue;
+        };
+        for server in servers.iter().filter(|server| server.len() == at + 1) {
+            let path = names(&key.path, server.last().map_or("", String::as_str));
+            if path.starts_with(server) {
+                // What is not said of one server, and has no default, says nothing.
+                let found = of_key(key, path, said, config);
+                entries.extend(found.into_iter().filter(|entry| entry.value.is_some()));
+            }
+        }
+    }
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    entries
+}
+
+fn names(path: &[Step], server: &str) -> Vec<String> {
+    let name = |step: &Step| match step {
+        Step::Name(name) => name.clone(),
+        Step::Server => server.to_owned(),
+    };
+    path.iter().map(name).collect()
+}
+
+/// Returns what holds for one key: of a table without keys of its own, each entry.
+fn of_key(key: &keys::Key, path: Vec<String>, said: &[Said], config: &Config) -> Vec<Entry> {
+    let found: Vec<Entry> = said
+        .iter()
+        .filter(|found| found.path.starts_with(&path))
+        .map(|found| Entry {
+            value: Some(shown(&found.path, &found.value)),
+            path: found.path.clone(),
+            origin: Some(found.origin.clone()),
+            line: found.line,
+        })
+        .collect();
+    if !found.is_empty() {
+        return found;
+    }
+    // A table that is not there has no defaults.
+    let is_of_nothing = key.is_of_choice()
+        && path
+            .split_last()
+            .is_some_and(|(_, table)| !said.iter().any(|found| found.path.starts_with(table)));
+    let is_own = path.iter().any(|name| name == "health") && path.len() > 2;
+    let value = match path.join(".").as_str() {
+        // A short bound for the whole shortens it.
+        "service.request_timeout" => Some(json!(duration::text(config.service.request_timeout))),
+        // Without its table, nothing can be provisioned.
+        "provision.enabled" => Some(json!(config.provision.is_enabled)),
+        // What `[health]` says holds for a server that says nothing.
+        _ if is_own || is_of_nothing => None,
+        _ => key.default.clone(),
+    };
+    vec![Entry { path, value, origin: None, line: 0 }]
+}
+
+/// Hides what may be a secret: texts of `env` and `headers` that are no references.
+fn shown(path: &[String], value: &Value) -> Value {
+    let is_hidden = path.iter().rev().nth(1).is_some_and(|name| name == "env" || name == "headers")
+        && path.iter().any(|name| name == "servers");
+    match value.as_str() {
+        Some(text) if is_hidden && !Secret::from(text.to_owned()).is_reference() => json!("***"),
+        Some(_) | None => value.clone(),
+    }
+}

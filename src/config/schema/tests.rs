@@ -1,0 +1,245 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use regex::Regex;
+
+use super::*;
+use crate::config::{
+    keys::{KEYS, Kind},
+    load::parsed_or_not,
+};
+
+fn validator() -> jsonschema::Validator {
+    jsonschema::draft202012::new(&schema()).expect("a schema")
+}
+
+/// Returns a text as JSON, if it is TOML.
+fn json_of(text: &str) -> Option<Value> {
+    serde_json::to_value(toml::from_str::<toml::Table>(text).ok()?).ok()
+}
+
+/// The keys of the schema as documentation writes them, without tables that have keys of their own.
+fn documented() -> BTreeSet<String> {
+    KEYS.iter().filter(|key| !key.has_keys).map(|key| key.name()).collect()
+}
+
+#[test]
+fn it_is_a_schema_and_says_all_of_every_key() {
+    let schema = schema();
+    assert!(jsonschema::meta::is_valid(&schema));
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    insta::assert_snapshot!(format!("{:#}", schema["properties"]["pool"]["properties"]["size"]), @r#"
+    {
+      "default": 20,
+      "description": "How many connections to servers there may be.",
+      "maximum": 1024,
+      "minimum": 1,
+      "type": "integer"
+    }
+    "#);
+    let session = &schema["properties"]["listen"]["properties"]["session"];
+    assert_eq!(session["default"], "lenient");
+    let words: Vec<_> =
+        session["oneOf"].as_array().expect("words").iter().map(|word| &word["const"]).collect();
+    assert_eq!(words, ["lenient", "strict", "off"]);
+    let text = schema.to_string();
+    for nothing in ["\"null\"", ":null", "\"format\""] {
+        assert!(!text.contains(nothing), "{nothing}");
+    }
+    fn told(schema: &Value, name: &str, untold: &mut Vec<String>) {
+        for (key, below) in schema["properties"].as_object().into_iter().flatten() {
+            if !below["description"].is_string() {
+                untold.push(format!("{name}.{key}"));
+            }
+            told(below, &format!("{name}.{key}"), untold);
+            told(&below["additionalProperties"], &format!("{name}.{key}.NAME"), untold);
+        }
+    }
+    let mut untold = Vec::new();
+    told(&schema, "", &mut untold);
+    assert!(untold.is_empty(), "without description: {untold:?}");
+}
+
+#[test]
+fn every_key_of_the_readme_is_in_it_and_the_reverse() {
+    let readme = include_str!("../../../README.md");
+    let table = readme.split("| key | default | meaning |").nth(1).expect("the table of keys");
+    let mut told = BTreeSet::new();
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+        let names = row.split('|').nth(1).expect("a first column");
+        let mut names = names.split('`').skip(1).step_by(2);
+        let first = names.next().expect("a key");
+        told.insert(first.to_owned());
+        let (table, _) = first.rsplit_once('.').expect("a section");
+        told.extend(names.map(|name| format!("{table}.{name}")));
+    }
+    // One row stands for all keys of servers that are said elsewhere in the table.
+    assert!(told.remove("provision.servers.NAME") && told.remove("servers.NAME.health"));
+    let is_elsewhere = |key: &&String| {
+        let of_server = key.strip_prefix("provision.servers.NAME.");
+        let of_health = key.split_once(".health.").map(|(_, key)| format!("health.{key}"));
+        of_server.is_some_and(|key| told.contains(&format!("servers.NAME.{key}")))
+            || of_health.is_some_and(|key| told.contains(&key))
+    };
+    let known = documented();
+    let untold: Vec<_> =
+        known.iter().filter(|key| !told.contains(*key) && !is_elsewhere(key)).collect();
+    assert!(untold.is_empty(), "not in the README: {untold:?}");
+    let unknown: Vec<_> = told.iter().filter(|key| !known.contains(*key)).collect();
+    assert!(unknown.is_empty(), "only in the README: {unknown:?}");
+}
+
+#[test]
+fn the_defaults_of_the_readme_are_those_of_the_schema() {
+    let readme = include_str!("../../../README.md");
+    for key in KEYS.iter() {
+        let Some(Value::String(default)) = &key.default else { continue };
+        let row = readme.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name())));
+        let Some(row) = row else { continue };
+        let told = row.split('|').nth(2).expect("a second column").trim().trim_matches(['`', '"']);
+        let same = match (duration::parse(told), duration::parse(default)) {
+            (Ok(told), Ok(default)) => told == default,
+            (_, _) => told == default,
+        };
+        assert!(same || told.contains(default), "{}: {told} is {default}", key.name());
+    }
+}
+
+#[test]
+fn what_the_readme_shows_is_good_by_it() {
+    let validator = validator();
+    let readme = include_str!("../../../README.md");
+    let mut n_shown = 0;
+    for text in readme.split("```toml\n").skip(1) {
+        let text = text.split("```").next().expect("an end");
+        let value = json_of(text).expect("TOML");
+        if let Err(error) = validator.validate(&value) {
+            panic!("{error} in:\n{text}");
+        }
+        n_shown += 1;
+    }
+    assert!(n_shown >= 3, "{n_shown} shown");
+}
+
+/// Values of every type, ends of ranges and words that are near to ours.
+const VALUES: [&str; 34] = [
+    "0",
+    "1",
+    "5",
+    "-1",
+    "64",
+    "65",
+    "1000",
+    "1001",
+    "1024",
+    "1025",
+    "16777217",
+    "5000000000",
+    "0.5",
+    "1.5",
+    "true",
+    "false",
+    "\"\"",
+    "\"x\"",
+    "\"/x\"",
+    "\"0s\"",
+    "\"1s\"",
+    "\"61s\"",
+    "\"24h\"",
+    "\"25h\"",
+    "\"1d\"",
+    "\"info\"",
+    "\"safe\"",
+    "\"http://h/\"",
+    "\"credential:x\"",
+    "[]",
+    "[\"core\"]",
+    "[5]",
+    "{}",
+    "{ a = 5 }",
+];
+
+/// Returns a file that says this and nothing else that matters.
+fn saying(key: &str, value: &str) -> String {
+    let server = match key {
+        _ if key.ends_with(".command") || key.ends_with(".url") || key.ends_with(".socket") => "",
+        _ if key.ends_with(".headers") => "url = \"http://h/\"\n",
+        _ if key.ends_with(".unit") => "socket = \"/run/x.sock\"\n",
+        _ if key.ends_with(".max_connections") => "command = \"x\"\nsharing = \"session\"\n",
+        _ => "command = \"x\"\n",
+    };
+    match key.split_once("NAME.") {
+        Some(("servers.", key)) => format!("[servers.a]\n{server}{key} = {value}\n"),
+        Some((_, key)) => {
+            let description = if key == "description" { "" } else { "description = \"it\"\n" };
+            format!("[provision.servers.a]\n{description}{server}{key} = {value}\n")
+        }
+        None => match key {
+            "listen.tls.certificate" => format!("listen.tls.key = \"/k\"\n{key} = {value}\n"),
+            "listen.tls.key" => format!("listen.tls.certificate = \"/c\"\n{key} = {value}\n"),
+            "pool.min_size" => format!("pool.size = 1024\n{key} = {value}\n"),
+            "service.request_timeout" => {
+                format!("service.max_total_timeout = \"24h\"\n{key} = {value}\n")
+            }
+            "provision.registry.ttl" => {
+                format!("provision.registry.url = \"http://h/\"\n{key} = {value}\n")
+            }
+            "search.embedding.url" => format!("search.embedding.model = \"m\"\n{key} = {value}\n"),
+            "search.embedding.model" | "search.embedding.api_key" => {
+                let model =
+                    if key.ends_with("model") { "" } else { "search.embedding.model = \"m\"\n" };
+                format!("search.embedding.url = \"http://h/\"\n{model}{key} = {value}\n")
+            }
+            key => format!("{key} = {value}\n"),
+        },
+    }
+}
+
+#[test]
+fn it_takes_what_the_loader_takes_and_refuses_what_that_refuses() {
+    let validator = validator();
+    let (mut strict, mut lax) = (Vec::new(), Vec::new());
+    for key in documented() {
+        for value in VALUES {
+            let text = saying(&key, value);
+            let Some(json) = json_of(&text) else { panic!("{text}") };
+            match (parsed_or_not(&text), validator.is_valid(&json)) {
+                (Ok(()), false) => strict.push(text),
+                (Err(error), true) => lax.push(format!("{text}{error}\n")),
+                (Ok(()), true) | (Err(_), false) => {}
+            }
+        }
+    }
+    assert!(strict.is_empty(), "refused although it is good:\n{}", strict.join("\n"));
+    assert!(lax.is_empty(), "taken although it is not:\n{}", lax.join("\n"));
+}
+
+#[test]
+fn an_unknown_key_is_refused_in_every_table() {
+    let validator = validator();
+    let tables: BTreeSet<String> = documented()
+        .iter()
+        .filter_map(|key| key.rsplit_once('.').map(|(table, _)| table.to_owned()))
+        .collect();
+    assert!(tables.len() > 12, "{tables:?}");
+    for table in tables {
+        let text = saying(&format!("{table}.nothing"), "1");
+        assert!(!validator.is_valid(&json_of(&text).expect("TOML")), "{text}");
+    }
+    assert!(!validator.is_valid(&json!({ "nothing": {} })));
+    assert!(!validator.is_valid(&json!({ "servers": { "a": {} } })));
+    assert!(!validator.is_valid(&json!({ "servers": { "a__b": { "command": "x" } } })));
+    assert!(KEYS.iter().any(|key| key.kind == Kind::Either));
+}
+
+proptest! {
+    #[test]
+    fn a_pattern_of_numbers_takes_those_of_the_range(least in 1_u64..5_000, more in 0_u64..90_000_000, by in -3_i64..4) {
+        let most = least + more;
+        let pattern = Regex::new(&format!("^{}$", numbers(least, most))).expect("a pattern");
+        for number in [least.saturating_add_signed(by), most.saturating_add_signed(by), u64::midpoint(least, most)] {
+            let is_in = (least..=most).contains(&number);
+            prop_assert_eq!(pattern.is_match(&number.to_string()), is_in, "{} in {}..={}", number, least, most);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! All that says how the service is to be: defaults, then the file, then variables, then flags, each
+//! over those before it.
+//!
+//! Variables and flags become lines of TOML that are read behind the file, so that one parser, one set
+//! of checks and one wording serve all of them. Each line is known by its place in the text.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize as _;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    Config, Diagnostic, defaults,
+    diagnostic::{Origin, Problem},
+    effective::Said,
+    environment,
+    keys::{self, Kind},
+    load::{self, File, LoadError},
+    wording::from_toml,
+};
+
+/// What is said of the configuration in one place besides the file. Its value is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Where: the name of a variable or of a flag.
+    pub origin: Origin,
+    /// Of what.
+    pub what: What,
+    /// What is said.
+    pub value: String,
+}
+
+/// What a [`Setting`] is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The key at this place.
+    Key(Vec<String>),
+    /// The key that is written so, with points between its parts.
+    Written(String),
+    /// The host of `listen.http`.
+    Host,
+    /// The port of `listen.http`.
+    Port,
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setting").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+/// All that says how the service is to be.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The configuration file.
+    pub file: Option<PathBuf>,
+    /// What stands in the place of the file where there is none.
+    pub without_file: String,
+    /// The variables that may be meant, from [`environment::of_process`].
+    pub variables: Vec<environment::Variable>,
+    /// The flags, in the order in which they were given.
+    pub flags: Vec<Setting>,
+}
+
+/// What the sources say together.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Where each value that is no default was said.
+    pub said: Vec<Said>,
+    /// Variables that look as if they were meant for us, and mean nothing.
+    pub unknown: Vec<String>,
+}
+
+impl Sources {
+    /// Returns the sources that are one file.
+    pub fn of_file(path: &Path) -> Self {
+        Self { file: Some(path.to_owned()), ..Self::default() }
+    }
+
+    /// Reads and checks all of it; the file as it is now.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] when the file cannot be read, or one of them says something that is not meant.
+    pub fn load(&self) -> Result<Loaded, LoadError> {
+        let base = match &self.file {
+            Some(path) => load::text(path)?,
+            None => self.without_file.clone(),
+        };
+        let mut layers = Layers::new(self.file.clone(), base);
+        let problem = |layers: &Layers, problem: Problem| {
+            LoadError::Content(Box::new(layers.locate(problem)))
+        };
+        let (names, http) = layers.names().map_err(|error| problem(&layers, error))?;
+        let found = environment::settings(&self.variables, &names).map_err(LoadError::Content)?;
+        let mut http = http;
+        for setting in found.settings.iter().chain(&self.flags) {
+            layers.add(setting, &mut http).map_err(LoadError::Content)?;
+        }
+        match layers.read() {
+            Ok((config, said)) => Ok(Loaded { config, said, unknown: found.unknown }),
+            Err(error) => Err(problem(&layers, error)),
+        }
+    }
+}
+
+/// How values are written that are no texts.
+const VALUES: &str =
+    "write it as in the file: a list as [\"one\", \"two\"], a table as { NAME = \"value\" }";
+
+/// The names of the servers, those that may be provisioned included.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) declared: Vec<String>,
+    pub(super) provisionable: Vec<String>,
+}
+
+/// The text of the file, and of the lines behind it.
+struct Layers {
+    path: PathBuf,
+    text: String,
+    lines: Vec<Line>,
+    file_ends: usize,
+}
+
+/// One line behind the file, or several where a value has line breaks.
+struct Line {
+    start: usize,
+    origin: Origin,
+    /// How many parts the key has.
+    depth: usize,
+}
+
+impl Layers {
+    fn new(path: Option<PathBuf>, text: String) -> Self {
+        let path = path.unwrap_or_else(|| PathBuf::from("the demonstration"));
+        let file_ends = text.len();
+        Self { path, text, lines: Vec::new(), file_ends }
+    }
+
+    /// Returns the names of the servers in the file, and the address that it listens on.
+    fn names(&self) -> Result<(Names, String), Problem> {
+        let root = parsed(&self.text, 0)?.into_inner();
+        let names = |table: Option<&DeTable<'_>>| {
+            let names = table.into_iter().flatten();
+            names.map(|(name, _)| name.get_ref().to_string()).collect()
+        };
+        let declared = names(table(&root, "servers"));
+        let provisionable = table(&root, "provision").and_then(|found| table(found, "servers"));
+        let http = table(&root, "listen")
+            .and_then(|listen| Some(listen.get("http")?.get_ref().as_str()?.to_owned()))
+            .unwrap_or_else(|| defaults::HTTP_ADDRESS.to_string());
+        Ok((Names { declared, provisionable: names(provisionable) }, http))
+    }
+
+    /// Adds what one setting says; `http` is the address as far as it is known.
+    fn add(&mut self, setting: &Setting, http: &mut String) -> Result<(), Box<Diagnostic>> {
+        let listen = || vec!["listen".to_owned(), "http".to_owned()];
+        let (path, value) = match &setting.what {
+            What::Key(path) => (path.clone(), setting.value.clone()),
+            What::Written(key) => (path_of(key, &setting.origin)?, setting.value.clone()),
+            What::Host => (listen(), with_host(http, &setting.value)),
+            What::Port => (listen(), with_port(http, &setting.value)),
+        };
+        if path == listen() {
+            http.clone_from(&value);
+        }
+        let kind = keys::find(&path).map(|key| key.kind);
+        self.text.push('\n');
+        let start = self.text.len();
+        let value = written(&value, kind);
+        self.text.push_str(&format!("{} = {value}", dotted(&path)));
+        self.lines.push(Line { start, origin: setting.origin.clone(), depth: path.len() });
+        // A value must not bring other keys with it.
+        if let Err(error) = DeValue::parse(&value) {
+            let at = self.text.len() - value.len();
+            let problem = from_toml(&error, &value).moved(at).or_help(VALUES);
+            return Err(Box::new(self.locate(problem)));
+        }
+        Ok(())
+    }
+
+    /// Reads all of it as one.
+    fn read(&self) -> Result<(Config, Vec<Said>), Problem> {
+        let ends = self.lines.iter().skip(1).map(|line| line.start - 1);
+        let ends: Vec<usize> = ends.chain([self.text.len()]).collect();
+        // What stands before a line is blanked, so that its parts are where they are in the text.
+        let texts: Vec<String> = self
+            .lines
+            .iter()
+            .zip(&ends)
+            .map(|(line, end)| {
+                format!("{}{}", " ".repeat(line.start), &self.text[line.start..*end])
+            })
+            .collect();
+        let mut root = parsed(&self.text[..self.file_ends], 0)?.into_inner();
+        for (line, text) in self.lines.iter().zip(&texts) {
+            merge(&mut root, parsed(text, 0)?.into_inner(), line.depth);
+        }
+        let said = super::effective::said(&root, &self.text, |offset| self.origin(offset));
+        let root = Spanned::new(0..self.text.len(), root);
+        let file = File::deserialize(toml::Deserializer::from(root))
+            .map_err(|error| from_toml(&error, &self.text))?;
+        Ok((load::checked(file)?, said))
+    }
+
+    /// Returns where the text at `offset` was said: the line in the file, or what is behind it.
+    fn origin(&self, offset: usize) -> (Origin, usize) {
+        match self.line_at(offset) {
+            Some(line) => (line.origin.clone(), 0),
+            None => {
+                let before = self.text.get(..offset).unwrap_or_default();
+                (Origin::File(self.path.clone()), before.matches('\n').count() + 1)
+            }
+        }
+    }
+
+    fn line_at(&self, offset: usize) -> Option<&Line> {
+        self.lines.iter().rev().find(|line| line.start <= offset)
+    }
+
+    fn locate(&self, problem: Problem) -> Diagnostic {
+        match self.line_at(problem.start()) {
+            Some(line) => {
+                let next = self.lines.iter().find(|other| other.start > line.start);
+                let end = next.map_or(self.text.len(), |next| next.start - 1);
+                problem.locate_in(line.origin.clone(), &self.text, line.start..end)
+            }
+            None => problem.locate(&self.path, &self.text[..self.file_ends]),
+        }
+    }
+}
+
+fn parsed(text: &str, at: usize) -> Result<Spanned<DeTable<'_>>, Problem> {
+    DeTable::parse(text).map_err(|error| from_toml(&error, text).moved(at))
+}
+
+fn table<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<&'a DeTable<'i>> {
+    table.get(key)?.get_ref().as_table()
+}
+
+/// Puts what `over` says over `base`, down to tables that are `depth` levels deep.
+fn merge<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, depth: usize) {
+    for (key, value) in over {
+        let known = base.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut);
+        match (known, value) {
+            (Some(DeValue::Table(below)), value)
+                if depth > 1 && matches!(value.get_ref(), DeValue::Table(_)) =>
+            {
+                if let DeValue::Table(over) = value.into_inner() {
+                    merge(below, over, depth - 1);
+                }
+            }
+            (Some(_) | None, value) => {
+                // Taken out first: a map keeps the key that it has, and with it the old place.
+                base.remove(key.get_ref().as_ref());
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Reads a key with points between its parts, as TOML does.
+fn path_of(key: &str, origin: &Origin) -> Result<Vec<String>, Box<Diagnostic>> {
+    let wrong = |message: &str| {
+        Diagnostic::of(origin.clone(), message).helped("write it as in `--set pool.size=30`")
+    };
+    let text = format!("{key} = 0");
+    let Ok(root) = DeTable::parse(&text) else {
+        return Err(wrong(&format!("`{}` is not a key", key.escape_debug())));
+    };
+    let mut path = Vec::new();
+    let mut table = root.into_inner();
+    while let Some((name, value)) = table.into_iter().next() {
+        path.push(name.into_inner().into_owned());
+        match value.into_inner() {
+            DeValue::Table(below) => table = below,
+            _ => break,
+        }
+    }
+    if path.len() < 2 {
+        return Err(wrong(&format!("`{}` is a section and not a key", key.escape_debug())));
+    }
+    Ok(path)
+}
+
+/// Writes a place as TOML does.
+fn dotted(path: &[String]) -> String {
+    path.iter().map(|name| key_text(name)).collect::<Vec<_>>().join(".")
+}
+
+/// Writes one part of a key, in quotes where it needs them.
+pub(crate) fn key_text(name: &str) -> String {
+    let is_bare = |found: char| found.is_ascii_alphanumeric() || "_-".contains(found);
+    if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
+}
+
+/// Writes a text as a TOML string.
+pub(crate) fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Writes a value as TOML: texts may stand without quotes.
+fn written(value: &str, kind: Option<Kind>) -> String {
+    let value = value.trim();
+    let is_toml = || DeValue::parse(value).is_ok();
+    let is_compound = value.starts_with(['[', '{']);
+    let is_quoted = value.len() > 1
+        && ['"', '\''].into_iter().any(|quote| value.starts_with(quote) && value.ends_with(quote));
+    let as_it_is = match kind {
+        Some(Kind::Text) => is_quoted && is_toml(),
+        Some(Kind::Plain) => is_toml(),
+        Some(Kind::Compound) => is_compound || is_quoted && is_toml(),
+        Some(Kind::Either) => value.starts_with('{') || is_quoted && is_toml(),
+        None => is_compound || is_toml(),
+    };
+    if as_it_is { value.to_owned() } else { quoted(value) }
+}
+
+/// Returns the address with another host.
+fn with_host(http: &str, host: &str) -> String {
+    let host = if host.eq_ignore_ascii_case("localhost") { "127.0.0.1" } else { host };
+    let port = http.parse::<SocketAddr>().map_or(defaults::HTTP_ADDRESS.port(), |old| old.port());
+    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(ip) => SocketAddr::new(ip, port).to_string(),
+        Err(_) => format!("{host}:{port}"),
+    }
+}
+
+/// Returns the address with another port.
+fn with_port(http: &str, port: &str) -> String {
+    let ip = http.parse::<SocketAddr>().unwrap_or(defaults::HTTP_ADDRESS).ip();
+    port.parse()
+        .map_or_else(|_| format!("{ip}:{port}"), |port| SocketAddr::new(ip, port).to_string())
+}
+
+#[cfg(test)]
+mod tests;
