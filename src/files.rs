@@ -65,11 +65,48 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    put(&directory.join(name), bytes, 0o600, None)
+}
+
+/// Puts another content in the place of a file that is not ours alone: it keeps its permissions, and a
+/// new one has those that are usual. A link stays, and what it leads to is replaced.
+///
+/// # Errors
+///
+/// What the system says; the file is as it was then.
+pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::canonicalize(path) {
+        Ok(path) => {
+            let found = fs::metadata(&path)?;
+            if !found.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            }
+            put(&path, bytes, 0o600, Some(found.permissions()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => put(path, bytes, 0o666, None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file beside `path`, with `mode` as far as the system lets it have that, or with these
+/// permissions, and moves it there.
+fn put(
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    permissions: Option<fs::Permissions>,
+) -> io::Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     let draft = draft(directory, &name.display().to_string());
     let written = (|| {
         let mut file =
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+            fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft)?;
         file.write_all(bytes)?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
         // Else a loss of power may leave an empty file.
         file.sync_data()?;
         fs::rename(&draft, path)
@@ -123,6 +160,23 @@ mod tests {
         assert!(matches!(content(&path, 4), Err(Unreadable::TooLarge(4))));
         let n_files = fs::read_dir(directory.path().join("made")).expect("a directory").count();
         assert_eq!(n_files, 1, "no draft is left");
+    }
+
+    #[test]
+    fn a_file_for_others_keeps_its_permissions_and_its_place() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, link) = (directory.path().join("file"), directory.path().join("link"));
+        publish(&path, b"one").expect("written");
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+        assert_eq!(mode(&path) & 0o600, 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("changed");
+        symlink(&path, &link).expect("linked");
+        publish(&link, b"two").expect("written");
+        assert_eq!((mode(&path), fs::read(&path).expect("there")), (0o640, b"two".to_vec()));
+        assert!(link.is_symlink());
+        publish(directory.path(), b"three").expect_err("a directory stays");
+        publish(&directory.path().join("none/file"), b"four").expect_err("none is made");
+        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 2);
     }
 
     #[test]

@@ -169,6 +169,7 @@
 //! | [`meta`] | the meta tools: their definitions, arguments, checks and errors |
 //! | [`view`] | what a client sees: all servers merged, one as it is, or their tools behind a few of ours |
 //! | [`status`] | what the service tells about itself |
+//! | [`typegen`] | the types of tools, in TypeScript |
 //! | [`ingress`] | the HTTP edge |
 //! | [`control`] | the control socket |
 //! | [`bridge`] | a client on standard input and output, and a service that may be restarted |
@@ -249,6 +250,7 @@ pub mod status;
 pub mod systemd;
 pub mod telemetry;
 pub mod tls;
+pub mod typegen;
 pub mod unsent;
 pub mod view;
 pub mod web;

@@ -42,6 +42,7 @@ mod task;
 mod tasks;
 mod terminal;
 mod tools;
+mod typegen;
 mod unit;
 
 /// Run each MCP server once per host and serve it to every client
@@ -89,6 +90,7 @@ enum Command {
     Stop(stop::Args),
     Logs(logs::Args),
     Stdio(stdio::Args),
+    Typegen(typegen::Args),
     DemoServer(demo_server::Args),
     #[command(hide = true)]
     Completions(completions::Args),
@@ -191,6 +193,7 @@ pub fn main() -> ExitCode {
         Command::Stop(args) => stop::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Stdio(args) => stdio::run(&args),
+        Command::Typegen(args) => typegen::run(&args),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -18,6 +18,7 @@ mod search;
 mod service;
 mod session;
 mod tasks;
+mod typegen;
 
 pub use bridge::*;
 pub use call::*;
@@ -34,3 +35,4 @@ pub use search::*;
 pub use service::*;
 pub use session::*;
 pub use tasks::*;
+pub use typegen::*;

@@ -31,6 +31,7 @@ mod features;
 mod harness;
 mod stdio;
 mod tasks;
+mod types;
 
 const POLL: Duration = Duration::from_millis(20);
 

@@ -1,0 +1,87 @@
+//! `metamcp typegen`: the types of all tools, for TypeScript.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{
+    FAILED, Failed, output,
+    service::{self, Target},
+};
+use crate::{
+    config::defaults,
+    files,
+    typegen::{Tool, declarations},
+};
+
+/// Print the types of all tools as TypeScript declarations
+///
+/// For each tool, what it takes and what it gives, and the type of a function that calls one.
+/// Servers that do not run are declared by what is known of them. Exits with 69 when no service
+/// answers.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only tools of this server
+    #[arg(long)]
+    server: Option<String>,
+    /// Write to this file, and only if it says something else
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let params = json!({
+        "server": args.server, "includeSchema": true,
+        "schemaDepth": defaults::TYPEGEN_DEPTH_MAX, "report": true,
+    });
+    let found = service::value(&*args.target.ask("tools/list", &params)?)?;
+    let tools = found["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let tools: Vec<Tool> = tools.iter().filter_map(tool).collect();
+    for server in found["unavailable"].as_array().into_iter().flatten() {
+        let [name, reason] = ["server", "reason"].map(|member| output::word(&server[member]));
+        output::complain(&format!("left out: {name}: {reason}\n"));
+    }
+    let text = declarations(&tools);
+    match &args.output {
+        Some(path) => write(path, &text, tools.len()),
+        None => {
+            output::print(&text);
+            Ok(())
+        }
+    }
+}
+
+/// Reads an entry of the answer.
+fn tool(entry: &Value) -> Option<Tool> {
+    let tool = &entry["tool"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let schema = |name: &str| tool.get(name).filter(|schema| !schema.is_null()).cloned();
+    Some(Tool {
+        server: text(&entry["server"])?,
+        name: text(&tool["name"])?,
+        description: text(&tool["description"]).or_else(|| text(&tool["title"])),
+        input: schema("inputSchema"),
+        output: schema("outputSchema"),
+    })
+}
+
+/// Puts `text` into a file, unless it is there already: what watches the file is left in peace.
+fn write(path: &Path, text: &str, n_tools: usize) -> Result<(), Failed> {
+    let tools = match n_tools {
+        1 => "1 tool".to_owned(),
+        n_tools => format!("{n_tools} tools"),
+    };
+    let name = path.display();
+    if std::fs::read(path).is_ok_and(|found| found == text.as_bytes()) {
+        output::print(&format!("{name}: unchanged, {tools}\n"));
+        return Ok(());
+    }
+    files::publish(path, text.as_bytes()).map_err(|error| {
+        Failed::new(FAILED, format!("write `{name}`: {error}"))
+            .hint("Name a file in a directory that is there and that you may write.")
+    })?;
+    output::print(&format!("{name}: written, {tools}\n"));
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! TypeScript declarations of tools, made of their schemas.
+//!
+//! ```text
+//!  tools ──▶ reader (schema → Type, and the types that it names) ──▶ writer (Type → text)
+//!              └── names: each type has one of its own
+//! ```
+//!
+//! A schema comes from a server, and may say anything: what it does not say, what makes no sense and
+//! what is too large or too deep is `unknown`, and the text compiles all the same. The same tools
+//! have the same text, in whatever order they come.
+//!
+//! Pure.
+
+use serde_json::Value;
+
+use crate::config::defaults;
+
+mod names;
+mod reader;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use names::Names;
+use reader::Reader;
+use shape::Named;
+use writer::{comment, quoted};
+
+/// A tool whose types are declared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its server.
+    pub server: String,
+    /// Its name, as the server calls it.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments.
+    pub input: Option<Value>,
+    /// The JSON Schema of its structured result.
+    pub output: Option<Value>,
+}
+
+/// What every file begins with, after the version.
+const HEAD: &str = include_str!("head.d.ts");
+
+/// Returns a module of declarations: the types of each tool, a map of all of them, and the type of
+/// a function that calls one.
+pub fn declarations(tools: &[Tool]) -> String {
+    let mut tools: Vec<&Tool> = tools.iter().collect();
+    tools.sort_by_key(|tool| (&tool.server, &tool.name));
+    // What is there twice is shown once.
+    tools.dedup_by_key(|tool| (&tool.server, &tool.name));
+    let (mut entries, mut types) = (String::new(), String::new());
+    let mut names = Names::default();
+    for tool in tools {
+        let id = format!("{}/{}", tool.server, tool.name);
+        let [input, output] =
+            [("Input", &tool.input), ("Output", &tool.output)].map(|(part, schema)| {
+                let schema = schema.as_ref()?;
+                let name = names.of_tool(&tool.server, &tool.name, part);
+                for named in declared(name.clone(), schema, &mut names) {
+                    types.push_str(&writer::declaration(&named));
+                }
+                Some(name)
+            });
+        entries.push_str(&comment(tool.description.as_deref(), &[], 1));
+        let [input, output] =
+            [input, output].map(|name| name.unwrap_or_else(|| "unknown".to_owned()));
+        entries.push_str(&format!("  {}: {{ input: {input}; output: {output} }};\n", quoted(&id)));
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "// Made by metamcp {version}: do not edit, `metamcp typegen` writes it anew.\n{HEAD}\n\
+        /** What each tool takes and gives, by `server/tool`. */\n\
+        export interface MetamcpTools {{\n{entries}}}\n{types}"
+    )
+}
+
+/// Returns the type of a schema, called `name`, and those that it refers to.
+fn declared(name: String, schema: &Value, names: &mut Names) -> Vec<Named> {
+    let mut reader = Reader::new(name, schema, names, defaults::TYPEGEN_PARTS_MAX);
+    reader.read_all();
+    reader.into_named()
+}

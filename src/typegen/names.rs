@@ -1,0 +1,90 @@
+//! What types are called.
+//!
+//! Pure.
+
+use std::collections::HashSet;
+
+use sha2::{Digest as _, Sha256};
+
+/// How long a part of a name may be, in characters. Ours: nobody reads more.
+const PART_MAX: usize = 64;
+
+/// The names that are taken.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashSet<String>);
+
+impl Names {
+    /// Returns the name for `part` of a tool: `GitLogInput`.
+    ///
+    /// Where another tool has that name, which can only be one that comes before in the order of names,
+    /// it gets a mark that is made of the whole name.
+    pub(super) fn of_tool(&mut self, server: &str, tool: &str, part: &str) -> String {
+        let name = format!("{}{}{part}", pascal(server), pascal(tool));
+        // A digit cannot come first.
+        let name = if name.starts_with(|found: char| found.is_ascii_digit()) {
+            format!("T{name}")
+        } else {
+            name
+        };
+        self.take(name, &format!("{server}/{tool}"))
+    }
+
+    /// Returns the name for what stands at `pointer` in the schema of the type `of`.
+    pub(super) fn of_part(&mut self, of: &str, pointer: &str) -> String {
+        let last = pointer.rsplit('/').next().unwrap_or_default();
+        self.take(format!("{of}{}", pascal(last)), pointer)
+    }
+
+    fn take(&mut self, name: String, whole: &str) -> String {
+        if self.0.insert(name.clone()) {
+            return name;
+        }
+        let hash = Sha256::digest(whole);
+        let mark: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        let marked = format!("{name}_{mark}");
+        let mut found = marked.clone();
+        let mut n = 2;
+        while !self.0.insert(found.clone()) {
+            found = format!("{marked}_{n}");
+            n += 1;
+        }
+        found
+    }
+}
+
+/// Returns the words of a name, each with a capital: `get-sum` is `GetSum`.
+fn pascal(name: &str) -> String {
+    let words = name.split(|found: char| !found.is_ascii_alphanumeric());
+    let mut joined = String::new();
+    for word in words {
+        let mut rest = word.chars();
+        joined.extend(rest.next().map(|first| first.to_ascii_uppercase()));
+        joined.extend(rest);
+    }
+    joined.chars().take(PART_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_called_by_its_words() {
+        let mut names = Names::default();
+        assert_eq!(names.of_tool("git", "git_log", "Input"), "GitGitLogInput");
+        assert_eq!(names.of_tool("7zip", "größe", "Input"), "T7zipGrEInput");
+        assert_eq!(names.of_part("GitGitLogInput", "/$defs/a~1b"), "GitGitLogInputA1b");
+    }
+
+    #[test]
+    fn two_tools_of_one_name_are_told_apart() {
+        let mut names = Names::default();
+        let [first, second, third] = [("a-b", "c"), ("a", "b-c"), ("a", "b_c")]
+            .map(|(server, tool)| names.of_tool(server, tool, "Input"));
+        assert_eq!(first, "ABCInput");
+        assert!(second.starts_with("ABCInput_") && third.starts_with("ABCInput_"));
+        assert_ne!(second, third);
+        let again = names.of_tool("a", "b_c", "Input");
+        assert_eq!(again, format!("{third}_2"), "whatever comes, no name is there twice");
+    }
+}

@@ -1,0 +1,133 @@
+//! From types to text.
+//!
+//! Pure.
+
+use super::shape::{Member, Named, Type};
+use crate::{config::defaults, redact};
+
+/// Returns the declaration of a type.
+pub(super) fn declaration(named: &Named) -> String {
+    let about = comment(named.about.description.as_deref(), &named.about.tags, 0);
+    format!("\n{about}export type {} = {};\n", named.name, named.text)
+}
+
+/// Returns a type as it is written; `names` are those of references.
+pub(super) fn text(kind: &Type, names: &[String], depth: usize) -> String {
+    let of = |kind: &Type| text(kind, names, depth);
+    match kind {
+        Type::Unknown => "unknown".to_owned(),
+        Type::Never => "never".to_owned(),
+        Type::Word(word) => (*word).to_owned(),
+        Type::Literal(text) => text.clone(),
+        Type::Reference(to) => names[*to].clone(),
+        Type::Array(element) => format!("{}[]", part(element, names, depth)),
+        Type::Tuple { required, optional, rest } => {
+            let mut elements: Vec<String> = required.iter().map(of).collect();
+            elements.extend(optional.iter().map(|kind| format!("{}?", part(kind, names, depth))));
+            elements.extend(rest.iter().map(|kind| format!("...{}[]", part(kind, names, depth))));
+            format!("[{}]", elements.join(", "))
+        }
+        Type::Object { members, others } => object(members, others.as_deref(), names, depth),
+        Type::Union(all) => joined(all, " | ", names, depth),
+        Type::Intersection(all) => joined(all, " & ", names, depth),
+    }
+}
+
+fn joined(all: &[Type], between: &str, names: &[String], depth: usize) -> String {
+    let all: Vec<String> = all.iter().map(|kind| part(kind, names, depth)).collect();
+    all.join(between)
+}
+
+/// Returns a type as a part of another one: in parentheses where it has parts beside each other.
+fn part(kind: &Type, names: &[String], depth: usize) -> String {
+    let text = text(kind, names, depth);
+    match kind {
+        Type::Union(_) | Type::Intersection(_) => format!("({text})"),
+        Type::Unknown
+        | Type::Never
+        | Type::Word(_)
+        | Type::Literal(_)
+        | Type::Reference(_)
+        | Type::Array(_)
+        | Type::Tuple { .. }
+        | Type::Object { .. } => text,
+    }
+}
+
+fn object(members: &[Member], others: Option<&Type>, names: &[String], depth: usize) -> String {
+    let inner = depth + 1;
+    if members.is_empty() {
+        let others = text(others.unwrap_or(&Type::Never), names, depth);
+        return format!("{{ [key: string]: {others} }}");
+    }
+    let indent = "  ".repeat(inner);
+    let mut lines = String::from("{\n");
+    for Member { name, is_optional, kind, about } in members {
+        lines.push_str(&comment(about.description.as_deref(), &about.tags, inner));
+        let mark = if *is_optional { "?" } else { "" };
+        let kind = text(kind, names, inner);
+        lines.push_str(&format!("{indent}{}{mark}: {kind};\n", key(name)));
+    }
+    if let Some(others) = others {
+        lines.push_str(&format!("{indent}[key: string]: {};\n", text(others, names, inner)));
+    }
+    lines.push_str(&"  ".repeat(depth));
+    lines.push('}');
+    lines
+}
+
+/// Returns the name of a member: as it is where it is an identifier.
+fn key(name: &str) -> String {
+    let is_word = |found: char| found.is_ascii_alphanumeric() || matches!(found, '_' | '$');
+    let is_plain =
+        name.chars().all(is_word) && name.starts_with(|found: char| !found.is_ascii_digit());
+    if is_plain { name.to_owned() } else { quoted(name) }
+}
+
+/// Returns a string of the language.
+pub(super) fn quoted(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    // A line may not end within it, and a reader is not to be led astray.
+    let is_strange =
+        |found: char| matches!(found, '\u{2028}' | '\u{2029}') || redact::is_unruly(found);
+    if !json.contains(is_strange) {
+        return json;
+    }
+    json.chars()
+        .map(|found| match is_strange(found) {
+            true => format!("\\u{{{:x}}}", u32::from(found)),
+            false => found.to_string(),
+        })
+        .collect()
+}
+
+/// Returns a comment on what comes next, or nothing where there is nothing to say.
+pub(super) fn comment(description: Option<&str>, tags: &[String], depth: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for text in description.into_iter().chain(tags.iter().map(String::as_str)) {
+        let text = text.trim();
+        let shown = redact::cut(text, defaults::TYPEGEN_COMMENT_BYTES_MAX);
+        let is_line_end = |found: char| matches!(found, '\r' | '\u{2028}' | '\u{2029}');
+        let told = redact::tame(shown).replace(is_line_end, " ").replace("*/", "*\\/");
+        lines.extend(told.lines().map(|line| line.trim_end().to_owned()));
+        if shown.len() < text.len() {
+            lines.push("[…]".to_owned());
+        }
+    }
+    let indent = "  ".repeat(depth);
+    match &lines[..] {
+        [] => String::new(),
+        // What begins with `@` on the last line of a comment can be an order to the compiler.
+        [line] if !line.contains('@') => format!("{indent}/** {line} */\n"),
+        lines => {
+            let lines: String = lines
+                .iter()
+                .map(|line| match line.is_empty() {
+                    true => format!("{indent} *\n"),
+                    false => format!("{indent} * {line}\n"),
+                })
+                .collect();
+            format!("{indent}/**\n{lines}{indent} */\n")
+        }
+    }
+}
