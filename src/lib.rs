@@ -158,6 +158,7 @@
 //! | [`meta`] | the meta tools: their definitions, arguments, checks and errors |
 //! | [`view`] | what a client sees: all servers merged, one as it is, or their tools behind a few of ours |
 //! | [`status`] | what the service tells about itself |
+//! | [`task`] | calls that go on without whoever made them |
 //! | [`ingress`] | the HTTP edge |
 //! | [`control`] | the control socket |
 //! | [`demo`] | three demonstration servers, built on rmcp |
@@ -230,6 +231,7 @@ pub mod session;
 pub mod single_flight;
 pub mod status;
 pub mod systemd;
+pub mod task;
 pub mod telemetry;
 pub mod tls;
 pub mod view;

@@ -14,6 +14,7 @@ mod provision;
 mod search;
 mod service;
 mod session;
+mod task;
 
 pub use call::*;
 pub use catalog::*;
@@ -26,3 +27,4 @@ pub use provision::*;
 pub use search::*;
 pub use service::*;
 pub use session::*;
+pub use task::*;
