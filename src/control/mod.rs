@@ -1,106 +1,164 @@
-//! The control socket: JSON-RPC 2.0, one message per line, for operators on this host.
+//! The operator's interface: JSON-RPC 2.0, one message per line, on the control socket.
 //!
-//! Who may open the socket's file may ask; its mode decides that.
+//! ```text
+//!  socket ── peer, seats ── server ── Desk::answer ── method ─┬─ servers, tools, … ── view, status
+//!                                          params ◀───────────┘
+//! ```
+//!
+//! Several requests of one connection run at a time, and each is answered when it is done. What is
+//! called otherwise elsewhere is in camel case here. Every error has a stable name, a suggestion and
+//! the things involved in its `data`.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use bytes::Bytes;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    config::defaults,
+    meta::nearest,
     protocol::{
-        Message, RpcError, Shape,
+        Message, ParseError, RpcError, Shape,
         error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
         jsonrpc::Part,
+        ndjson::on_one_line,
     },
+    redact,
     status::Board,
     view::Views,
 };
 
 pub mod client;
+mod daemon;
+mod method;
+mod params;
+mod peer;
+mod seats;
 mod server;
+mod servers;
 mod tools;
 
+use method::{Answer, Method};
+use params::Params;
+use peer::Peer;
+use seats::Seats;
 pub use server::serve;
 
 /// Who answers operators.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Desk {
     /// What the service tells about itself.
-    pub board: Arc<Board>,
+    board: Arc<Board>,
     /// What the servers offer.
-    pub views: Arc<Views>,
+    views: Arc<Views>,
+    /// Who is served at the socket.
+    seats: Arc<Seats>,
+    /// Cancelled when nothing more is to be taken on.
+    stop: CancellationToken,
+    /// Cancelled when requests that still run are to be answered with an error.
+    hurry: CancellationToken,
+    /// Owns the connections.
+    tasks: TaskTracker,
 }
 
-/// What can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Method {
-    /// Everything: the service and its servers.
-    DaemonStatus,
-    /// The servers alone.
-    ServersList,
-    /// Tools by what they do.
-    ToolsSearch,
-    /// Tools by a pattern.
-    ToolsGrep,
+/// Who has sent a request.
+#[derive(Clone, Debug)]
+struct Asker {
+    /// Who it is, where that is known.
+    peer: Option<Peer>,
+    /// Takes what is told before the answer, where there is a way to.
+    lines: Option<mpsc::Sender<Bytes>>,
 }
 
-impl Method {
-    const ALL: [Self; 4] =
-        [Self::DaemonStatus, Self::ServersList, Self::ToolsSearch, Self::ToolsGrep];
+impl Desk {
+    /// Returns who answers operators. Nothing more is taken on after `stop`, and requests that run
+    /// when `hurry` is cancelled end at once; `tasks` owns the connections.
+    pub fn new(
+        board: Arc<Board>,
+        views: Arc<Views>,
+        stop: CancellationToken,
+        hurry: CancellationToken,
+        tasks: TaskTracker,
+    ) -> Arc<Self> {
+        let seats = Seats::new(
+            defaults::CONTROL_CONNECTIONS_MAX,
+            defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
+        );
+        Arc::new(Self { board, views, seats, stop, hurry, tasks })
+    }
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::DaemonStatus => "daemon/status",
-            Self::ServersList => "servers/list",
-            Self::ToolsSearch => "tools/search",
-            Self::ToolsGrep => "tools/grep",
+    /// Returns the group that is let in at the socket, if any is.
+    fn control_group(&self) -> Option<String> {
+        None
+    }
+
+    /// Answers a request.
+    async fn answer(&self, request: &Message, asker: &Asker) -> Bytes {
+        let id = request.part(Part::Id).unwrap_or("null");
+        match self.try_answer(request, asker).await {
+            Ok(result) => on_one_line(Message::response(id, &result)),
+            Err(error) => error.complete().render(Some(id)),
         }
     }
 
-    async fn run(self, desk: &Desk, params: &str) -> Result<Value, RpcError> {
-        let rendered = match self {
-            Self::DaemonStatus => serde_json::to_value(desk.board.status()),
-            Self::ServersList => serde_json::to_value(desk.board.status().servers),
-            Self::ToolsSearch => return tools::search(&desk.views, params).await,
-            Self::ToolsGrep => return tools::grep(&desk.views, params).await,
+    async fn try_answer(&self, request: &Message, asker: &Asker) -> Answer {
+        let asked = request.method().unwrap_or_default();
+        let method = Method::named(asked).ok_or_else(|| unknown_method(asked))?;
+        let params = Params::read(method, request.params())?;
+        tokio::select! {
+            biased;
+            // Boxed: most need little room.
+            answer = Box::pin(method.run(self, &params, asker)) => answer,
+            () = self.hurry.cancelled() => Err(stopping().into()),
+        }
+    }
+}
+
+/// Reads a line, or says what is wrong with it.
+fn read(line: Bytes) -> Result<Message, Box<RpcError>> {
+    let message = Message::parse(line).map_err(|error| {
+        let (code, name) = match &error {
+            ParseError::Encoding(_) | ParseError::Json(_) => (PARSE_ERROR, "PARSE_ERROR"),
+            ParseError::Batch | ParseError::Shape(_) | ParseError::TooLarge(_) => {
+                (INVALID_REQUEST, "INVALID_REQUEST")
+            }
         };
-        Ok(rendered.expect("our own values have string keys"))
+        RpcError::new(code, name, error.to_string())
+            .suggest("Send one JSON-RPC 2.0 request at a time, on a line of its own.")
+    })?;
+    match message.shape() {
+        Shape::Response => {
+            let text = "a response answers nothing: nobody has asked";
+            let error = RpcError::new(INVALID_REQUEST, "INVALID_REQUEST", text);
+            Err(error.suggest("Send requests.").into())
+        }
+        Shape::Request | Shape::Notification => Ok(message),
     }
 }
 
-/// Answers one line; `None` when it wants no answer.
-async fn answer(desk: &Desk, line: bytes::Bytes) -> Option<bytes::Bytes> {
-    let message = match Message::parse(line) {
-        Ok(message) => message,
-        Err(error) => {
-            let error = RpcError::new(PARSE_ERROR, "PARSE_ERROR", error.to_string())
-                .suggest("Send one JSON-RPC 2.0 request per line.");
-            return Some(error.render(None));
-        }
+fn unknown_method(asked: &str) -> RpcError {
+    let known = Method::ALL.map(Method::name);
+    let shown = redact::cut(asked, defaults::SUGGESTION_BYTES_MAX);
+    let similar = nearest(asked, known.iter().map(|name| (*name).to_owned()));
+    let suggestion = match similar.first() {
+        Some(nearest) => format!("Did you mean `{nearest}`?"),
+        None => format!("There are `{}`.", known.join("`, `")),
     };
-    let id = message.part(Part::Id);
-    match (message.shape(), message.method().unwrap_or_default()) {
-        (Shape::Notification, _) => None,
-        (Shape::Response, _) => {
-            let error =
-                RpcError::new(INVALID_REQUEST, "INVALID_REQUEST", "a response answers nothing")
-                    .suggest("Send requests.");
-            Some(error.render(id))
-        }
-        (Shape::Request, asked) => {
-            Some(match Method::ALL.into_iter().find(|method| method.name() == asked) {
-                Some(method) => match method.run(desk, message.params().unwrap_or("{}")).await {
-                    Ok(result) => Message::response(id.unwrap_or("null"), &result.to_string()),
-                    Err(error) => error.render(id),
-                },
-                None => RpcError::new(
-                    METHOD_NOT_FOUND,
-                    "METHOD_NOT_FOUND",
-                    format!("no method `{asked}`"),
-                )
-                .suggest(format!("Known methods: {}.", Method::ALL.map(Method::name).join(", ")))
-                .render(id),
-            })
-        }
-    }
+    RpcError::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", format!("there is no method `{shown}`"))
+        .suggest(suggestion)
+        .context(serde_json::json!({ "method": shown, "similar": similar, "known": known }))
+}
+
+/// Returns the error of a request that the service does not get round to any more.
+fn stopping() -> RpcError {
+    use crate::protocol::error::INTERNAL_ERROR;
+    RpcError::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping")
+        .suggest("Ask again in a moment: the service may come back.")
+}
+
+/// Returns a value of ours as JSON text.
+fn to_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("our own values have string keys")
 }

@@ -1,75 +1,284 @@
-//! Accepts operators on the control socket.
+//! Operators on the control socket: their connections, and what runs on each.
+//!
+//! What is read and what is written are two halves of one task. A request runs beside the others of
+//! its connection, and puts what it has to say into the queue of the half that writes; one that does
+//! not get rid of it waits, and when the queue is full for too long, the connection ends.
 
+use std::{collections::HashMap, io, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use serde_json::json;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{UnixListener, UnixStream},
+    io::{AsyncWriteExt as _, Interest},
+    net::{
+        UnixListener, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::mpsc,
+    time::{self, Instant},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
-use super::{Desk, answer};
+use super::{
+    Asker, Desk,
+    peer::{Door, Peer},
+    read,
+    seats::Seat,
+};
 use crate::{
     acceptor,
     config::defaults,
     protocol::{
-        RpcError,
-        error::INVALID_REQUEST,
-        ndjson::{Line, Lines},
+        Message, RpcError, Shape,
+        error::{INTERNAL_ERROR, INVALID_REQUEST},
+        jsonrpc::Part,
+        mcp::method::CANCELLED,
+        ndjson::{Line, Lines, Oversized},
     },
+    redact,
     telemetry::liveness::Pulse,
 };
 
-/// Serves operators on `listener` until `stop`.
+/// How much is read at a time, in bytes.
+const READ_BYTES: usize = 16 << 10;
+
+/// Serves operators on `listener` until the desk stops.
 ///
 /// # Cancel safety
 ///
 /// Safe: a connection that was not accepted yet stays in the backlog.
-pub async fn serve(
-    listener: UnixListener,
-    desk: Desk,
-    pulse: Pulse,
-    stop: CancellationToken,
-    tasks: TaskTracker,
-) {
-    let stopped = stop.clone();
+pub async fn serve(listener: UnixListener, desk: Arc<Desk>, pulse: Pulse) {
+    let door = Arc::new(Door::of(&listener));
+    let (stop, tasks) = (desk.stop.clone(), desk.tasks.clone());
     let serve = |stream| {
-        let (desk, stop) = (desk.clone(), stopped.clone());
-        async move {
-            tokio::select! {
-                () = connection(stream, &desk) => {}
-                () = stop.cancelled() => {}
-            }
-        }
+        let (desk, door) = (Arc::clone(&desk), Arc::clone(&door));
+        async move { connection(stream, &desk, &door).await }
     };
-    acceptor::accept(listener, defaults::CONTROL_CONNECTIONS_MAX, pulse, stop, tasks, serve).await;
+    acceptor::accept(listener, defaults::CONTROL_ACCEPTED_MAX, pulse, stop, tasks, serve).await;
 }
 
-async fn connection(mut stream: UnixStream, desk: &Desk) {
-    if let Ok(peer) = stream.peer_cred() {
-        tracing::debug!(peer_uid = peer.uid(), peer_pid = peer.pid(), "operator connected");
-    }
-    let mut lines = Lines::new(defaults::CONTROL_LINE_BYTES_MAX);
-    loop {
-        lines.buffer().reserve(4096);
-        match stream.read_buf(lines.buffer()).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
+async fn connection(stream: UnixStream, desk: &Arc<Desk>, door: &Door) {
+    let group = desk.control_group();
+    let peer = match door.admit(&stream, group.as_deref()).await {
+        Ok(peer) => peer,
+        Err(refusal) => {
+            tracing::warn!(error = %refusal, "nobody who may ask");
+            return turn_away(stream, refusal.to_rpc()).await;
         }
-        while let Some(line) = lines.next_line() {
-            let answer = match line {
-                Line::Whole(line) => answer(desk, line).await,
-                Line::Oversized(line) => {
-                    let text = format!(
-                        "a line of {} bytes is longer than {}",
-                        line.length,
-                        defaults::CONTROL_LINE_BYTES_MAX
-                    );
-                    Some(RpcError::new(INVALID_REQUEST, "LINE_TOO_LONG", text).render(None))
+    };
+    let Peer { uid, gid, pid } = peer;
+    tracing::debug!(peer_uid = uid, peer_gid = gid, peer_pid = pid, "operator connected");
+    let Some(seat) = desk.seats.take(uid) else {
+        let text = "as many connections as are served have something running";
+        let error = RpcError::new(INTERNAL_ERROR, "TOO_MANY_CONNECTIONS", text)
+            .suggest("Ask again when others are done, or send several requests on one connection.")
+            .context(json!({ "max": defaults::CONTROL_CONNECTIONS_MAX }));
+        return turn_away(stream, error).await;
+    };
+    tokio::select! {
+        () = converse(stream, desk, peer, &seat) => {}
+        () = seat.lost() => tracing::debug!(peer_uid = uid, "operator's seat given to another one"),
+    }
+}
+
+/// Says why somebody is not served. A line of ours fits into the buffer of any socket.
+async fn turn_away(stream: UnixStream, error: RpcError) {
+    let line = [&error.complete().render(None)[..], b"\n"].concat();
+    let _gone = stream.ready(Interest::WRITABLE).now_or_never();
+    let _gone = stream.try_write(&line);
+}
+
+/// Serves one operator until one of the two has nothing more to say.
+async fn converse(stream: UnixStream, desk: &Arc<Desk>, peer: Peer, seat: &Seat) {
+    let (reader, mut writer) = stream.into_split();
+    let (lines, queue) = mpsc::channel(defaults::CONTROL_LINES_QUEUE);
+    let asker = Asker { peer: Some(peer), lines: Some(lines) };
+    let mut conversation = Conversation {
+        desk,
+        seat,
+        asker,
+        lines: Lines::new(defaults::CONTROL_LINE_BYTES_MAX),
+        running: FuturesUnordered::new(),
+        cancelled: HashMap::new(),
+    };
+    let mut writing = Box::pin(write(&mut writer, queue, desk));
+    let ended = tokio::select! {
+        ended = conversation.hear(&reader) => ended,
+        () = &mut writing => return,
+    };
+    // With the last of who could put something into the queue, the writing ends.
+    drop(conversation);
+    match ended {
+        Ended::Done => writing.await,
+        Ended::Gone => {}
+    }
+}
+
+/// How a conversation ended.
+enum Ended {
+    /// Nothing runs any more, and nothing more is asked.
+    Done,
+    /// Nobody is there for what is left.
+    Gone,
+}
+
+/// What runs on one connection.
+struct Conversation<'a> {
+    desk: &'a Arc<Desk>,
+    seat: &'a Seat,
+    asker: Asker,
+    lines: Lines,
+    /// Each returns the id of its request, JSON text, if it has one.
+    running: FuturesUnordered<BoxFuture<'a, Option<String>>>,
+    /// What calls off the request of an id, JSON text.
+    cancelled: HashMap<String, CancellationToken>,
+}
+
+impl Conversation<'_> {
+    /// Takes requests until nothing more comes and all are answered.
+    async fn hear(&mut self, reader: &OwnedReadHalf) -> Ended {
+        let mut is_over = false;
+        let mut idle_since = Instant::now();
+        loop {
+            while self.running.len() < defaults::CONTROL_REQUESTS_MAX
+                && let Some(line) = self.lines.next_line()
+            {
+                self.take(line);
+            }
+            if is_over && self.running.is_empty() {
+                return Ended::Done;
+            }
+            let is_full = self.running.len() >= defaults::CONTROL_REQUESTS_MAX;
+            self.seat.is_busy(!self.running.is_empty());
+            if !self.running.is_empty() {
+                idle_since = Instant::now();
+            }
+            self.lines.buffer().reserve(READ_BYTES);
+            tokio::select! {
+                biased;
+                Some(id) = self.running.next() => {
+                    if let Some(id) = id {
+                        self.cancelled.remove(&id);
+                    }
+                    idle_since = Instant::now();
                 }
+                // What has come before still counts; it is taken on while there is room.
+                () = self.desk.stop.cancelled(), if !is_over => is_over = true,
+                _ = reader.readable(), if !is_over && !is_full => {
+                    match reader.try_read_buf(self.lines.buffer()) {
+                        Ok(0) => {
+                            is_over = true;
+                            if let Some(line) = self.lines.last_line() {
+                                self.take(line);
+                            }
+                        }
+                        Ok(_) => {}
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(_) => return Ended::Gone,
+                    }
+                }
+                () = hang_up(reader), if is_over || is_full => return Ended::Gone,
+                () = time::sleep_until(idle_since + defaults::CONTROL_IDLE_TIMEOUT),
+                    if self.running.is_empty() => return Ended::Done,
+            }
+        }
+    }
+
+    /// Takes what an operator has sent.
+    fn take(&mut self, line: Line) {
+        let message = match line {
+            Line::Whole(line) => match read(line) {
+                Ok(message) => message,
+                Err(error) => return self.refuse(*error, None),
+            },
+            Line::Oversized(line) => return self.refuse(too_long(&line), None),
+        };
+        let Some(id) = message.part(Part::Id).filter(|_| message.shape() == Shape::Request) else {
+            return self.note(&message);
+        };
+        if self.cancelled.contains_key(id) {
+            let text = format!(
+                "a request with the id {} runs",
+                redact::cut(id, defaults::SUGGESTION_BYTES_MAX)
+            );
+            let error = RpcError::new(INVALID_REQUEST, "SAME_ID", text)
+                .suggest("Give each request an id of its own, as long as it runs.");
+            let id = id.to_owned();
+            return self.refuse(error, Some(&id));
+        }
+        let (id, token) = (id.to_owned(), CancellationToken::new());
+        self.cancelled.insert(id.clone(), token.clone());
+        let (desk, asker) = (Arc::clone(self.desk), self.asker.clone());
+        self.running.push(Box::pin(async move {
+            let answer = tokio::select! {
+                biased;
+                () = token.cancelled() => None,
+                answer = desk.answer(&message, &asker) => Some(answer),
             };
             if let Some(answer) = answer {
-                let line = [&answer[..], b"\n"].concat();
-                if stream.write_all(&line).await.is_err() {
-                    return;
+                say(&asker, answer).await;
+            }
+            Some(id)
+        }));
+    }
+
+    /// Takes a notification; of all there are, one means something here.
+    fn note(&mut self, message: &Message) {
+        if message.method() != Some(CANCELLED) {
+            return;
+        }
+        let id = message.part(Part::CancelledId);
+        if let Some(token) = id.and_then(|id| self.cancelled.get(id)) {
+            token.cancel();
+        }
+    }
+
+    fn refuse(&mut self, error: RpcError, id: Option<&str>) {
+        let (answer, asker) = (error.complete().render(id), self.asker.clone());
+        self.running.push(Box::pin(async move {
+            say(&asker, answer).await;
+            None
+        }));
+    }
+}
+
+async fn say(asker: &Asker, line: Bytes) {
+    if let Some(lines) = &asker.lines {
+        let _reader_gone = lines.send(line).await;
+    }
+}
+
+fn too_long(line: &Oversized) -> RpcError {
+    let (length, max) = (line.length, defaults::CONTROL_LINE_BYTES_MAX);
+    let text = format!("a line of {length} bytes is longer than {max}");
+    RpcError::new(INVALID_REQUEST, "LINE_TOO_LONG", text)
+        .suggest("Send less at a time, each message on a line of its own.")
+        .context(json!({ "bytes": length, "max": max }))
+}
+
+/// Waits until the other end is closed altogether. One that only sends nothing more is not.
+async fn hang_up(reader: &OwnedReadHalf) {
+    loop {
+        let ready = reader.ready(Interest::WRITABLE).now_or_never();
+        if ready.is_some_and(|ready| ready.is_ok_and(|ready| ready.is_write_closed())) {
+            return;
+        }
+        time::sleep(defaults::CONTROL_HANG_UP_POLL).await;
+    }
+}
+
+/// Writes what is in `queue`, a line each, until nobody can put anything into it any more, or the
+/// other end takes nothing of it for too long.
+async fn write(writer: &mut OwnedWriteHalf, mut queue: mpsc::Receiver<Bytes>, desk: &Desk) {
+    while let Some(line) = queue.recv().await {
+        let patience = desk.views.config().listen.write_timeout;
+        for mut rest in [&line[..], b"\n"] {
+            while !rest.is_empty() {
+                match time::timeout(patience, writer.write(rest)).await {
+                    Ok(Ok(n_bytes)) if n_bytes > 0 => rest = &rest[n_bytes..],
+                    Ok(_) => return,
+                    Err(_) => return tracing::debug!("operator takes no answers"),
                 }
             }
         }

@@ -1,69 +1,44 @@
 //! What operators ask about tools.
 
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
-
+use super::{Answer, Desk, Params};
 use crate::{
     config::defaults,
     protocol::{RpcError, error::INVALID_PARAMS},
     search::{Pattern, Strategy},
-    view::{Views, Wish},
+    view::Wish,
 };
 
-/// The parameters of `tools/search`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Search {
-    query: String,
-    server: Option<String>,
-    strategy: Option<Strategy>,
-    limit: Option<usize>,
-    #[serde(default)]
-    explain: bool,
-}
-
-/// The parameters of `tools/grep`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Grep {
-    pattern: String,
-    limit: Option<usize>,
+impl super::params::Kind for Strategy {
+    const WORDS: &'static str = "`keyword`, `bm25` or `hybrid`";
 }
 
 /// Answers `tools/search`.
-pub(super) async fn search(views: &Views, params: &str) -> Result<Value, RpcError> {
-    let Search { query, server, strategy, limit, explain } =
-        read(params).map_err(|error| *error)?;
+pub(super) async fn search(desk: &Desk, params: &Params<'_>) -> Answer {
+    let query: String = params.required("query")?;
+    let server: Option<String> = params.optional("server")?;
     let wish = Wish {
         text: Some(&query),
         server: server.as_deref(),
-        strategy,
+        strategy: params.optional("strategy")?,
         offset: 0,
-        limit: bounded(limit),
-        is_explained: explain,
+        limit: bounded(params.optional("limit")?),
+        is_explained: params.flag("explain")?,
     };
-    let found =
-        views.find(views.known_tools().await, &wish).await.map_err(|error| error.to_rpc())?;
-    Ok(found.to_value())
+    let views = &desk.views;
+    let found = views.find(views.known_tools().await, &wish).await;
+    Ok(found.map_err(|error| error.to_rpc())?.to_value().to_string())
 }
 
 /// Answers `tools/grep`.
-pub(super) async fn grep(views: &Views, params: &str) -> Result<Value, RpcError> {
-    let Grep { pattern, limit } = read(params).map_err(|error| *error)?;
+pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
+    let pattern: String = params.required("pattern")?;
+    let limit = bounded(params.optional("limit")?);
     let pattern = Pattern::new(&pattern).map_err(|error| {
         RpcError::new(INVALID_PARAMS, error.code(), error.to_string()).suggest(error.hint())
     })?;
-    Ok(views.grep(&pattern, bounded(limit)).await.to_value())
+    Ok(desk.views.grep(&pattern, limit).await.to_value().to_string())
 }
 
 fn bounded(limit: Option<usize>) -> usize {
     limit.unwrap_or(defaults::DISCOVER_LIMIT).clamp(1, defaults::DISCOVER_LIMIT_MAX)
-}
-
-fn read<T: DeserializeOwned>(params: &str) -> Result<T, Box<RpcError>> {
-    serde_json::from_str(params).map_err(|error| {
-        let error = RpcError::new(INVALID_PARAMS, "INVALID_PARAMS", error.to_string())
-            .suggest("Send the parameters by name, as `metamcp --help` names them.");
-        Box::new(error)
-    })
 }

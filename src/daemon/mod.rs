@@ -171,11 +171,11 @@ impl Daemon {
             let (edge, tls, stop) = (Arc::clone(&edge), Arc::clone(&self.tls), stop.clone());
             clients.spawn(ingress::serve(listener, edge, tls, pulse, stop, clients.clone()));
         }
+        let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
+        let desk = control::Desk::new(board, views, stop.clone(), hurry.clone(), clients.clone());
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
-            let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
-            let (desk, stop) = (control::Desk { board, views }, stop.clone());
-            clients.spawn(control::serve(listener, desk, pulse, stop, clients.clone()));
+            clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));
         }
         clients
     }

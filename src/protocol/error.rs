@@ -145,6 +145,19 @@ impl RpcError {
         self
     }
 
+    /// Returns the error with a suggestion and a context, be it an empty one: programs that read the
+    /// errors of the operator's interface find both in each.
+    #[must_use]
+    pub fn complete(mut self) -> Self {
+        if self.suggestion.as_deref().is_none_or(str::is_empty) {
+            self.suggestion = Some("See the log of the service for more.".to_owned());
+        }
+        if self.context.is_null() {
+            self.context = Value::Object(serde_json::Map::new());
+        }
+        self
+    }
+
     /// Renders the answer to the request whose id is the JSON text `id`; `None` is the null id of
     /// an answer to something that could not be read.
     pub fn render(&self, id: Option<&str>) -> Bytes {

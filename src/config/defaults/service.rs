@@ -13,8 +13,8 @@ pub const PREWARM_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest path of a Unix socket, in bytes. Source: unix(7), 108 with the final NUL.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// The longest request line on the control socket, in bytes. Ours.
-pub const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
+/// The longest request line on the control socket, in bytes. Ours: what a body at the edge may have.
+pub const CONTROL_LINE_BYTES_MAX: usize = super::BODY_BYTES_MAX;
 
 /// How long requests may take to end when they were told to hurry. Ours.
 pub const HURRY: Duration = Duration::from_secs(1);
@@ -28,8 +28,39 @@ pub const FAREWELL: Duration = Duration::from_secs(4);
 /// which may take longer where there are very many tools.
 pub const CONTROL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many connections the control socket serves at a time. Ours.
+/// How many operators' connections the control socket serves at a time. One more takes the place of
+/// the one that has had nothing running for the longest. Ours.
 pub const CONTROL_CONNECTIONS_MAX: usize = 64;
+
+/// How many of these one user may have. Ours: there is room left for another one, such as root.
+pub const CONTROL_CONNECTIONS_PER_USER_MAX: usize = 48;
+
+/// How many connections the control socket holds in all, those included that are turned away just
+/// now and those that carry something else than an operator's requests, which must therefore be
+/// bounded well below this; more wait in the backlog. Ours.
+pub const CONTROL_ACCEPTED_MAX: usize = 1024;
+
+/// How many requests of one connection to the control socket run at a time; then its lines wait
+/// unread. Ours.
+pub const CONTROL_REQUESTS_MAX: usize = 32;
+
+/// How many lines wait for the reader of one connection to the control socket; then who has more to
+/// say waits. Ours: some progress.
+pub const CONTROL_LINES_QUEUE: usize = 16;
+
+/// How long a connection to the control socket may have nothing running and send no request. Ours: a
+/// program that asks once in a while keeps its connection.
+pub const CONTROL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How often it is looked whether an operator who sends nothing more is still there for the answers.
+/// Ours.
+pub const CONTROL_HANG_UP_POLL: Duration = Duration::from_millis(100);
+
+/// How long it is looked up who belongs to a group; the database may be on another host. Ours.
+pub const GROUP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many operators' orders wait for the main loop. Ours: they are carried out one by one.
+pub const CONTROL_ORDERS_QUEUE: usize = 8;
 
 /// How many items that clients are not shown are remembered for operators, and how many that are
 /// called the same. Ours: more than one can read.

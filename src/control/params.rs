@@ -1,0 +1,192 @@
+//! The parameters of a method, read one by one, so that an error names the one that is wrong.
+
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::Method;
+use crate::{
+    config::defaults,
+    meta::nearest,
+    protocol::{Members, RpcError, error::INVALID_PARAMS},
+    redact,
+};
+
+/// What goes with the parameters of any method and is no parameter of its own.
+const META: &str = "_meta";
+
+/// The parameters of one request.
+#[derive(Debug)]
+pub(super) struct Params<'a> {
+    method: Method,
+    members: Members<'a>,
+}
+
+/// What a parameter can be, in words.
+pub(super) trait Kind: DeserializeOwned {
+    /// As in "it must be …".
+    const WORDS: &'static str;
+}
+
+impl Kind for String {
+    const WORDS: &'static str = "a string";
+}
+
+impl Kind for bool {
+    const WORDS: &'static str = "true or false";
+}
+
+impl Kind for u64 {
+    const WORDS: &'static str = "a whole number of at least 0";
+}
+
+impl Kind for usize {
+    const WORDS: &'static str = "a whole number of at least 0";
+}
+
+impl Kind for Vec<String> {
+    const WORDS: &'static str = "a list of strings";
+}
+
+impl<'a> Params<'a> {
+    /// Reads the parameters of `method` from `text`, JSON text; none at all is none of them.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] where they are no object, or one of them is unknown or there twice.
+    pub(super) fn read(method: Method, text: Option<&'a str>) -> Result<Self, Box<RpcError>> {
+        let params = Self { method, members: Members::default() };
+        let Some(members) = Members::read(text.unwrap_or("{}")) else {
+            return Err(params.refused("the parameters are no object", json!({})).into());
+        };
+        for (position, (name, _)) in members.iter().enumerate() {
+            let shown = redact::cut(name, defaults::SUGGESTION_BYTES_MAX);
+            if members.iter().take(position).any(|(earlier, _)| earlier == name) {
+                let message = format!("the parameter `{shown}` is there twice");
+                return Err(params.refused(message, json!({ "parameter": shown })).into());
+            }
+            if name != META && !method.params().iter().any(|known| bare(known) == name) {
+                let known = method.params().iter().map(|known| bare(known).to_owned());
+                let similar = nearest(name, known);
+                let context = json!({ "parameter": shown, "similar": similar });
+                let message = format!("`{}` has no parameter `{shown}`", method.name());
+                return Err(params.refused(message, context).into());
+            }
+        }
+        Ok(Self { method, members })
+    }
+
+    /// Returns the parameter `name`, if it is there; `null` is not.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] where it is something else than it must be.
+    pub(super) fn optional<T: Kind>(&self, name: &str) -> Result<Option<T>, Box<RpcError>> {
+        match self.raw(name) {
+            None => Ok(None),
+            Some(text) => match serde_json::from_str(text) {
+                Ok(value) => Ok(Some(value)),
+                Err(_) => Err(self.wrong(name, T::WORDS)),
+            },
+        }
+    }
+
+    /// Returns the parameter `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] where it is missing, or something else than it must be.
+    pub(super) fn required<T: Kind>(&self, name: &'static str) -> Result<T, Box<RpcError>> {
+        self.optional(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// Tells whether the parameter `name` is there and true.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] where it is neither true nor false.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Box<RpcError>> {
+        Ok(self.optional(name)?.unwrap_or(false))
+    }
+
+    /// Returns the parameter `name` as the JSON text of an object.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] where it is no object.
+    pub(super) fn object(&self, name: &str) -> Result<Option<&str>, Box<RpcError>> {
+        match self.raw(name) {
+            Some(text) if !text.starts_with('{') => Err(self.wrong(name, "an object")),
+            text => Ok(text),
+        }
+    }
+
+    /// Returns what goes with the parameters, as the JSON text of an object.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] where it is no object.
+    pub(super) fn meta(&self) -> Result<Option<&str>, Box<RpcError>> {
+        self.object(META)
+    }
+
+    /// Returns a parameter as JSON text; `null` is as if it were not there.
+    pub(super) fn raw(&self, name: &str) -> Option<&str> {
+        self.members.get(name).filter(|text| *text != "null")
+    }
+
+    /// Returns the error of a request without the parameter `name`, which may be a path.
+    pub(super) fn missing(&self, name: &str) -> Box<RpcError> {
+        let message = format!("`{}` without `params.{name}`", self.method.name());
+        let context = json!({ "method": self.method.name(), "parameter": name });
+        let error = RpcError::new(INVALID_PARAMS, "MISSING_PARAMETER", message);
+        error
+            .suggest(format!("Add `params.{name}`. {}", self.method.usage()))
+            .context(context)
+            .into()
+    }
+
+    /// Returns the error of a request whose parameter `name` is not what it must be.
+    pub(super) fn wrong(&self, name: &str, wanted: &str) -> Box<RpcError> {
+        let message = format!("the parameter `{name}` must be {wanted}");
+        self.refused(message, json!({ "parameter": name })).into()
+    }
+
+    fn refused(&self, message: impl Into<String>, context: serde_json::Value) -> RpcError {
+        RpcError::new(INVALID_PARAMS, "INVALID_PARAMS", message)
+            .suggest(self.method.usage())
+            .context(context)
+    }
+}
+
+/// Returns the name of a parameter without the sign that it may be left out.
+fn bare(name: &str) -> &str {
+    name.strip_suffix('?').unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Params<'_>, Box<RpcError>> {
+        Params::read(Method::ToolsSearch, Some(text))
+    }
+
+    #[test]
+    fn a_parameter_that_is_missing_unknown_or_wrong_is_named() {
+        let params =
+            read(r#"{"query":"x","limit":"many","server":null,"_meta":{}}"#).expect("all known");
+        assert_eq!(params.required::<String>("query").ok().as_deref(), Some("x"));
+        assert_eq!(params.optional::<String>("server").ok(), Some(None));
+        assert!(!params.flag("explain").expect("absent is false"));
+        let wrong = params.optional::<usize>("limit").expect_err("a word is no number");
+        insta::assert_snapshot!(wrong.message, @"the parameter `limit` must be a whole number of at least 0");
+        let missing = read("{}").expect("an object").required::<String>("query").expect_err("no");
+        assert_eq!(missing.name, "MISSING_PARAMETER");
+        let unknown = read(r#"{"quary":"x"}"#).expect_err("unknown");
+        assert_eq!(unknown.context, json!({ "parameter": "quary", "similar": ["query"] }));
+        insta::assert_snapshot!(unknown.suggestion.unwrap_or_default(), @"`tools/search` takes `query`, `server?`, `strategy?`, `limit?`, `explain?`.");
+        for text in ["[]", "7", r#"{"query":1,"query":2}"#] {
+            assert_eq!(read(text).expect_err(text).name, "INVALID_PARAMS");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Who is at the other end of the control socket, and whether they may ask.
+//!
+//! Let in are our own user, root, and the group that the operator has named. Of a peer the kernel
+//! tells user, group and process at the time of its connection. Where the socket's file keeps others
+//! out, the kernel has also seen to it that whoever is connected is the file's owner or in its group:
+//! this is how a group is let in by a socket unit, whose `SocketGroup=` says which one it is, and it
+//! is all that is known of other users where `PrivateUsers=` hides their numbers.
+
+use std::{os::unix::fs::MetadataExt as _, path::Path};
+
+use nix::unistd::{Gid, Group, Uid, User};
+use serde_json::json;
+use tokio::{
+    net::{UnixListener, UnixStream},
+    task, time,
+};
+
+use crate::{
+    config::defaults,
+    protocol::{RpcError, error::INVALID_REQUEST},
+};
+
+/// Bits of a file's mode: others than its owner and its group may write to it, so that they may
+/// connect to it. Source: inode(7).
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Who is at the other end. Source: `SO_PEERCRED` in unix(7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Peer {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) pid: Option<i32>,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    /// Neither our own user nor root nor of the group.
+    #[error("user {uid} may not use the control socket")]
+    Foreign {
+        /// The user.
+        uid: u32,
+    },
+    /// The kernel does not say who it is.
+    #[error("the kernel does not tell who is connected")]
+    Unknown(#[source] std::io::Error),
+}
+
+/// Who may ask at one listener.
+#[derive(Debug)]
+pub(super) struct Door {
+    /// Our own user.
+    own: u32,
+    /// The socket's file keeps out who is neither its owner nor in its group.
+    is_guarded: bool,
+}
+
+impl Peer {
+    /// Tells whether it is root or our own user: who could as well stop us with a signal.
+    pub(super) fn is_master(self) -> bool {
+        self.uid == 0 || self.uid == own_user()
+    }
+}
+
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+impl Refusal {
+    pub(super) fn to_rpc(&self) -> RpcError {
+        let error = RpcError::new(INVALID_REQUEST, "FORBIDDEN", self.to_string()).suggest(
+            "Ask as root or as the user of the service, or set `listen.control_group` to a group that you are in.",
+        );
+        match self {
+            Self::Foreign { uid } => error.context(json!({ "uid": uid })),
+            Self::Unknown(_) => error,
+        }
+    }
+}
+
+impl Door {
+    /// Returns who may ask at `listener`.
+    pub(super) fn of(listener: &UnixListener) -> Self {
+        let address = listener.local_addr().ok();
+        let path = address.as_ref().and_then(|address| address.as_pathname());
+        Self { own: own_user(), is_guarded: path.is_some_and(is_guarded) }
+    }
+
+    /// Returns who has connected; `group` is the group that is let in, if any is.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] where they may not ask.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn admit(
+        &self,
+        stream: &UnixStream,
+        group: Option<&str>,
+    ) -> Result<Peer, Refusal> {
+        let found = stream.peer_cred().map_err(Refusal::Unknown)?;
+        let peer = Peer { uid: found.uid(), gid: found.gid(), pid: found.pid() };
+        if self.is_known(peer) {
+            return Ok(peer);
+        }
+        let is_member = match group {
+            Some(group) => {
+                let group = group.to_owned();
+                let asking = task::spawn_blocking(move || is_member(peer, &group));
+                matches!(time::timeout(defaults::GROUP_LOOKUP_TIMEOUT, asking).await, Ok(Ok(true)))
+            }
+            None => false,
+        };
+        if is_member { Ok(peer) } else { Err(Refusal::Foreign { uid: peer.uid }) }
+    }
+
+    /// Tells whether a peer may ask whatever groups it is in.
+    fn is_known(&self, peer: Peer) -> bool {
+        peer.uid == 0 || peer.uid == self.own || self.is_guarded
+    }
+}
+
+/// Tells whether the file of a socket keeps out who is neither its owner nor in its group. The way to
+/// it may be closed to us, though not to others.
+fn is_guarded(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.mode() & OTHERS_WRITE == 0)
+}
+
+/// Tells whether a peer is in `group`: as the group that it has connected with, or as the database of
+/// groups says. Blocks.
+fn is_member(peer: Peer, group: &str) -> bool {
+    let Ok(Some(group)) = Group::from_name(group) else { return false };
+    if group.gid == Gid::from_raw(peer.gid) {
+        return true;
+    }
+    let user = User::from_uid(Uid::from_raw(peer.uid)).ok().flatten();
+    user.is_some_and(|user| user.gid == group.gid || group.mem.contains(&user.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(uid: u32) -> Peer {
+        Peer { uid, gid: 70_000, pid: None }
+    }
+
+    #[test]
+    fn our_own_user_and_root_are_let_in_and_others_only_where_the_file_keeps_the_rest_out() {
+        for (is_guarded, uid, expected) in
+            [(false, 0, true), (false, 1000, true), (false, 1001, false), (true, 1001, true)]
+        {
+            let door = Door { own: 1000, is_guarded };
+            assert_eq!(door.is_known(peer(uid)), expected, "{is_guarded} {uid}");
+        }
+    }
+
+    #[test]
+    fn a_peer_is_in_the_group_that_it_has_connected_with() {
+        let root = Group::from_gid(Gid::from_raw(0)).expect("readable").expect("there is one");
+        assert!(is_member(Peer { gid: 0, ..peer(70_000) }, &root.name));
+        assert!(!is_member(peer(70_000), &root.name));
+        assert!(!is_member(Peer { gid: 0, ..peer(70_000) }, "no such group"));
+    }
+
+    #[tokio::test]
+    async fn a_stranger_at_a_socket_that_is_open_to_all_is_refused_in_words() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("bound");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("set");
+        let (_client, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
+        let (stream, _) = accepted.expect("accepted");
+        // Nobody is of this user: 0 is root.
+        let door = Door { own: u32::MAX, ..Door::of(&listener) };
+        let admitted = door.admit(&stream, None).await;
+        if own_user() == 0 {
+            assert!(admitted.is_ok(), "root is let in");
+        } else {
+            let refused = admitted.expect_err("a stranger").to_rpc();
+            assert_eq!(refused.name, "FORBIDDEN");
+        }
+        let open = Door::of(&listener);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).expect("set");
+        assert!(!open.is_guarded && Door::of(&listener).is_guarded);
+    }
+}
