@@ -406,6 +406,16 @@ in
                 progress is sent some by the service, `"0s"` for never.
               '';
             };
+            idle_exit = mkOption {
+              type = duration;
+              default = "0s";
+              example = "30m";
+              description = ''
+                After how long without a client, a request of an operator, a
+                call or a task the service ends by itself, `"0s"` for never.
+                systemd starts it again for the next client.
+              '';
+            };
             log_level = mkOption {
               type = types.enum [
                 "error"
@@ -471,6 +481,25 @@ in
               description = ''
                 Path of the control socket; {file}`metamcp-control.socket`
                 listens on it. Members of the group `metamcp` may connect.
+              '';
+            };
+            control_group = mkOption {
+              type = types.nullOr (types.strMatching "[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}");
+              default = "metamcp";
+              example = "wheel";
+              description = ''
+                Group whose members may use the control socket, besides root and
+                the user of the service. They must be able to connect to it, too:
+                it belongs to the group `metamcp`.
+              '';
+            };
+            rpc = mkOption {
+              type = types.bool;
+              default = false;
+              description = ''
+                Whether what the control socket answers is answered at
+                `POST /rpc` too, to whoever reaches the address: everything that
+                an operator can do.
               '';
             };
             root = mkOption {
@@ -630,6 +659,15 @@ in
               take to answer, `failures` how many pings in a row it may leave
               unanswered, and `max_reconnects` how often in a row it is connected
               in vain before that is left to the next request.
+            '';
+          };
+
+          tasks.expiry = mkOption {
+            type = duration;
+            default = "1h";
+            description = ''
+              How long a task that has ended is kept with its result, `"1m"` to
+              `"24h"`.
             '';
           };
 

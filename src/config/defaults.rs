@@ -14,7 +14,7 @@ mod provision;
 mod search;
 mod service;
 mod session;
-mod task;
+mod tasks;
 
 pub use call::*;
 pub use catalog::*;
@@ -27,4 +27,4 @@ pub use provision::*;
 pub use search::*;
 pub use service::*;
 pub use session::*;
-pub use task::*;
+pub use tasks::*;

@@ -18,7 +18,7 @@ use super::{
     diagnostic::Problem,
     duration,
     health::HealthTable,
-    pool, provision, search, server, session, socket, tls, tools,
+    pool, provision, search, server, session, socket, tasks, tls, tools,
     word::Word,
     wording::{did_you_mean, from_toml},
 };
@@ -75,6 +75,7 @@ struct File {
     tools: tools::Table,
     search: search::Table,
     catalog: catalog::Table,
+    tasks: tasks::Table,
     provision: Option<provision::Table>,
     servers: BTreeMap<Spanned<String>, server::Table>,
 }
@@ -88,6 +89,8 @@ struct ServiceTable {
     shutdown_timeout: Option<Span>,
     #[serde(deserialize_with = "duration::deserialize_or_off")]
     progress_beat: Option<Option<Duration>>,
+    #[serde(deserialize_with = "duration::deserialize_or_off")]
+    idle_exit: Option<Option<Duration>>,
     log_level: Option<Word<LogLevel>>,
 }
 
@@ -107,6 +110,8 @@ struct ListenTable {
     http: Option<Spanned<SocketAddr>>,
     tls: Option<Spanned<tls::Table>>,
     control: Option<Spanned<PathBuf>>,
+    control_group: Option<Spanned<String>>,
+    rpc: bool,
     root: Option<Spanned<RootView>>,
     allowed_hosts: Vec<Spanned<String>>,
     allowed_origins: Vec<Spanned<String>>,
@@ -156,6 +161,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
     let tls = tls::Table::checked(file.listen.tls)?;
     let control_path = |path| socket::path(path, "control", "/run/metamcp/control.sock");
     let control = file.listen.control.map(control_path).transpose()?;
+    let control_group = file.listen.control_group.map(socket::group).transpose()?;
     let allowed_hosts = words(file.listen.allowed_hosts, is_host, "a host name without port")?;
     let allowed_origins =
         words(file.listen.allowed_origins, is_origin, "an origin such as `https://name`")?;
@@ -168,11 +174,13 @@ fn parse(text: &str) -> Result<Config, Problem> {
         file.listen.session_timeout.map(|found| found.0),
         &all,
     )?;
-    let ListenTable { json_response, legacy_sse, .. } = file.listen;
+    let ListenTable { rpc, json_response, legacy_sse, .. } = file.listen;
     let listen = Listen {
         http,
         tls,
         control,
+        control_group,
+        rpc,
         root,
         allowed_hosts,
         allowed_origins,
@@ -184,8 +192,8 @@ fn parse(text: &str) -> Result<Config, Problem> {
         legacy_sse,
     };
     let (tools, search) = (file.tools.checked()?, file.search.checked()?);
-    let catalog = file.catalog.checked()?;
-    Ok(Config { service, listen, pool, breaker, tools, search, catalog, provision, servers })
+    let (catalog, tasks) = (file.catalog.checked()?, file.tasks.checked()?);
+    Ok(Config { service, listen, pool, breaker, tools, search, catalog, tasks, provision, servers })
 }
 
 /// Checks one table of a server, and its name.
@@ -239,6 +247,7 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
         max_total_timeout: in_all,
         shutdown_timeout: table.shutdown_timeout.map_or(defaults.shutdown_timeout, |found| found.0),
         progress_beat: table.progress_beat.unwrap_or(defaults.progress_beat),
+        idle_exit: table.idle_exit.unwrap_or(defaults.idle_exit),
         log_level: table.log_level.map_or(defaults.log_level, |found| found.0),
     })
 }

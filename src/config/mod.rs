@@ -24,6 +24,7 @@ pub mod server;
 pub mod session;
 pub mod sharing;
 mod socket;
+pub mod tasks;
 pub mod tls;
 pub mod tools;
 mod url;
@@ -42,6 +43,7 @@ pub use secret::Secret;
 pub use server::{EraChoice, Retry, Server, Start, Transport};
 pub use session::{SessionMode, SessionRules};
 pub use sharing::Sharing;
+pub use tasks::Tasks;
 pub use tls::Tls;
 pub use tools::{ToolSet, Tools};
 
@@ -64,6 +66,8 @@ pub struct Config {
     pub search: Search,
     /// What is remembered of servers that are not connected: `[catalog]`.
     pub catalog: Catalog,
+    /// What is kept of calls that go on by themselves: `[tasks]`.
+    pub tasks: Tasks,
     /// Which servers may be added while the service runs: `[provision]`.
     pub provision: Provision,
     /// The declared servers: `[servers.NAME]`.
@@ -81,6 +85,8 @@ pub struct Service {
     pub shutdown_timeout: Duration,
     /// How long a tool may be silent before its client is sent progress of ours; `None` is never.
     pub progress_beat: Option<Duration>,
+    /// How long the service may be of no use to anybody before it ends by itself; `None` is for ever.
+    pub idle_exit: Option<Duration>,
     /// What is logged.
     pub log_level: LogLevel,
 }
@@ -110,6 +116,10 @@ pub struct Listen {
     pub tls: Option<Tls>,
     /// The path of the control socket; `None` chooses the runtime directory.
     pub control: Option<PathBuf>,
+    /// The group whose members may use the control socket besides root and our own user.
+    pub control_group: Option<String>,
+    /// What the control socket answers is answered at `POST /rpc` of the HTTP edge, too.
+    pub rpc: bool,
     /// The view at `/` and `/mcp`.
     pub root: RootView,
     /// Values of the `Host` header that are served besides loopback names, without port.
@@ -175,6 +185,7 @@ impl Default for Service {
             max_total_timeout: defaults::MAX_TOTAL_TIMEOUT,
             shutdown_timeout: defaults::SHUTDOWN_TIMEOUT,
             progress_beat: Some(defaults::PROGRESS_BEAT),
+            idle_exit: None,
             log_level: LogLevel::Info,
         }
     }
@@ -186,6 +197,8 @@ impl Default for Listen {
             http: defaults::HTTP_ADDRESS,
             tls: None,
             control: None,
+            control_group: None,
+            rpc: false,
             root: RootView::Direct,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),

@@ -56,6 +56,27 @@ pub(super) fn unit(
     }
 }
 
+/// Checks the name of the group of the control socket.
+pub(super) fn group(name: Spanned<String>) -> Result<String, Problem> {
+    if is_group(name.get_ref()) {
+        return Ok(name.into_inner());
+    }
+    let message = format!("`{}` is not the name of a group", name.get_ref().escape_debug());
+    Err(Problem::at(name.span(), message).help(
+        "write the name of a group whose members may use the control socket, as in \"metamcp\"",
+    ))
+}
+
+/// Source: groupadd(8), `-` and upper case as shadow allows them; not a number, which would be an
+/// id. That the group exists is seen when the socket is opened.
+fn is_group(name: &str) -> bool {
+    let is_part = |found: char| found.is_ascii_alphanumeric() || "-_.".contains(found);
+    (1..=defaults::GROUP_NAME_BYTES_MAX).contains(&name.len())
+        && name.chars().all(is_part)
+        && !name.starts_with(['-', '.'])
+        && !name.chars().all(|found| found.is_ascii_digit())
+}
+
 /// Source: systemd.unit(5); what only quotes other characters is left out.
 fn is_unit(name: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || ":-_.".contains(character);

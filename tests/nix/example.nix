@@ -12,11 +12,14 @@
     settings = {
       service.log_level = "debug";
       service.progress_beat = "0s";
+      service.idle_exit = "1h";
       listen.http = "127.0.0.1:12111";
       listen.tls = {
         certificate = "credential:tls-certificate";
         key = "credential:tls-key";
       };
+      listen.control_group = "metamcp";
+      listen.rpc = true;
       listen.session = "lenient";
       listen.session_key = "credential:session-key";
       listen.session_timeout = "1h";
@@ -26,6 +29,7 @@
       pool.size = 30;
       pool.idle_timeout = "15m";
       breaker.failure_threshold = 3;
+      tasks.expiry = "2h";
       tools = {
         sets = [
           "core"

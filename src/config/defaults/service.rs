@@ -13,6 +13,9 @@ pub const PREWARM_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest path of a Unix socket, in bytes. Source: unix(7), 108 with the final NUL.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
+/// The longest name of a group, in bytes. Source: groupadd(8).
+pub const GROUP_NAME_BYTES_MAX: usize = 32;
+
 /// The longest request line on the control socket, in bytes. Ours: what a body at the edge may have.
 pub const CONTROL_LINE_BYTES_MAX: usize = super::BODY_BYTES_MAX;
 

@@ -48,11 +48,14 @@ fn every_key_is_read() {
         max_total_timeout = "2m"
         shutdown_timeout = "250ms"
         progress_beat = "0s"
+        idle_exit = "30m"
         log_level = "debug"
         [listen]
         http = "127.0.0.1:0"
         tls = { certificate = "/etc/chain.pem", key = "credential:tls" }
         control = "/tmp/c.sock"
+        control_group = "wheel"
+        rpc = true
         root = "passthrough:up"
         allowed_hosts = ["mcp.example"]
         allowed_origins = ["https://mcp.example"]
@@ -111,6 +114,9 @@ fn every_key_is_read() {
     let key = PemSource::Credential("tls".into());
     assert_eq!(config.listen.tls, Some(Tls { certificate, key }));
     assert_eq!(config.listen.control.as_deref(), Some(Path::new("/tmp/c.sock")));
+    assert_eq!(config.listen.control_group.as_deref(), Some("wheel"));
+    assert!(config.listen.rpc);
+    assert_eq!(config.service.idle_exit, Some(Duration::from_secs(1800)));
     assert_eq!(config.listen.allowed_hosts, ["mcp.example"]);
     assert_eq!(config.listen.allowed_origins, ["https://mcp.example"]);
     let Transport::Stdio { command, args, env, cwd } = &config.servers["git"].transport else {
@@ -352,7 +358,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
       |
     2 | zzz = 1
       | ^^^
-      = help: known here: http, tls, control, root, allowed_hosts, allowed_origins, keep_alive, stream_after, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
+      = help: known here: http, tls, control, control_group, rpc, root, allowed_hosts, allowed_origins, keep_alive, stream_after, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
     ");
 }
 
@@ -587,6 +593,9 @@ fn what_can_never_work_is_refused() {
         "[listen]\ncontrol = \"\"\n",
         "[listen]\ncontrol = \"relative.sock\"\n",
         &format!("[listen]\ncontrol = \"/{}\"\n", "x".repeat(200)),
+        "[listen]\ncontrol_group = \"\"\n",
+        "[listen]\ncontrol_group = \"1000\"\n",
+        "[listen]\ncontrol_group = \"a group\"\n",
         "[listen]\nallowed_hosts = [\"a.example:80\"]\n",
         "[listen]\nallowed_origins = [\"a.example\"]\n",
     ] {
@@ -634,8 +643,16 @@ fn in_other_words(text: &str) -> Option<String> {
 
 #[test]
 fn every_wrong_value_of_every_key_is_told_in_our_words_with_a_remedy() {
-    let tables =
-        ["service", "listen", "pool", "health", "breaker", "servers.a", "servers.a.health"];
+    let tables = [
+        "service",
+        "listen",
+        "pool",
+        "health",
+        "breaker",
+        "tasks",
+        "servers.a",
+        "servers.a.health",
+    ];
     let mut n_keys = 0;
     let mut texts = Vec::new();
     for table in tables {

@@ -1,8 +1,14 @@
-//! Calls that go on without whoever made them.
+//! Calls that go on by themselves.
 
 use std::time::Duration;
 
 use super::MESSAGE_BYTES_MAX;
+
+/// How long a finished task and its result are kept. Source: seed 001, one hour.
+pub const TASK_EXPIRY: Duration = Duration::from_secs(60 * 60);
+
+/// The shortest expiry that can be declared. Ours: somebody has to read the result.
+pub const TASK_EXPIRY_MIN: Duration = Duration::from_secs(60);
 
 /// How many such calls run at a time. Ours: each is a request that nobody waits for, and a shared
 /// server has others to answer.

@@ -1,0 +1,87 @@
+//! What is kept of calls that go on by themselves: `[tasks]`.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{defaults, diagnostic::Problem, duration};
+
+/// What is kept of calls that go on by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tasks {
+    /// How long a task is kept after its end, with its result: one minute to a day.
+    pub expiry: Duration,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { expiry: defaults::TASK_EXPIRY }
+    }
+}
+
+/// [`Tasks`] as it stands in the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Table {
+    expiry: Option<Spanned<String>>,
+}
+
+impl Table {
+    pub(super) fn checked(self) -> Result<Tasks, Problem> {
+        Ok(Tasks { expiry: self.expiry.map_or(Ok(defaults::TASK_EXPIRY), expiry)? })
+    }
+}
+
+fn expiry(found: Spanned<String>) -> Result<Duration, Problem> {
+    match duration::parse(found.get_ref()) {
+        Ok(expiry) if expiry >= defaults::TASK_EXPIRY_MIN => Ok(expiry),
+        Ok(_) => Err(Problem::at(found.span(), format!("`expiry` is `{}`", found.get_ref()))
+            .help("use \"1m\" to \"24h\": a result is to be there until somebody reads it")),
+        Err(message) => Err(Problem::at(found.span(), message)
+            .help("write a number and a unit, \"1m\" to \"24h\", as in \"1h\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::tests::{bad, good};
+
+    #[test]
+    fn a_task_is_kept_for_an_hour_unless_something_else_is_said() {
+        let expiry = |text: &str| good(text).tasks.expiry;
+        assert_eq!(expiry(""), Duration::from_secs(3600));
+        assert_eq!(expiry("[tasks]\n"), Duration::from_secs(3600));
+        assert_eq!(expiry("[tasks]\nexpiry = \"1m\"\n"), Duration::from_secs(60));
+        assert_eq!(expiry("[tasks]\nexpiry = \"24h\"\n"), Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_with_the_remedy() {
+        insta::assert_snapshot!(bad("[tasks]\nexpiry = \"59s\"\n"), @r#"
+        `expiry` is `59s`
+         --> c.toml:2:10
+          |
+        2 | expiry = "59s"
+          |          ^^^^^
+          = help: use "1m" to "24h": a result is to be there until somebody reads it
+        "#);
+        insta::assert_snapshot!(bad("[tasks]\nexpiry = \"0s\"\n"), @r#"
+        `0s` is out of range, expected `1ms` to `24h`
+         --> c.toml:2:10
+          |
+        2 | expiry = "0s"
+          |          ^^^^
+          = help: write a number and a unit, "1m" to "24h", as in "1h"
+        "#);
+        insta::assert_snapshot!(bad("[tasks]\nexpire = \"1h\"\n"), @r#"
+        unknown key `expire`
+         --> c.toml:2:1
+          |
+        2 | expire = "1h"
+          | ^^^^^^
+          = help: did you mean `expiry`?
+        "#);
+    }
+}
