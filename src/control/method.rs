@@ -1,6 +1,6 @@
 //! What can be asked on the operator's interface: each method by its name, with its parameters.
 
-use super::{Asker, Desk, Params, daemon, servers, tools};
+use super::{Asker, Desk, Params, daemon, servers, tasks, tools};
 use crate::protocol::RpcError;
 
 /// What becomes of a request: the JSON text of its result, or why there is none.
@@ -12,13 +12,27 @@ pub(super) enum Method {
     ServersList,
     ToolsSearch,
     ToolsGrep,
+    ToolsCallAsync,
+    TasksList,
+    TasksGet,
+    TasksResult,
+    TasksCancel,
     DaemonStatus,
 }
 
 impl Method {
     /// All of them.
-    pub(super) const ALL: [Self; 4] =
-        [Self::ServersList, Self::ToolsSearch, Self::ToolsGrep, Self::DaemonStatus];
+    pub(super) const ALL: [Self; 9] = [
+        Self::ServersList,
+        Self::ToolsSearch,
+        Self::ToolsGrep,
+        Self::ToolsCallAsync,
+        Self::TasksList,
+        Self::TasksGet,
+        Self::TasksResult,
+        Self::TasksCancel,
+        Self::DaemonStatus,
+    ];
 
     /// Returns the method called `name`.
     pub(super) fn named(name: &str) -> Option<Self> {
@@ -31,6 +45,11 @@ impl Method {
             Self::ServersList => "servers/list",
             Self::ToolsSearch => "tools/search",
             Self::ToolsGrep => "tools/grep",
+            Self::ToolsCallAsync => "tools/call-async",
+            Self::TasksList => "tasks/list",
+            Self::TasksGet => "tasks/get",
+            Self::TasksResult => "tasks/result",
+            Self::TasksCancel => "tasks/cancel",
             Self::DaemonStatus => "daemon/status",
         }
     }
@@ -41,6 +60,10 @@ impl Method {
             Self::ServersList | Self::DaemonStatus => &[],
             Self::ToolsSearch => &["query", "server?", "strategy?", "limit?", "explain?"],
             Self::ToolsGrep => &["pattern", "limit?"],
+            Self::ToolsCallAsync => &["name", "arguments?", "timeout?"],
+            Self::TasksList => &["server?"],
+            Self::TasksGet | Self::TasksCancel => &["taskId", "server?"],
+            Self::TasksResult => &["taskId", "server?", "wait?"],
         }
     }
 
@@ -60,6 +83,11 @@ impl Method {
             Self::ServersList => servers::list(desk, params).await,
             Self::ToolsSearch => tools::search(desk, params).await,
             Self::ToolsGrep => tools::grep(desk, params).await,
+            Self::ToolsCallAsync => tasks::call(desk, params).await,
+            Self::TasksList => tasks::list(desk, params).await,
+            Self::TasksGet => tasks::get(desk, params).await,
+            Self::TasksResult => tasks::result(desk, params).await,
+            Self::TasksCancel => tasks::cancel(desk, params).await,
             Self::DaemonStatus => daemon::status(desk, params).await,
         }
     }

@@ -27,6 +27,7 @@ use crate::{
     },
     redact,
     status::Board,
+    task::Tasks,
     view::Views,
 };
 
@@ -38,6 +39,7 @@ mod peer;
 mod seats;
 mod server;
 mod servers;
+mod tasks;
 mod tools;
 
 use method::{Answer, Method};
@@ -53,6 +55,8 @@ pub struct Desk {
     board: Arc<Board>,
     /// What the servers offer.
     views: Arc<Views>,
+    /// The calls that go on without their callers.
+    calls: Arc<Tasks>,
     /// Who is served at the socket.
     seats: Arc<Seats>,
     /// Cancelled when nothing more is to be taken on.
@@ -78,6 +82,7 @@ impl Desk {
     pub fn new(
         board: Arc<Board>,
         views: Arc<Views>,
+        calls: Arc<Tasks>,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
@@ -86,7 +91,7 @@ impl Desk {
             defaults::CONTROL_CONNECTIONS_MAX,
             defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
         );
-        Arc::new(Self { board, views, seats, stop, hurry, tasks })
+        Arc::new(Self { board, views, calls, seats, stop, hurry, tasks })
     }
 
     /// Returns the group that is let in at the socket, if any is.

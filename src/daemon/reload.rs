@@ -75,6 +75,7 @@ impl Daemon {
         self.views.sessions().let_go(&diff.removed);
         self.views.replaced(&diff);
         self.views.apply(new);
+        self.tasks.reconfigured();
         Ok(())
     }
 }

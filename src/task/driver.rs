@@ -60,11 +60,22 @@ pub enum NotStarted {
     Stopping,
 }
 
+/// Why a call goes on that was to be cancelled.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCancelled {
+    /// Its server cannot be told.
+    #[error("its server cannot be told")]
+    Unasked(#[source] CallError),
+    /// Its server does not want to.
+    #[error("its server refuses: {0}")]
+    Refused(String),
+}
+
 /// What a call that runs is told.
 #[derive(Debug)]
 pub(super) enum Order {
     /// To end. The answer is why it does not.
-    Cancel(oneshot::Sender<Result<(), CallError>>),
+    Cancel(oneshot::Sender<Result<(), NotCancelled>>),
     /// To look how it is doing, now. The answer comes when that is known.
     Look(oneshot::Sender<()>),
 }
@@ -284,12 +295,12 @@ impl Tasks {
     ///
     /// # Errors
     ///
-    /// [`CallError`] when its server cannot be told; it goes on then.
+    /// [`NotCancelled`] when its server is not told, or refuses; it goes on then.
     ///
     /// # Cancel safety
     ///
     /// Safe: it is cancelled or not.
-    pub async fn cancel(&self, id: &str) -> Result<Option<Task>, CallError> {
+    pub async fn cancel(&self, id: &str) -> Result<Option<Task>, NotCancelled> {
         let (told, done) = oneshot::channel();
         if self.order(id, Order::Cancel(told)).await
             && let Ok(done) = done.await

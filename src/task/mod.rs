@@ -19,7 +19,7 @@ mod shelf;
 mod status;
 mod store;
 
-pub use driver::{NotStarted, Tasks, Work};
+pub use driver::{NotCancelled, NotStarted, Tasks, Work};
 pub use record::{Outcome, Task, Upstream};
 pub use shelf::Shelf;
 pub use status::Status;

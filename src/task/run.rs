@@ -8,10 +8,7 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{
-    End, Event, Tasks, Upstream, Work,
-    driver::Order,
-};
+use super::{End, Event, NotCancelled, Tasks, Upstream, Work, driver::Order};
 use crate::{
     backoff::Backoff,
     call::{CallError, Exchange},
@@ -19,7 +16,8 @@ use crate::{
     connection::{Aside, Event as Came, Limits},
     pool::Lease,
     protocol::{
-        Members, Message,
+        Members, Message, RpcError,
+        error::{INTERNAL_ERROR, REQUEST_TIMEOUT},
         jsonrpc::Part,
         mcp::method,
         task,
@@ -43,7 +41,7 @@ enum Told {
     /// It has ended.
     Ended(End),
     /// The server cannot be asked.
-    Lost(CallError),
+    Lost(String),
 }
 
 impl Tasks {
@@ -65,10 +63,19 @@ impl Tasks {
         let ttl = work.patience + self.expiry();
         let request = reporting(work.request, &id);
         let calling = self.views.call_in_background(work.slot, &work.tool, request, limits, ttl);
-        let begun = tokio::select! {
-            begun = calling => begun,
-            Some(order) = orders.recv() => return self.gave_up(&id, order).await,
-            () = self.hurry.cancelled() => return self.stopped(&id).await,
+        tokio::pin!(calling);
+        let begun = loop {
+            tokio::select! {
+                begun = &mut calling => break begun,
+                Some(order) = orders.recv() => match order {
+                    Order::Look(told) => answer_all(vec![told]),
+                    order @ Order::Cancel(_) => return self.gave_up(&id, order).await,
+                },
+                () = self.hurry.cancelled() => {
+                    let message = "the service was stopped before the call was sent".to_owned();
+                    return self.happened(&id, Event::Ended(End::Cancelled { message })).await;
+                }
+            }
         };
         let Background { exchange, lease } = match begun {
             Ok(background) => background,
@@ -119,7 +126,7 @@ impl Tasks {
                     Err(error) => return Some(Answered::Ended(failed(&error))),
                 },
                 Some(order) = orders.recv() => match order {
-                    Order::Look(told) => drop(told.send(())),
+                    Order::Look(told) => answer_all(vec![told]),
                     order @ Order::Cancel(_) => {
                         exchange.cancel();
                         self.gave_up(id, order).await;
@@ -179,6 +186,7 @@ impl Tasks {
                         if is_over {
                             return;
                         }
+                        // It may have ended meanwhile: it is looked at now.
                     }
                 },
                 () = self.hurry.cancelled() => {
@@ -190,7 +198,7 @@ impl Tasks {
             // Nobody is started only to hear that it knows nothing.
             let is_asked = lost_until.is_none() || upstream.survives || !looks.is_empty();
             if !is_asked && self.views.is_connected(server) == Some(false) {
-                pause = backoff.pause(fastrand::f64());
+                pause = defaults::TASK_LOST_PAUSE.0;
                 continue;
             }
             let told = tokio::select! {
@@ -211,17 +219,16 @@ impl Tasks {
                 }
                 Told::Ended(end) => {
                     self.happened(id, Event::Ended(end)).await;
-                    looks.into_iter().for_each(|told| drop(told.send(())));
-                    return;
+                    return answer_all(looks);
                 }
-                Told::Lost(error) => {
+                Told::Lost(message) => {
                     lease = None;
                     lost_until = lost_until.or(Some(now + self.expiry()));
-                    self.happened(id, Event::Lost { message: chain(&error) }).await;
+                    self.happened(id, Event::Lost { message }).await;
                     pause = backoff.pause(fastrand::f64());
                 }
             }
-            looks.drain(..).for_each(|told| drop(told.send(())));
+            answer_all(std::mem::take(&mut looks));
         }
     }
 
@@ -233,7 +240,13 @@ impl Tasks {
             Err(error) => return refused(error),
         };
         let Some(told) = answer.part(Part::Result).and_then(Members::read) else {
-            return Told::Ended(forgotten(&answer));
+            return match end_of(&answer) {
+                // Something of its own is out of order, and it says nothing about the task.
+                End::Error { error, message } if RpcError::code_of(&error) == Some(INTERNAL_ERROR) => {
+                    Told::Lost(format!("its server cannot say how it is doing: {message}"))
+                }
+                end => Told::Ended(forgotten(end)),
+            };
         };
         let message = told.string("statusMessage");
         let poll_ms = told.get("pollInterval").and_then(|ms| ms.parse().ok()).or(upstream.poll_ms);
@@ -256,12 +269,12 @@ impl Tasks {
     }
 
     /// Has a server cancel its task.
-    async fn tell_cancelled(&self, server: &str, id: &str) -> Result<(), CallError> {
-        let answer = self.views.ask_about_task(server, task::CANCEL, &params(id)).await?;
-        match answer.part(Part::Error) {
-            // It has ended meanwhile: the next look shows how.
-            Some(error) => Err(CallError::refused_by(server, error)),
-            None => Ok(()),
+    async fn tell_cancelled(&self, server: &str, id: &str) -> Result<(), NotCancelled> {
+        let asked = self.views.ask_about_task(server, task::CANCEL, &params(id)).await;
+        let answer = asked.map_err(NotCancelled::Unasked)?;
+        match end_of(&answer) {
+            End::Error { message, .. } => Err(NotCancelled::Refused(message)),
+            End::Result(_) | End::Cancelled { .. } | End::Unknown { .. } => Ok(()),
         }
     }
 
@@ -269,9 +282,8 @@ impl Tasks {
     async fn gave_up(&self, id: &str, order: Order) {
         let message = "cancelled by an operator".to_owned();
         self.happened(id, Event::Ended(End::Cancelled { message })).await;
-        match order {
-            Order::Cancel(told) => drop(told.send(Ok(()))),
-            Order::Look(told) => drop(told.send(())),
+        if let Order::Cancel(told) = order {
+            let _gone = told.send(Ok(()));
         }
     }
 
@@ -294,6 +306,13 @@ impl Tasks {
             }
             Ok(Err(_)) | Err(_) => self.stopped(id).await,
         }
+    }
+}
+
+/// Answers those who wanted to know how a call is doing.
+fn answer_all(looks: Vec<oneshot::Sender<()>>) {
+    for told in looks {
+        let _gone = told.send(());
     }
 }
 
@@ -364,8 +383,8 @@ fn end_of(answer: &Message) -> End {
 }
 
 /// Returns the end of a task that its server does not know any more.
-fn forgotten(answer: &Message) -> End {
-    match end_of(answer) {
+fn forgotten(end: End) -> End {
+    match end {
         End::Error { error, message } => {
             let message = format!("its server does not know the task any more: {message}");
             End::Error { error, message }
@@ -380,12 +399,8 @@ fn failed(error: &CallError) -> End {
 }
 
 fn timed_out(text: &str) -> End {
-    let error = crate::protocol::RpcError::new(
-        crate::protocol::error::REQUEST_TIMEOUT,
-        "REQUEST_TIMEOUT",
-        text,
-    );
-    let error = error.suggest("Give it more time: `timeout`, in milliseconds.");
+    let error = RpcError::new(REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text)
+        .suggest("Give it more time: `timeout`, in milliseconds.");
     End::Error { error: error.object(), message: text.to_owned() }
 }
 
@@ -396,6 +411,6 @@ fn refused(error: CallError) -> Told {
         CallError::UnknownServer { .. } | CallError::Untranslatable { .. } => {
             Told::Ended(failed(&error))
         }
-        error => Told::Lost(error),
+        error => Told::Lost(chain(&error)),
     }
 }

@@ -42,6 +42,7 @@ mod reference;
 mod task;
 
 pub use find::{Found, FoundTool, KnownTools, Wish};
+pub use meta::Prepared;
 pub use task::Background;
 
 /// A view.

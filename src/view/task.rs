@@ -161,6 +161,11 @@ impl Views {
         Some(self.pool.slot(server)?.live(None).is_some_and(|connection| connection.is_live()))
     }
 
+    /// Returns the connection to a server that all share, kept in use, if there is one now.
+    pub fn lease_of(&self, server: &str) -> Option<Lease> {
+        self.pool.slot(server)?.ready(None)
+    }
+
     /// Returns the connected servers that list their tasks for whoever asks.
     pub fn listing_tasks(&self) -> Vec<ServerName> {
         let slots = self.pool.slots();
