@@ -375,3 +375,6 @@ impl Tasks {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;
