@@ -156,6 +156,7 @@
 //! | [`catalog`] | what all servers offer, also those that are not there |
 //! | [`provision`] | servers that are added when somebody asks for what they do |
 //! | [`meta`] | the meta tools: their definitions, arguments, checks and errors |
+//! | [`typegen`] | TypeScript declarations of tools |
 //! | [`view`] | what a client sees: all servers merged, one as it is, or their tools behind a few of ours |
 //! | [`status`] | what the service tells about itself |
 //! | [`task`] | calls that go on without whoever made them |
@@ -234,5 +235,6 @@ pub mod systemd;
 pub mod task;
 pub mod telemetry;
 pub mod tls;
+pub mod typegen;
 pub mod view;
 pub mod web;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde::Serialize;
+use serde_json::Value;
 use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
@@ -19,6 +20,12 @@ use crate::{
     telemetry::liveness::{Liveness, Stuck},
 };
 
+mod memory;
+mod server;
+
+pub use memory::Memory;
+pub use server::ServerState;
+
 /// Where the parts of the service write what they know of its state.
 #[derive(Debug)]
 pub struct Board {
@@ -28,6 +35,7 @@ pub struct Board {
     pool: Arc<Pool>,
     catalog: Arc<Catalog>,
     liveness: Arc<Liveness>,
+    scales: memory::Scales,
 }
 
 /// The state of the service at one moment.
@@ -101,6 +109,7 @@ impl Board {
             pool,
             catalog,
             liveness,
+            scales: memory::Scales::default(),
         })
     }
 
@@ -113,6 +122,11 @@ impl Board {
     pub fn client(&self) -> ClientGuard {
         self.clients.fetch_add(1, Ordering::Relaxed);
         ClientGuard(Arc::clone(&self.clients))
+    }
+
+    /// Returns how many connections clients hold open.
+    pub fn n_clients(&self) -> usize {
+        self.clients.load(Ordering::Relaxed)
     }
 
     /// Returns the loops that do not turn; empty while the service is alive.
@@ -131,7 +145,7 @@ impl Board {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
-            clients: self.clients.load(Ordering::Relaxed),
+            clients: self.n_clients(),
             // Always asked for by a task.
             tasks: Handle::try_current().map_or(0, |it| it.metrics().num_alive_tasks()),
             generation: self.pool.n_connected(),
@@ -177,6 +191,29 @@ impl Status {
         }
         line
     }
+}
+
+/// Returns a value of ours with the names of its members in camel case, as operators' programs know
+/// them.
+pub fn camel(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            members.into_iter().map(|(name, value)| (camel_name(&name), camel(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(camel).collect(),
+        other => other,
+    }
+}
+
+fn camel_name(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut found = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        found.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+        found.extend(letters);
+    }
+    found
 }
 
 impl SlotStatus {

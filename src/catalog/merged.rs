@@ -35,12 +35,51 @@ impl Catalog {
         owner: Option<&Owner>,
         limits: Limits,
     ) -> Vec<(ServerName, Listing)> {
+        let each = self.each(list, owner, limits).await.into_iter();
+        each.filter_map(|(server, listing)| Some((server, listing.ok()?))).collect()
+    }
+
+    /// Returns the list of every server, as [`Catalog::all`] does, or why it is left out.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn each(
+        &self,
+        list: List,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Vec<(ServerName, Result<Listing, String>)> {
         let slots = self.pool.slots();
         let reads = slots.values().map(|slot| async move {
-            let listing = self.soon(slot, list, owner, limits).await.ok()?;
-            Some((slot.name().clone(), listing))
+            (slot.name().clone(), self.soon(slot, list, owner, limits).await)
         });
-        join_all(reads).await.into_iter().flatten().collect()
+        join_all(reads).await
+    }
+
+    /// Returns one server's list: as it is known where the server is not connected, else as it is
+    /// read, be it that the server is connected for that.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when nothing is known of it and the server cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the read goes on for the others.
+    pub async fn known_or_read(
+        &self,
+        slot: &Arc<Slot>,
+        list: List,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> Result<Listing, Arc<CallError>> {
+        if slot.live(owner).is_none()
+            && let Some(known) = self.known_of(slot, list, owner, &self.entry(slot, list, owner))
+        {
+            return Ok(known);
+        }
+        self.listing(slot, list, owner, limits).await
     }
 
     /// Has every server connected and asked for its tools of which nothing is known, all at once and

@@ -10,6 +10,7 @@ mod journal;
 pub mod ladder;
 pub mod launch;
 mod mark;
+pub mod memory;
 pub mod process;
 mod processes;
 mod spawn_error;

@@ -60,7 +60,7 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
         |server: &Value| server.as_str().is_some_and(|name| config.servers.contains_key(name));
     let collisions = status["collisions"].as_array().into_iter().flatten();
     let lines: Vec<String> = collisions
-        .filter(|found| is_declared(&found["server"]) && is_declared(&found["left_out"]))
+        .filter(|found| is_declared(&found["server"]) && is_declared(&found["leftOut"]))
         .map(|found| format!("\n  {}", status::collision(found)))
         .collect();
     if lines.is_empty() {

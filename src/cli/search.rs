@@ -69,7 +69,10 @@ pub(super) fn search(args: &SearchArgs) -> Result<(), Failed> {
 }
 
 pub(super) fn grep(args: &GrepArgs) -> Result<(), Failed> {
-    let params = json!({ "pattern": args.pattern, "limit": args.common.limit });
+    let params = json!({
+        "pattern": args.pattern, "limit": args.common.limit, "report": true,
+        "includeSchema": true, "schemaDepth": 0,
+    });
     ask("tools/grep", &params, &args.common)
 }
 
@@ -86,7 +89,13 @@ fn ask(method: &str, params: &Value, common: &Common) -> Result<(), Failed> {
 
 fn show(found: &Value) {
     let all = |member: &str| found[member].as_array().cloned().unwrap_or_default();
-    let tools = all("tools");
+    let mut tools = all("tools");
+    for found in all("items") {
+        let tool = &found["tool"];
+        tools.push(json!({
+            "server": found["server"], "tool": tool["name"], "description": tool["description"],
+        }));
+    }
     if tools.is_empty() {
         output::print("Nothing fits.\n");
     }

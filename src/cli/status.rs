@@ -40,26 +40,28 @@ fn show(status: &Value) {
         "metamcp {}, pid {}, up {} s, {} clients, {}\n\n",
         text(&status["version"]),
         status["pid"],
-        status["uptime_ms"].as_u64().unwrap_or_default() / 1000,
+        status["uptime"].as_u64().unwrap_or_default() / 1000,
         status["clients"],
         pool(&status["pool"]),
     ));
-    let columns = [
-        "name",
-        "state",
-        "transport",
-        "protocol_version",
-        "pid",
-        "generation",
-        "in_flight",
-        "requests",
-        "last_error",
+    let titles = [
+        ("name", "NAME"),
+        ("state", "STATE"),
+        ("transport", "TRANSPORT"),
+        ("protocolVersion", "PROTOCOL VERSION"),
+        ("pid", "PID"),
+        ("generation", "GENERATION"),
+        ("inFlight", "IN FLIGHT"),
+        ("requests", "REQUESTS"),
+        ("error", "LAST ERROR"),
     ];
-    let mut rows = vec![columns.map(|column| column.replace('_', " ").to_uppercase())];
+    let columns = titles.map(|(column, _)| column);
+    let mut rows = vec![titles.map(|(_, title)| title.to_owned())];
     for server in status["servers"].as_array().into_iter().flatten() {
         rows.push(columns.map(|column| match column {
-            "protocol_version" => match (&server[column], &server["era"]) {
-                (Value::Null, _) => "-".to_owned(),
+            "protocolVersion" => match (&server[column], &server["era"]) {
+                // What it spoke the last time says nothing about now.
+                (Value::Null, _) | (_, Value::Null) => "-".to_owned(),
                 (version, era) => format!("{} ({})", text(version), text(era)),
             },
             "state" => format!("{}{}", text(&server[column]), breaker(&server["breaker"])),
@@ -90,7 +92,7 @@ fn quarantined(found: &Value) -> String {
 /// Says which item of the merged view is there once although two servers have it.
 pub(super) fn collision(found: &Value) -> String {
     let [list, item, server, left_out] =
-        ["list", "item", "server", "left_out"].map(|name| output::word(&found[name]));
+        ["list", "item", "server", "leftOut"].map(|name| output::word(&found[name]));
     match server == left_out {
         true => format!("{list} `{item}`: one of two of `{server}` is left out"),
         false => {
@@ -110,7 +112,7 @@ fn pool(pool: &Value) -> String {
 
 /// Returns what is to be said of a server's breaker: nothing while requests pass.
 fn breaker(breaker: &Value) -> String {
-    match (breaker["state"].as_str(), breaker["next_probe_ms"].as_u64()) {
+    match (breaker["state"].as_str(), breaker["nextProbeMs"].as_u64()) {
         (Some("open"), Some(wait_ms)) => {
             format!(" (breaker open, probe in {} s)", wait_ms.div_ceil(1000))
         }

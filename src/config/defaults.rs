@@ -15,6 +15,7 @@ mod search;
 mod service;
 mod session;
 mod tasks;
+mod typegen;
 
 pub use call::*;
 pub use catalog::*;
@@ -28,3 +29,4 @@ pub use search::*;
 pub use service::*;
 pub use session::*;
 pub use tasks::*;
+pub use typegen::*;

@@ -1,37 +1,63 @@
 //! What can be asked on the operator's interface: each method by its name, with its parameters.
 
-use super::{Asker, Desk, Params, daemon, servers, tasks, tools};
+use super::{
+    Asker, Desk, Params, auth, completions, daemon, prompts, resources, servers, tasks, tools,
+};
 use crate::protocol::RpcError;
 
 /// What becomes of a request: the JSON text of its result, or why there is none.
 pub(super) type Answer = Result<String, Box<RpcError>>;
 
-/// What can be asked.
+/// What can be asked. Source: seed 001, but for `tools/search`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     ServersList,
-    ToolsSearch,
+    ToolsList,
+    ToolsInfo,
+    ToolsCall,
+    ToolsValidate,
     ToolsGrep,
     ToolsCallAsync,
     TasksList,
     TasksGet,
     TasksResult,
     TasksCancel,
+    ToolsSearch,
+    ResourcesList,
+    ResourcesRead,
+    PromptsList,
+    PromptsGet,
+    CompletionsComplete,
+    AuthStatus,
     DaemonStatus,
+    ConfigReload,
+    DaemonStop,
 }
 
 impl Method {
     /// All of them.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::ServersList,
-        Self::ToolsSearch,
-        Self::ToolsGrep,
+        Self::ToolsList,
+        Self::ToolsInfo,
+        Self::ToolsCall,
         Self::ToolsCallAsync,
+        Self::ToolsValidate,
+        Self::ToolsGrep,
+        Self::ToolsSearch,
+        Self::ResourcesList,
+        Self::ResourcesRead,
+        Self::PromptsList,
+        Self::PromptsGet,
+        Self::CompletionsComplete,
         Self::TasksList,
         Self::TasksGet,
         Self::TasksResult,
         Self::TasksCancel,
+        Self::AuthStatus,
         Self::DaemonStatus,
+        Self::ConfigReload,
+        Self::DaemonStop,
     ];
 
     /// Returns the method called `name`.
@@ -43,27 +69,54 @@ impl Method {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ServersList => "servers/list",
-            Self::ToolsSearch => "tools/search",
+            Self::ToolsList => "tools/list",
+            Self::ToolsInfo => "tools/info",
+            Self::ToolsCall => "tools/call",
+            Self::ToolsValidate => "tools/validate",
             Self::ToolsGrep => "tools/grep",
             Self::ToolsCallAsync => "tools/call-async",
             Self::TasksList => "tasks/list",
             Self::TasksGet => "tasks/get",
             Self::TasksResult => "tasks/result",
             Self::TasksCancel => "tasks/cancel",
+            Self::ToolsSearch => "tools/search",
+            Self::ResourcesList => "resources/list",
+            Self::ResourcesRead => "resources/read",
+            Self::PromptsList => "prompts/list",
+            Self::PromptsGet => "prompts/get",
+            Self::CompletionsComplete => "completions/complete",
+            Self::AuthStatus => "auth/status",
             Self::DaemonStatus => "daemon/status",
+            Self::ConfigReload => "config/reload",
+            Self::DaemonStop => "daemon/stop",
         }
     }
 
     /// Returns the names of its parameters, with a `?` behind those that may be left out.
     pub(super) fn params(self) -> &'static [&'static str] {
         match self {
-            Self::ServersList | Self::DaemonStatus => &[],
+            Self::ServersList | Self::DaemonStatus => &["memory?"],
+            Self::ToolsList => {
+                &["server?", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?"]
+            }
+            Self::ToolsInfo => &["name", "path?", "schemaDepth?"],
+            Self::ToolsCall => &["name", "arguments?", "timeout?", "fields?"],
+            Self::ToolsValidate => &["name", "arguments?"],
+            Self::ToolsGrep => {
+                &["pattern", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?", "limit?"]
+            }
             Self::ToolsSearch => &["query", "server?", "strategy?", "limit?", "explain?"],
-            Self::ToolsGrep => &["pattern", "limit?"],
             Self::ToolsCallAsync => &["name", "arguments?", "timeout?"],
             Self::TasksList => &["server?"],
             Self::TasksGet | Self::TasksCancel => &["taskId", "server?"],
             Self::TasksResult => &["taskId", "server?", "wait?"],
+            Self::ResourcesList | Self::PromptsList => &["server?", "report?"],
+            Self::ResourcesRead => &["server", "uri"],
+            Self::PromptsGet => &["server", "name", "arguments?"],
+            Self::CompletionsComplete => &["server", "ref", "argument", "context?"],
+            Self::AuthStatus => &["server?"],
+            Self::ConfigReload => &["configPath?"],
+            Self::DaemonStop => &[],
         }
     }
 
@@ -78,17 +131,28 @@ impl Method {
 
     /// Answers a request.
     pub(super) async fn run(self, desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
-        let _ = asker;
         match self {
             Self::ServersList => servers::list(desk, params).await,
-            Self::ToolsSearch => tools::search(desk, params).await,
+            Self::ToolsList => tools::list(desk, params).await,
+            Self::ToolsInfo => tools::info(desk, params).await,
+            Self::ToolsCall => tools::call(desk, params, asker).await,
+            Self::ToolsValidate => tools::validate(desk, params).await,
             Self::ToolsGrep => tools::grep(desk, params).await,
             Self::ToolsCallAsync => tasks::call(desk, params).await,
             Self::TasksList => tasks::list(desk, params).await,
             Self::TasksGet => tasks::get(desk, params).await,
             Self::TasksResult => tasks::result(desk, params).await,
             Self::TasksCancel => tasks::cancel(desk, params).await,
+            Self::ToolsSearch => tools::search(desk, params).await,
+            Self::ResourcesList => resources::list(desk, params).await,
+            Self::ResourcesRead => resources::read(desk, params).await,
+            Self::PromptsList => prompts::list(desk, params).await,
+            Self::PromptsGet => prompts::get(desk, params).await,
+            Self::CompletionsComplete => completions::complete(desk, params).await,
+            Self::AuthStatus => auth::status(desk, params).await,
             Self::DaemonStatus => daemon::status(desk, params).await,
+            Self::ConfigReload => daemon::reload(desk, params, asker).await,
+            Self::DaemonStop => daemon::stop(desk, asker).await,
         }
     }
 }

@@ -31,11 +31,17 @@ use crate::{
     view::Views,
 };
 
+mod auth;
 pub mod client;
+mod completions;
 mod daemon;
+mod listing;
 mod method;
+mod order;
 mod params;
 mod peer;
+mod prompts;
+mod resources;
 mod seats;
 mod server;
 mod servers;
@@ -43,6 +49,7 @@ mod tasks;
 mod tools;
 
 use method::{Answer, Method};
+pub use order::{Order, ReloadError};
 use params::Params;
 use peer::Peer;
 use seats::Seats;
@@ -57,6 +64,8 @@ pub struct Desk {
     views: Arc<Views>,
     /// The calls that go on without their callers.
     calls: Arc<Tasks>,
+    /// Takes what the main loop is to do.
+    orders: mpsc::Sender<Order>,
     /// Who is served at the socket.
     seats: Arc<Seats>,
     /// Cancelled when nothing more is to be taken on.
@@ -76,13 +85,21 @@ struct Asker {
     lines: Option<mpsc::Sender<Bytes>>,
 }
 
+impl Asker {
+    /// Returns the user, where it is known.
+    fn uid(&self) -> Option<u32> {
+        self.peer.map(|peer| peer.uid)
+    }
+}
+
 impl Desk {
-    /// Returns who answers operators. Nothing more is taken on after `stop`, and requests that run
+    /// Returns who answers operators. What the service as a whole is to do goes to `orders`. Nothing more is taken on after `stop`, and requests that run
     /// when `hurry` is cancelled end at once; `tasks` owns the connections.
     pub fn new(
         board: Arc<Board>,
         views: Arc<Views>,
         calls: Arc<Tasks>,
+        orders: mpsc::Sender<Order>,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
@@ -91,12 +108,12 @@ impl Desk {
             defaults::CONTROL_CONNECTIONS_MAX,
             defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
         );
-        Arc::new(Self { board, views, calls, seats, stop, hurry, tasks })
+        Arc::new(Self { board, views, calls, orders, seats, stop, hurry, tasks })
     }
 
     /// Returns the group that is let in at the socket, if any is.
     fn control_group(&self) -> Option<String> {
-        None
+        self.views.config().listen.control_group.clone()
     }
 
     /// Answers a request.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use super::{Answer, Desk, Params, to_text};
+use super::{Answer, Desk, Params, to_text, tools};
 use crate::{
     call::CallError,
     config::defaults,
@@ -17,20 +17,26 @@ use crate::{
     },
     report::chain,
     task::{NotCancelled, NotStarted, Outcome, Status, Task, Work},
+    view::operator,
 };
 
 /// Answers `tools/call-async`.
 pub(super) async fn call(desk: &Desk, params: &Params<'_>) -> Answer {
-    let name: String = params.required("name")?;
-    let arguments = params.object("arguments")?.unwrap_or("{}");
-    let patience = params.optional::<u64>("timeout")?.map(Duration::from_millis);
-    let prepared = desk.views.prepare_call(&name, arguments, params.meta()?).await?;
-    let work = Work {
-        slot: prepared.slot,
-        tool: prepared.tool,
-        request: prepared.request,
-        patience: patience.unwrap_or(defaults::TASK_PATIENCE).min(defaults::TASK_PATIENCE_MAX),
+    let wanted = tools::wanted(params)?;
+    let patience = match params.optional::<u64>("timeout")? {
+        Some(0) => return Err(params.wrong("timeout", "at least 1 ms")),
+        Some(ms) => Duration::from_millis(ms).min(defaults::TASK_PATIENCE_MAX),
+        None => defaults::TASK_PATIENCE,
     };
+    let call = operator::Call {
+        tool: &wanted,
+        args: params.object("arguments")?.unwrap_or("{}"),
+        // That of the call itself, which nobody waits for.
+        timeout: None,
+        meta: params.meta()?,
+    };
+    let (tool, request) = desk.views.operator_request(&call).await?;
+    let work = Work { slot: tool.slot, tool: tool.item, request, patience };
     let task = desk.calls.start(work).await.map_err(not_started)?;
     let told = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
     Ok(to_text(&told))
@@ -40,7 +46,7 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>) -> Answer {
 pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
     let wanted: Option<String> = params.optional("server")?;
     if let Some(server) = &wanted {
-        desk.views.of_server(server).map_err(|error| error.to_rpc())?;
+        desk.views.of_server(server).map_err(|error| error.to_operator())?;
     }
     let expiry = desk.calls.expiry();
     let mut servers: Map<String, Value> = Map::new();
@@ -132,7 +138,8 @@ pub(super) async fn cancel(desk: &Desk, params: &Params<'_>) -> Answer {
     if task.status.has_ended() {
         return Err(ended(&task).into());
     }
-    let cancelled = desk.calls.cancel(&task.id).await.map_err(|error| not_cancelled(&task, &error))?;
+    let cancelled =
+        desk.calls.cancel(&task.id).await.map_err(|error| not_cancelled(&task, &error))?;
     match cancelled {
         Some(task) if task.status == Status::Cancelled => {
             Ok(to_text(&task.told(desk.calls.expiry())))
@@ -163,7 +170,7 @@ fn find(desk: &Desk, params: &Params<'_>) -> Result<Found, Box<RpcError>> {
         return Ok(Found::Ours(Box::new(task)));
     }
     let Some(server) = server else { return Err(unknown(&id).into()) };
-    desk.views.of_server(&server).map_err(|error| error.to_rpc())?;
+    desk.views.of_server(&server).map_err(|error| error.to_operator())?;
     // Asking a server that is not there would start it, and it would know nothing.
     match desk.views.is_connected(&server) {
         Some(true) => Ok(Found::Of { server, id }),
@@ -184,11 +191,12 @@ async fn looked_at(desk: &Desk, task: Task) -> Task {
 /// Asks a server about a task that was not begun here.
 async fn ask(desk: &Desk, server: &str, method: &str, id: &str) -> Answer {
     let params = json!({ "taskId": id }).to_string();
-    let answer = desk.views.ask_about_task(server, method, &params).await.map_err(|error| match error {
-        // A server that has no tasks does not know this one either.
-        CallError::Untranslatable { .. } => unknown(id),
-        error => error.to_rpc(),
-    })?;
+    let answer =
+        desk.views.ask_about_task(server, method, &params).await.map_err(|error| match error {
+            // A server that has no tasks does not know this one either.
+            CallError::Untranslatable { .. } => unknown(id),
+            error => error.to_operator(),
+        })?;
     match (answer.part(Part::Result), answer.part(Part::Error)) {
         (Some(result), _) => Ok(result.to_owned()),
         (None, error) => Err(told(error.unwrap_or("{}"), server, id).into()),
@@ -201,7 +209,8 @@ fn outcome(task: &Task) -> Answer {
         (_, Some(Outcome::Result(result))) => Ok(result.clone()),
         (_, Some(Outcome::Error(error))) => Err(told(error, &task.server, &task.id).into()),
         (Status::Working | Status::InputRequired | Status::Unreachable, None) => {
-            let message = format!("task `{}` is {}: it has no result yet", task.id, task.status.name());
+            let message =
+                format!("task `{}` is {}: it has no result yet", task.id, task.status.name());
             let remedy = match task.status {
                 Status::InputRequired => {
                     "Its server waits for an answer that nobody can give here: cancel it with `tasks/cancel`, and make the call from a client that can be asked."
@@ -211,7 +220,11 @@ fn outcome(task: &Task) -> Answer {
                 }
                 _ => "Ask again later, or with `wait`: true.",
             };
-            Err(about(task, RpcError::new(INVALID_PARAMS, "TASK_NOT_FINISHED", message).suggest(remedy)).into())
+            Err(about(
+                task,
+                RpcError::new(INVALID_PARAMS, "TASK_NOT_FINISHED", message).suggest(remedy),
+            )
+            .into())
         }
         (Status::Cancelled, None) => {
             let message = format!("task `{}` was cancelled: it has no result", task.id);
@@ -243,7 +256,11 @@ fn told(error: &str, server: &str, id: &str) -> RpcError {
     let code = found["code"].as_i64().unwrap_or(INTERNAL_ERROR);
     let remedy = found["data"]["suggestion"].as_str();
     RpcError::new(code, "TASK_FAILED", message)
-        .suggest(remedy.unwrap_or("The words are those of the server: correct the arguments, or see its log."))
+        .suggest(
+            remedy.unwrap_or(
+                "The words are those of the server: correct the arguments, or see its log.",
+            ),
+        )
         .context(json!({ "taskId": id, "server": server, "data": found["data"] }))
 }
 
@@ -270,8 +287,12 @@ fn not_cancelled(task: &Task, error: &NotCancelled) -> RpcError {
 
 fn not_started(error: NotStarted) -> Box<RpcError> {
     let (name, remedy) = match error {
-        NotStarted::Full => ("TOO_MANY_TASKS", "Wait until one has ended, or cancel one: see `tasks/list`."),
-        NotStarted::Stopping => ("SERVICE_STOPPING", "Call again in a moment: the service may come back."),
+        NotStarted::Full => {
+            ("TOO_MANY_TASKS", "Wait until one has ended, or cancel one: see `tasks/list`.")
+        }
+        NotStarted::Stopping => {
+            ("SERVICE_STOPPING", "Call again in a moment: the service may come back.")
+        }
     };
     let error = RpcError::new(INTERNAL_ERROR, name, error.to_string()).suggest(remedy);
     error.context(json!({ "max": defaults::TASKS_RUNNING_MAX })).into()

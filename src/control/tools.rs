@@ -1,44 +1,263 @@
 //! What operators ask about tools.
 
-use super::{Answer, Desk, Params};
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::task;
+
+use super::{
+    Answer, Asker, Desk, Params,
+    listing::{self, each, entry, rendered, unavailable},
+    params::Kind,
+};
 use crate::{
     config::defaults,
-    protocol::{RpcError, error::INVALID_PARAMS},
+    meta::{
+        Fields, Verdict, Wanted,
+        describe::{collapsed, common_depth, part_of},
+        warnings,
+    },
+    name::ServerName,
+    protocol::{
+        Members, RpcError,
+        error::INVALID_PARAMS,
+        mcp::{Item, List},
+    },
+    redact,
     search::{Pattern, Strategy},
-    view::Wish,
+    view::{Wish, operator},
 };
 
-impl super::params::Kind for Strategy {
+impl Kind for Strategy {
     const WORDS: &'static str = "`keyword`, `bm25` or `hybrid`";
+}
+
+/// How much of each tool of a list is shown.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// What it is called, and what it declares of its manner.
+    Name,
+    /// Also what it does and takes, to this depth.
+    Depth(usize),
+    /// The same, as deep as all together fit into as many bytes.
+    Budget(usize),
+}
+
+impl Shown {
+    fn of(params: &Params<'_>) -> Result<Self, Box<RpcError>> {
+        let depth = params.optional("schemaDepth")?;
+        let budget: Option<usize> = params.optional("schemaBudget")?;
+        Ok(match (params.flag("includeSchema")?, depth) {
+            (false, _) => Self::Name,
+            (true, Some(depth)) => Self::Depth(depth),
+            (true, None) => Self::Budget(budget.unwrap_or(defaults::SCHEMA_BUDGET)),
+        })
+    }
+}
+
+/// Answers `tools/list`.
+pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
+    let server: Option<String> = params.optional("server")?;
+    let (shown, is_reported) = (Shown::of(params)?, params.flag("report")?);
+    let listed = desk.views.operator_list(List::Tools, server.as_deref()).await?;
+    let tools = each(&listed).map(|(server, item)| (server.clone(), item.clone())).collect();
+    let unavailable = is_reported.then(|| unavailable(&listed));
+    Ok(rendered(&entries(tools, shown).await, unavailable, None))
+}
+
+/// Answers `tools/grep`.
+pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
+    let pattern: String = params.required("pattern")?;
+    let (shown, is_reported) = (Shown::of(params)?, params.flag("report")?);
+    let limit: Option<usize> = params.optional("limit")?;
+    let pattern = Pattern::new(&pattern).map_err(|error| {
+        RpcError::new(INVALID_PARAMS, error.code(), error.to_string())
+            .suggest(error.hint())
+            .context(json!({ "parameter": "pattern" }))
+    })?;
+    // One more is looked for, to know whether there is one.
+    let limit = limit.unwrap_or(usize::MAX - 1).clamp(1, usize::MAX - 1);
+    let found = desk.views.grep(&pattern, limit).await;
+    let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
+    let entries = entries(tools.collect(), shown).await;
+    let unavailable = found.to_value()["unavailable"].take().to_string();
+    Ok(rendered(&entries, is_reported.then_some(unavailable), Some(found.has_more)))
 }
 
 /// Answers `tools/search`.
 pub(super) async fn search(desk: &Desk, params: &Params<'_>) -> Answer {
     let query: String = params.required("query")?;
     let server: Option<String> = params.optional("server")?;
+    let limit: Option<usize> = params.optional("limit")?;
     let wish = Wish {
         text: Some(&query),
         server: server.as_deref(),
         strategy: params.optional("strategy")?,
         offset: 0,
-        limit: bounded(params.optional("limit")?),
+        limit: limit.unwrap_or(defaults::DISCOVER_LIMIT).clamp(1, defaults::DISCOVER_LIMIT_MAX),
         is_explained: params.flag("explain")?,
     };
     let views = &desk.views;
     let found = views.find(views.known_tools().await, &wish).await;
-    Ok(found.map_err(|error| error.to_rpc())?.to_value().to_string())
+    Ok(found.map_err(|error| operator::told(&error))?.to_value().to_string())
 }
 
-/// Answers `tools/grep`.
-pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
-    let pattern: String = params.required("pattern")?;
-    let limit = bounded(params.optional("limit")?);
-    let pattern = Pattern::new(&pattern).map_err(|error| {
-        RpcError::new(INVALID_PARAMS, error.code(), error.to_string()).suggest(error.hint())
+/// Answers `tools/info`.
+pub(super) async fn info(desk: &Desk, params: &Params<'_>) -> Answer {
+    let wanted = wanted(params)?;
+    let path: Option<String> = params.optional("path")?;
+    let depth: Option<usize> = params.optional("schemaDepth")?;
+    let tool = desk.views.operator_tool(&wanted).await?;
+    let mut members = Members::read(tool.item.json()).unwrap_or_default();
+    if path.is_some() || depth.is_some() {
+        let schema = members.get("inputSchema").unwrap_or("{}");
+        let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+        let part = match &path {
+            Some(path) => part_of(&schema, path).ok_or_else(|| {
+                let shown = redact::cut(path, defaults::SUGGESTION_BYTES_MAX);
+                let text = format!("the schema of `{}` has nothing at `{shown}`", tool.id);
+                RpcError::new(INVALID_PARAMS, "SCHEMA_PATH_NOT_FOUND", text)
+                    .suggest(format!("{} Leave `path` out to see all of it.", known(&schema)))
+                    .context(json!({ "path": shown, "tool": tool.id.to_string() }))
+            })?,
+            None => &schema,
+        };
+        let part = depth.map_or_else(|| part.clone(), |depth| collapsed(part, depth));
+        members.set("inputSchema", part.to_string());
+    }
+    members.set("server", json!(tool.id.server).to_string());
+    Ok(members.to_string())
+}
+
+/// Answers `tools/call`.
+pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+    let wanted = wanted(params)?;
+    let timeout = match params.optional::<u64>("timeout")? {
+        Some(0) => return Err(params.wrong("timeout", "at least 1 ms")),
+        timeout => timeout.map(Duration::from_millis),
+    };
+    let paths: Vec<String> = params.optional("fields")?.unwrap_or_default();
+    let fields = Fields::parse(paths.iter().map(String::as_str)).map_err(|error| {
+        params.wrong("fields", &format!("a list of paths such as `rows[].name`: {error}"))
     })?;
-    Ok(desk.views.grep(&pattern, limit).await.to_value().to_string())
+    let call = operator::Call {
+        tool: &wanted,
+        args: params.object("arguments")?.unwrap_or("{}"),
+        timeout,
+        meta: params.meta()?,
+    };
+    let begun = desk.views.operator_call(&call).await?;
+    let result = operator::finish(begun.exchange, asker.lines.as_ref()).await?;
+    Ok(fields.apply(&result))
 }
 
-fn bounded(limit: Option<usize>) -> usize {
-    limit.unwrap_or(defaults::DISCOVER_LIMIT).clamp(1, defaults::DISCOVER_LIMIT_MAX)
+/// Answers `tools/validate`.
+pub(super) async fn validate(desk: &Desk, params: &Params<'_>) -> Answer {
+    let wanted = wanted(params)?;
+    let args = params.object("arguments")?.unwrap_or("{}");
+    let tool = desk.views.operator_tool(&wanted).await?;
+    let (mut errors, mut unsupported) = (Vec::new(), None);
+    match desk.views.operator_verdict(&tool, args).await {
+        Verdict::Fits => {}
+        Verdict::Wrong(misfit) => {
+            errors.extend(misfit.problems.iter().map(ToString::to_string));
+        }
+        // The call would go through: the server knows best.
+        Verdict::Unchecked(reason) => unsupported = Some(reason.to_string()),
+    }
+    let warnings = warnings(tool.item.json());
+    let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let mut result = Members::default();
+    result.set("valid", errors.is_empty().to_string());
+    result.set("errors", json!(errors).to_string());
+    if let Some(reason) = unsupported {
+        warnings.push(format!("the arguments were not checked: {reason}"));
+        result.set("unsupported", "true");
+    }
+    result.set("warnings", json!(warnings).to_string());
+    result.set("server", json!(tool.id.server).to_string());
+    result.set("tool", short(&tool.item).to_string());
+    Ok(result.to_string())
+}
+
+/// Reads which tool is meant.
+pub(super) fn wanted(params: &Params<'_>) -> Result<Wanted, Box<RpcError>> {
+    Ok(Wanted { server: None, tool: params.required("name")? })
+}
+
+/// Says which parts a schema has.
+fn known(schema: &Value) -> String {
+    let names = schema["properties"].as_object().into_iter().flat_map(|all| all.keys());
+    let names: Vec<&str> = names.map(String::as_str).take(PARTS_SHOWN_MAX).collect();
+    match names.as_slice() {
+        [] => "It has no properties.".to_owned(),
+        names => format!("It has `{}`.", names.join("`, `")),
+    }
+}
+
+/// How many properties an error names. Ours: more than one reads.
+const PARTS_SHOWN_MAX: usize = 20;
+
+/// Returns what a tool is called, and what it declares of its manner.
+fn short(item: &Item) -> Members<'_> {
+    let members = Members::read(item.json()).unwrap_or_default();
+    let mut short = Members::default();
+    for name in ["name", "title", "annotations"] {
+        if let Some(value) = members.get(name) {
+            short.set(name, value.to_owned());
+        }
+    }
+    short
+}
+
+/// Returns the entries of a list, JSON text each. Schemas are read beside the loop: there may be
+/// thousands.
+async fn entries(tools: Vec<(ServerName, Item)>, shown: Shown) -> Vec<String> {
+    if matches!(shown, Shown::Name) {
+        let tools = tools.iter();
+        return tools.map(|(server, item)| named(server, &short(item))).collect();
+    }
+    let tools = Arc::new(tools);
+    let reading = Arc::clone(&tools);
+    let entries = task::spawn_blocking(move || with_schemas(&reading, shown)).await;
+    // It has panicked, which is a bug: the names are of use all the same.
+    entries.unwrap_or_else(|_| {
+        tools.iter().map(|(server, item)| named(server, &short(item))).collect()
+    })
+}
+
+fn named(server: &ServerName, tool: &Members<'_>) -> String {
+    entry(server, "tool", &tool.to_string())
+}
+
+/// The members of a tool that are schemas.
+const SCHEMAS: [&str; 2] = ["inputSchema", "outputSchema"];
+
+fn with_schemas(tools: &[(ServerName, Item)], shown: Shown) -> Vec<String> {
+    let schemas = tools.iter().map(|(_, item)| {
+        let members = Members::read(item.json()).unwrap_or_default();
+        SCHEMAS.map(|name| serde_json::from_str(members.get(name)?).ok())
+    });
+    let schemas: Vec<[Option<Value>; 2]> = schemas.collect();
+    let depth = match shown {
+        Shown::Name => 0,
+        Shown::Depth(depth) => depth,
+        Shown::Budget(bytes_max) => {
+            let all: Vec<&Value> = schemas.iter().flatten().flatten().collect();
+            common_depth(&all, bytes_max)
+        }
+    };
+    let each = tools.iter().zip(&schemas).map(|((server, item), schemas)| {
+        let mut tool = short(item);
+        if let Some(description) = Members::one(item.json(), "description") {
+            tool.set("description", description);
+        }
+        for (name, schema) in SCHEMAS.iter().zip(schemas) {
+            if let Some(schema) = schema {
+                tool.set(name, collapsed(schema, depth).to_string());
+            }
+        }
+        listing::entry(server, "tool", &tool.to_string())
+    });
+    each.collect()
 }

@@ -1,10 +1,10 @@
 //! The service from its start to its end.
 //!
 //! ```text
-//!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP ──▶ reload ──┐
-//!                                             │◀──────────────────────┘
-//!                                             └── SIGTERM ─▶ STOPPING=1, stop accepting,
-//!                                                            drain, hurry, farewell
+//!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP, config/reload ──▶ reload ──┐
+//!                                             │◀─────────────────────────────────────┘
+//!                                             └── SIGTERM, daemon/stop ─▶ STOPPING=1, stop accepting,
+//!                                                 drain, hurry, farewell
 //! ```
 
 use std::{path::PathBuf, sync::Arc};
@@ -34,10 +34,12 @@ use crate::{
 };
 
 pub mod listen;
+mod orders;
 mod reload;
 mod signals;
 
 pub use listen::{Listeners, StartError};
+use orders::Orders;
 use signals::{Signal, Signals};
 
 /// The service, built and listening.
@@ -60,6 +62,7 @@ pub struct Daemon {
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: Signals,
+    orders: Orders,
     /// Appended to the status line: what an operator should know.
     notice: Option<String>,
 }
@@ -125,6 +128,7 @@ impl Daemon {
             liveness,
             listeners,
             signals,
+            orders: Orders::new(),
             notice: None,
         })
     }
@@ -137,11 +141,7 @@ impl Daemon {
     pub async fn run(mut self) {
         // Before ours are started, who may need what those still hold, and whose word would count
         // more than what is remembered.
-        tokio::join!(
-            child::see_off_orphans(),
-            self.views.restore_catalog(),
-            self.tasks.restore(),
-        );
+        tokio::join!(child::see_off_orphans(), self.views.restore_catalog(), self.tasks.restore(),);
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
@@ -151,7 +151,9 @@ impl Daemon {
                 signal = self.signals.next() => match signal {
                     Signal::Stop => return self.farewell().await,
                     // Not a reload yet for the manager, who knows no service before READY=1.
-                    Signal::Reload => self.notice = self.replace_config().err(),
+                    Signal::Reload => {
+                        let _noted_in_the_status_line = self.replace_config(None);
+                    }
                 },
             }
         }
@@ -183,9 +185,10 @@ impl Daemon {
             clients.spawn(ingress::serve(listener, edge, tls, pulse, stop, clients.clone()));
         }
         let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
-        let tasks = Arc::clone(&self.tasks);
+        let (calls, orders) = (Arc::clone(&self.tasks), self.orders.sender());
+        let (stopped, hurried) = (stop.clone(), hurry.clone());
         let desk =
-            control::Desk::new(board, views, tasks, stop.clone(), hurry.clone(), clients.clone());
+            control::Desk::new(board, views, calls, orders, stopped, hurried, clients.clone());
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
             clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));
@@ -193,7 +196,7 @@ impl Daemon {
         clients
     }
 
-    /// The main loop: signals, the status line, the watchdog. `shown` is the line that was told last.
+    /// The main loop: signals, orders, the status line, the watchdog. `shown` is the line that was told last.
     async fn watch_over(&mut self, mut shown: String) {
         let mut heartbeat = time::interval(defaults::PULSE);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -206,10 +209,16 @@ impl Daemon {
                 signal = self.signals.next() => match signal {
                     Signal::Stop => return,
                     Signal::Reload => {
-                        self.reload();
+                        let _noted_in_the_status_line = self.reload(None);
                         shown = self.status_line();
                     }
                 },
+                order = self.orders.next() => {
+                    if self.obey(order) {
+                        return;
+                    }
+                    shown = self.status_line();
+                }
                 _ = heartbeat.tick() => {}
             }
             pulse.beat();
@@ -242,6 +251,7 @@ impl Daemon {
             patience + defaults::HURRY + defaults::FAREWELL,
         );
         tracing::info!("stopping");
+        self.orders.close();
         self.board.serving(false);
         stop.cancel();
         clients.close();

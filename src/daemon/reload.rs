@@ -1,52 +1,61 @@
 //! Reads the configuration again: what did not change is not touched.
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::Daemon;
 use crate::{
-    config::{
-        load::{self, LoadError},
-        secret::credentials_directory,
-    },
+    config::{diff::ServerDiff, load, secret::credentials_directory},
+    control::ReloadError,
     report::chain,
     systemd::notify,
     tls::Identity,
 };
 
 impl Daemon {
-    /// Applies the configuration file as it is now, or keeps the old one when it has a mistake.
-    pub(super) fn reload(&mut self) {
+    /// Applies the configuration file as it is now, or keeps the old one when it has a mistake. With
+    /// `from`, it is that file, and stays that one if it is applied.
+    ///
+    /// # Errors
+    ///
+    /// [`ReloadError`] when all stays as it was.
+    pub(super) fn reload(&mut self, from: Option<PathBuf>) -> Result<ServerDiff, ReloadError> {
         notify::reloading();
-        self.notice = self.replace_config().err();
+        let replaced = self.replace_config(from);
         notify::ready(&self.status_line());
+        replaced
     }
 
-    pub(super) fn replace_config(&self) -> Result<(), String> {
-        let Some(path) = &self.source else {
+    /// As [`Daemon::reload`], without a word to the service manager.
+    pub(super) fn replace_config(
+        &mut self,
+        from: Option<PathBuf>,
+    ) -> Result<ServerDiff, ReloadError> {
+        let Some(path) = from.or_else(|| self.source.clone()) else {
             tracing::info!("nothing to reload: there is no configuration file");
-            return Ok(());
+            return Err(ReloadError::NoFile);
         };
-        let new = load::file(path).map_err(|error| {
-            let text = chain(&error);
+        let applied = self.apply(&path);
+        self.notice = applied.as_ref().err().map(ReloadError::notice);
+        if applied.is_ok() {
+            self.source = Some(path);
+        }
+        applied
+    }
+
+    fn apply(&self, path: &Path) -> Result<ServerDiff, ReloadError> {
+        let new = load::file(path).inspect_err(|error| {
+            let text = chain(error);
             tracing::error!(error = text, "configuration refused, the old one stays in force");
-            // Where, not what: the status line is for everybody.
-            match &error {
-                LoadError::Content(found) => format!(
-                    "configuration refused, see {}:{}:{}",
-                    found.path.display(),
-                    found.line,
-                    found.column
-                ),
-                LoadError::Read { .. } => format!("configuration refused: {text}"),
-            }
         })?;
         // Read again also when only the files have changed: a certificate is renewed in place.
         let credentials = credentials_directory();
         let identity = Identity::wanted(new.listen.tls.as_ref(), credentials.as_deref());
-        let identity = identity.map_err(|error| {
-            let (text, hint) = (chain(&error), error.hint());
+        let identity = identity.inspect_err(|error| {
+            let (text, hint) = (chain(error), error.hint());
             tracing::error!(error = text, hint, "certificate refused, all stays as it was");
-            format!("configuration refused: {text}")
         })?;
         let old = self.views.config();
         if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
@@ -76,6 +85,6 @@ impl Daemon {
         self.views.replaced(&diff);
         self.views.apply(new);
         self.tasks.reconfigured();
-        Ok(())
+        Ok(diff)
     }
 }

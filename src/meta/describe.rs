@@ -9,11 +9,13 @@
 
 mod collapse;
 mod examples;
+mod path;
 
 use serde_json::{Map, Value, json};
 
-pub use collapse::fitted_schema;
+pub use collapse::{collapsed, common_depth, fitted_schema};
 pub use examples::{Example, examples};
+pub use path::part_of;
 
 use super::{
     arguments::Detail,

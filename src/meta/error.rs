@@ -5,6 +5,7 @@
 //! detail is in `details`.
 
 mod call;
+mod rpc;
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use super::{
 };
 use crate::{
     config::defaults,
-    protocol::{Members, error},
+    protocol::{Members, RpcError, error},
     redact,
 };
 
@@ -99,12 +100,22 @@ pub struct ErrorObject {
     /// More about it.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
+    /// What failed, without what to do about it.
+    #[serde(skip)]
+    pub(super) said: String,
+    /// What to do about it.
+    #[serde(skip)]
+    pub(super) remedy: String,
+    /// The error of the protocol that it was made of.
+    #[serde(skip)]
+    pub(super) cause: Option<Box<RpcError>>,
 }
 
 impl ErrorObject {
     /// Returns an error; `message` says what failed, `remedy` what to do about it.
     pub fn new(code: ErrorCode, message: impl Into<String>, remedy: &str) -> Self {
         let mut message: String = message.into();
+        let said = redact::tame(&message).into_owned();
         if !remedy.is_empty() {
             message.push_str(". ");
             message.push_str(remedy);
@@ -119,6 +130,9 @@ impl ErrorObject {
             step_index: None,
             retryable: code.is_retryable(),
             details: Map::new(),
+            said,
+            remedy: redact::tame(remedy).into_owned(),
+            cause: None,
         }
     }
 

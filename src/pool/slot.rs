@@ -388,6 +388,7 @@ impl Slot {
             waiting: keepers.iter().filter(|keeper| keeper.is_waiting).count(),
             generation: self.generation(),
             pid: live.first().and_then(|connection| connection.pid()),
+            pids: live.iter().filter_map(|connection| connection.pid()).collect(),
             era: profile.map(|profile| profile.era().name()),
             protocol_version: profile.map(|profile| profile.protocol_version.clone()),
             last_error: keepers.into_iter().find_map(|keeper| keeper.last_error),

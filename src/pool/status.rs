@@ -30,6 +30,9 @@ pub struct SlotStatus {
     /// The process id of a spawned child, of the first where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The process ids of all spawned children.
+    #[serde(skip)]
+    pub pids: Vec<u32>,
     /// `legacy` or `modern`: whether it shakes hands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub era: Option<&'static str>,

@@ -15,7 +15,11 @@ use uuid::Uuid;
 
 use super::{Bounds, End, Event, Shelf, Status, Store, Task};
 use crate::{
-    call::CallError, config::defaults, pool::Slot, protocol::{Message, mcp::Item}, view::Views,
+    call::CallError,
+    config::defaults,
+    pool::Slot,
+    protocol::{Message, mcp::Item},
+    view::Views,
 };
 
 /// The calls that go on without whoever made them.

@@ -242,7 +242,9 @@ impl Tasks {
         let Some(told) = answer.part(Part::Result).and_then(Members::read) else {
             return match end_of(&answer) {
                 // Something of its own is out of order, and it says nothing about the task.
-                End::Error { error, message } if RpcError::code_of(&error) == Some(INTERNAL_ERROR) => {
+                End::Error { error, message }
+                    if RpcError::code_of(&error) == Some(INTERNAL_ERROR) =>
+                {
                     Told::Lost(format!("its server cannot say how it is doing: {message}"))
                 }
                 end => Told::Ended(forgotten(end)),
@@ -289,7 +291,8 @@ impl Tasks {
 
     /// Ends a call whose server was told not to go on, as the service stops.
     async fn stopped(&self, id: &str) {
-        let message = "the service was stopped while the call ran, and its server told to cancel it";
+        let message =
+            "the service was stopped while the call ran, and its server told to cancel it";
         let message = message.to_owned();
         self.happened(id, Event::Ended(End::Unknown { message })).await;
     }
@@ -341,7 +344,8 @@ fn progress(notice: &Message) -> Option<Value> {
     }
     let params: Map<String, Value> = serde_json::from_str(notice.params()?).ok()?;
     let told = ["progress", "total", "message"];
-    let found = told.into_iter().filter_map(|name| Some((name.to_owned(), params.get(name)?.clone())));
+    let found =
+        told.into_iter().filter_map(|name| Some((name.to_owned(), params.get(name)?.clone())));
     Some(Value::Object(found.collect()))
 }
 

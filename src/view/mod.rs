@@ -32,17 +32,20 @@ use crate::{
 };
 
 mod alias;
+mod calling;
 mod direct;
 mod find;
 mod merge;
 mod meta;
 mod modern;
+pub mod operator;
 mod passthrough;
 mod reference;
+mod resolve;
 mod task;
 
 pub use find::{Found, FoundTool, KnownTools, Wish};
-pub use meta::Prepared;
+pub use resolve::Resolved;
 pub use task::Background;
 
 /// A view.

@@ -144,8 +144,7 @@ impl Views {
         let request = Message::request(method, Some(params));
         let session = Session::anonymous(Scope::Every);
         let ours = task::id_of(&request).and_then(|id| slot.finished().get(&id, Instant::now()));
-        if let Some(Outcome::Answer(answer)) =
-            ours.and_then(|ours| about_finished(&request, &ours))
+        if let Some(Outcome::Answer(answer)) = ours.and_then(|ours| about_finished(&request, &ours))
         {
             return Ok(Message::parse(answer).unwrap_or(request));
         }

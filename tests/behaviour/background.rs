@@ -148,9 +148,11 @@ async fn a_call_goes_on_without_its_caller_and_is_fetched_later() {
 async fn what_cannot_be_called_is_refused_at_once_and_nothing_begins() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
-    for (tool, arguments) in
-        [("fake/nothing", json!({})), ("nobody/echo", json!({})), ("fake/bytes", json!({ "n": "x" }))]
-    {
+    for (tool, arguments) in [
+        ("fake/nothing", json!({})),
+        ("nobody/echo", json!({})),
+        ("fake/bytes", json!({ "n": "x" })),
+    ] {
         refused(&daemon, "tools/call-async", json!({ "name": tool, "arguments": arguments })).await;
     }
     assert_eq!(done(&daemon, "tasks/list", json!({})).await, json!([]));
@@ -287,12 +289,8 @@ async fn tasks_that_a_server_lists_itself_are_listed_too() {
     let other = other["result"]["task"]["taskId"].clone();
     let listed = done(&daemon, "tasks/list", json!({})).await;
     assert_eq!(listed.as_array().map(Vec::len), Some(1), "servers without tasks are left out");
-    let ids: Vec<&Value> = listed[0]["tasks"]
-        .as_array()
-        .expect("tasks")
-        .iter()
-        .map(|task| &task["taskId"])
-        .collect();
+    let ids: Vec<&Value> =
+        listed[0]["tasks"].as_array().expect("tasks").iter().map(|task| &task["taskId"]).collect();
     assert_eq!(ids, [&json!(ours), &other], "{listed}");
     let named = json!({ "server": "http", "taskId": other });
     until_of(&daemon, &named, "completed").await;
@@ -303,9 +301,8 @@ async fn tasks_that_a_server_lists_itself_are_listed_too() {
 }
 
 async fn until_of(daemon: &Daemon, named: &Value, status: &str) {
-    let looking = async {
-        while done(daemon, "tasks/get", named.clone()).await["status"] != status {}
-    };
+    let looking =
+        async { while done(daemon, "tasks/get", named.clone()).await["status"] != status {} };
     timeout(DEADLINE, looking).await.expect("it comes to that");
 }
 

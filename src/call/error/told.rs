@@ -205,6 +205,25 @@ impl CallError {
         }
     }
 
+    /// Returns the error as an operator sees it: where a server could not be connected, that is its
+    /// name, and what it was in detail is among the things involved. Source: seed 001.
+    pub fn to_operator(&self) -> RpcError {
+        let mut error = self.to_rpc();
+        match self {
+            Self::NotConnected {
+                source: SlotError::Dial { .. } | SlotError::Closing(_), ..
+            } => {
+                error.context["reason"] = json!(error.name);
+                error.name = "SERVER_NOT_CONNECTED";
+            }
+            Self::UnknownServer { similar, .. } if similar.is_empty() => {
+                error.suggestion = Some("See `servers/list`.".to_owned());
+            }
+            _ => {}
+        }
+        error
+    }
+
     /// Returns the error as a client sees it.
     pub fn to_rpc(&self) -> RpcError {
         let context = match self {

@@ -114,3 +114,7 @@ pub const SCHEMA_SHOWN_BYTES_MAX: usize = 48_000;
 /// How often a pattern of a schema that looks around may try another way before it is given up. Ours:
 /// some milliseconds; a pattern of an address takes a few hundred.
 pub const PATTERN_BACKTRACKS_MAX: usize = 100_000;
+
+/// How large the schemas of a list of tools may be together for an operator who does not say how deep
+/// they are to be shown, in bytes. Source: seed 001, `schemaBudget`.
+pub const SCHEMA_BUDGET: usize = 48_000;

@@ -13,11 +13,11 @@ pub const PREWARM_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest path of a Unix socket, in bytes. Source: unix(7), 108 with the final NUL.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// The longest name of a group, in bytes. Source: groupadd(8).
-pub const GROUP_NAME_BYTES_MAX: usize = 32;
-
 /// The longest request line on the control socket, in bytes. Ours: what a body at the edge may have.
 pub const CONTROL_LINE_BYTES_MAX: usize = super::BODY_BYTES_MAX;
+
+/// The longest name of a group, in bytes. Source: groupadd(8).
+pub const GROUP_NAME_BYTES_MAX: usize = 32;
 
 /// How long requests may take to end when they were told to hurry. Ours.
 pub const HURRY: Duration = Duration::from_secs(1);
@@ -61,6 +61,13 @@ pub const CONTROL_HANG_UP_POLL: Duration = Duration::from_millis(100);
 
 /// How long it is looked up who belongs to a group; the database may be on another host. Ours.
 pub const GROUP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long it is found out how much memory the servers take; what is not known by then is left out.
+/// Ours: some milliseconds for each process.
+pub const MEMORY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How large a configuration file may be that an operator names, in bytes. Ours: thousands of servers.
+pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
 /// How many operators' orders wait for the main loop. Ours: they are carried out one by one.
 pub const CONTROL_ORDERS_QUEUE: usize = 8;

@@ -47,8 +47,7 @@ pub const TASK_POLL_RANGE: (Duration, Duration) =
 
 /// The first and the longest pause before a server that was lost is looked for again because of a task
 /// that it has. Ours.
-pub const TASK_LOST_PAUSE: (Duration, Duration) =
-    (Duration::from_secs(1), Duration::from_secs(30));
+pub const TASK_LOST_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// How many orders wait for one call to take them. Ours: an operator gives one.
 pub const TASK_ORDERS_MAX: usize = 4;

@@ -43,8 +43,22 @@ pub fn fitted_schema(schema: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(if found.len() <= bytes_max { found } else { mark(&read).to_string() })
 }
 
+/// Returns how deep `schemas` can be shown, so that they fit into `bytes_max` together: at most
+/// [`DEPTH_MAX`] levels. Source: seed 001, "auto depth".
+pub fn common_depth(schemas: &[&Value], bytes_max: usize) -> usize {
+    let bytes = |depth: usize| -> usize {
+        schemas.iter().map(|schema| collapsed(schema, depth).to_string().len()).sum()
+    };
+    let (mut fits, mut too_deep) = (0, DEPTH_MAX + 1);
+    while too_deep - fits > 1 {
+        let depth = usize::midpoint(fits, too_deep);
+        if bytes(depth) <= bytes_max { fits = depth } else { too_deep = depth }
+    }
+    fits
+}
+
 /// Returns a schema without what is more than `depth` levels deep.
-fn collapsed(schema: &Value, depth: usize) -> Value {
+pub fn collapsed(schema: &Value, depth: usize) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let is_deep = INNER.iter().chain(&NAMED).any(|keyword| {
         members.get(*keyword).is_some_and(|inner| inner.is_object() || inner.is_array())

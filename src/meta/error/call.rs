@@ -94,6 +94,7 @@ impl From<&CallError> for ErrorObject {
         let Kind { code, reason, may_pass } = Kind::of(error);
         let mut object = Self::new(code, chain(error), &error.hint()).on_server();
         object.retryable = may_pass;
+        object.cause = Some(Box::new(error.to_operator()));
         if let Value::Object(context) = error.to_rpc().context {
             object.details = context;
         }

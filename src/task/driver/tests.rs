@@ -34,8 +34,7 @@ impl Rig {
         let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
         let (telling, _told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let catalog =
-            Catalog::new(slots, clients, TaskTracker::new(), telling, Cache::default());
+        let catalog = Catalog::new(slots, clients, TaskTracker::new(), telling, Cache::default());
         let catalog = Arc::new(catalog);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
@@ -52,7 +51,8 @@ impl Rig {
     }
 
     fn work(&self, tool: &str, patience: Duration) -> Work {
-        let definition = format!(r#"{{"tools":[{{"name":"{tool}","inputSchema":{{}}}}]}}"#);
+        let definition =
+            format!(r#"{{"tools":[{{"name":"{tool}","inputSchema":{{"type":"object"}}}}]}}"#);
         let page = crate::protocol::mcp::Page::read(crate::protocol::mcp::List::Tools, &definition);
         let tool = page.expect("a page").items.remove(0);
         let params = format!(r#"{{"name":"{}","arguments":{{}}}}"#, tool.key);
@@ -110,7 +110,10 @@ async fn a_call_that_takes_longer_than_it_was_given_is_cut_off() {
     assert_eq!(rig.tasks.n_running(), 1);
     let ended = rig.tasks.ended(&task.id, 2 * minute).await.expect("known");
     assert_eq!(ended.status, Status::Failed);
-    assert_eq!(ended.ended_ms.map(|ended| ended - ended.min(task.created_ms + 59_000) <= 2_000), Some(true));
+    assert_eq!(
+        ended.ended_ms.map(|ended| ended - ended.min(task.created_ms + 59_000) <= 2_000),
+        Some(true)
+    );
     assert_eq!(rig.tasks.n_running(), 0);
 }
 

@@ -65,7 +65,10 @@ fn the_task_of_a_server_that_was_lost_goes_on_when_it_is_found_again() {
     store.apply("a", Event::Accepted(upstream("x")), 2);
     store.apply("a", Event::Lost { message: "connection refused".into() }, 3);
     let task = store.get("a").expect("known");
-    assert_eq!((task.status, task.message.as_deref()), (Status::Unreachable, Some("connection refused")));
+    assert_eq!(
+        (task.status, task.message.as_deref()),
+        (Status::Unreachable, Some("connection refused"))
+    );
     assert_eq!(store.n_running(), 1);
     store.apply("a", Event::Working { message: None }, 4);
     assert_eq!(store.get("a").map(|task| task.status), Some(Status::Working));
@@ -178,7 +181,9 @@ proptest! {
                 Act::Sweep => {
                     let (gone, next) = store.sweep(now_ms);
                     prop_assert!(next.is_none_or(|next| next > now_ms));
-                    gone.iter().for_each(|gone| drop(known.remove(gone)));
+                    for gone in gone {
+                        prop_assert!(known.remove(&gone));
+                    }
                 }
                 Act::Pass(ms) => now_ms += ms,
             }

@@ -2,22 +2,23 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::Value;
-use tokio::{task, time::Instant};
+use tokio::time::Instant;
 
 use super::{
-    Caller, Refusal, Reply, Resolved,
+    Caller, Refusal, Reply,
     finish::{Bounds, Finish, Form},
 };
 use crate::{
     connection::Limits,
-    era,
     meta::{
-        self, ErrorObject, Telling, ToolId, Validators, Verdict, Wanted,
+        self, ErrorObject, Telling, Wanted,
         arguments::{Call, Run},
     },
-    protocol::{Members, Message, mcp::Item},
-    view::{Outcome, Views},
+    view::{
+        Outcome, Views,
+        calling::{call_of, check, understand},
+        resolve::Resolved,
+    },
 };
 
 impl Views {
@@ -32,7 +33,7 @@ impl Views {
         }
         let bounds = self.bounds_of(asked.timeout);
         let resolved = self
-            .resolve(caller.session, &asked.tool, bounds.limits)
+            .resolve(self.lister(caller.session), &asked.tool, bounds.limits)
             .await
             .map_err(|error| bounds.told(error))?;
         self.run(caller, resolved, &asked.args, Form::AsItIs(asked.fields), bounds).await
@@ -54,7 +55,8 @@ impl Views {
             return self.read_on(caller.reply, &asked.tool, cursor);
         }
         let bounds = self.bounds_of(None);
-        let resolved = self.resolve(caller.session, &asked.tool, bounds.limits).await?;
+        let resolved =
+            self.resolve(self.lister(caller.session), &asked.tool, bounds.limits).await?;
         let args = asked.args.clone();
         self.run(caller, resolved, &args, Form::Wrapped(Box::new(asked)), bounds).await
     }
@@ -111,53 +113,4 @@ impl Views {
         };
         Bounds { limits: Limits { silence: total, total }, given }
     }
-}
-
-/// Has the schema of a tool understood if it never was, so that [`check`] is quick. Patterns can take
-/// a second and more, so this holds up no other request.
-pub(super) async fn understand(validators: &Arc<Validators>, item: &Item) {
-    let schema = schema_of(item);
-    if validators.knows(schema) {
-        return;
-    }
-    let (validators, schema) = (Arc::clone(validators), schema.to_owned());
-    let learning = task::spawn_blocking(move || validators.learn(&schema));
-    // One that is not understood is understood when it is needed.
-    let _panicked = learning.await;
-}
-
-fn schema_of(item: &Item) -> &str {
-    Members::one(item.json(), "inputSchema").unwrap_or("{}")
-}
-
-/// Holds arguments against the schema of a tool.
-///
-/// # Errors
-///
-/// [`ErrorObject`] with all that is wrong with them.
-pub(super) fn check(
-    validators: &Validators,
-    id: &ToolId,
-    item: &Item,
-    args: &str,
-) -> Result<(), Box<ErrorObject>> {
-    match validators.check(schema_of(item), args) {
-        Verdict::Fits => Ok(()),
-        Verdict::Wrong(misfit) => Err(Box::new(misfit.to_error(id))),
-        Verdict::Unchecked(reason) => {
-            let (server, tool) = (&id.server, &id.tool);
-            tracing::debug!(mcp_server = server, mcp_tool = tool, %reason, "arguments not checked");
-            Ok(())
-        }
-    }
-}
-
-/// Returns the call of `tool` that a call of ours stands for. What is not about the tool of ours stays.
-pub(super) fn call_of(request: &Message, tool: &str, args: &str) -> Message {
-    let call = request.with_params(|params| {
-        params.set("name", Value::from(tool).to_string());
-        params.set("arguments", args.to_owned());
-    });
-    // Nobody would know here whose a task is.
-    era::without_tasks(call)
 }

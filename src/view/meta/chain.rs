@@ -9,8 +9,7 @@ use std::{
 };
 
 use super::{
-    Caller, Refusal, Reply, Resolved,
-    call::{call_of, check, understand},
+    Caller, Refusal, Reply,
     finish::{is_for_client, is_of_client, is_question, lost},
 };
 use crate::{
@@ -23,7 +22,11 @@ use crate::{
     },
     pool::{Guest, Slot},
     protocol::{Members, Message, jsonrpc::Part},
-    view::{Outcome, Views},
+    view::{
+        Outcome, Views,
+        calling::{call_of, check, understand},
+        resolve::Resolved,
+    },
 };
 
 /// A chain that runs.
@@ -59,7 +62,7 @@ impl Views {
         let mut tools = HashMap::new();
         for wanted in wanted {
             if let Entry::Vacant(vacant) = tools.entry(wanted) {
-                let resolved = self.resolve(session, vacant.key(), limits).await;
+                let resolved = self.resolve(self.lister(session), vacant.key(), limits).await;
                 if let Ok(found) = &resolved {
                     understand(&self.desk.validators, &found.item).await;
                 }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{Refusal, Reply, Resolved};
+use super::{Refusal, Reply};
 use crate::{
     meta::{Wanted, arguments::Detail, describe::Described},
     session::Session,
-    view::{Outcome, Views},
+    view::{Outcome, Views, resolve::Resolved},
 };
 
 impl Views {
@@ -19,7 +19,8 @@ impl Views {
         detail: Detail,
         examples_max: usize,
     ) -> Result<Outcome, Refusal> {
-        let Resolved { id, item, .. } = self.resolve(session, wanted, self.limits()).await?;
+        let Resolved { id, item, .. } =
+            self.resolve(self.lister(session), wanted, self.limits()).await?;
         Ok(reply.value(&Described::new(id, item.json()).described(detail, examples_max)))
     }
 
@@ -31,7 +32,8 @@ impl Views {
         wanted: &Wanted,
         max: usize,
     ) -> Result<Outcome, Refusal> {
-        let Resolved { id, item, .. } = self.resolve(session, wanted, self.limits()).await?;
+        let Resolved { id, item, .. } =
+            self.resolve(self.lister(session), wanted, self.limits()).await?;
         let examples = Described::new(id, item.json()).examples(max);
         Ok(reply.value(&json!({ "examples": examples }).to_string()))
     }

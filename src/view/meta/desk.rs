@@ -21,7 +21,7 @@ use crate::{
 /// What the tools of ours remember.
 #[derive(Debug)]
 pub(in crate::view) struct Desk {
-    pub(super) validators: Arc<Validators>,
+    pub(in crate::view) validators: Arc<Validators>,
     results: Mutex<Results>,
     since: Instant,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Refusal, Reply, Resolved};
+use super::{Refusal, Reply};
 use crate::{
     catalog::KnownServer,
     meta::{
@@ -16,6 +16,7 @@ use crate::{
     view::{
         Outcome, Views,
         find::{Found, FoundTool, Wish},
+        resolve::Resolved,
     },
 };
 
@@ -47,7 +48,8 @@ impl Views {
         asked: &Discover,
     ) -> Result<Outcome, Refusal> {
         if let Some(wanted) = &asked.tool {
-            let Resolved { id, item, .. } = self.resolve(session, wanted, self.limits()).await?;
+            let Resolved { id, item, .. } =
+                self.resolve(self.lister(session), wanted, self.limits()).await?;
             let entry = Described::new(id, item.json()).discovered(asked.detail);
             return Ok(reply.value(&format!(r#"{{"tools":[{entry}]}}"#)));
         }

@@ -35,17 +35,13 @@ mod describe;
 mod desk;
 mod discover;
 mod finish;
-mod prepare;
 mod refusal;
 mod reply;
-mod resolve;
 
 use caller::Caller;
-pub use prepare::Prepared;
 pub(super) use desk::Desk;
 use refusal::Refusal;
 use reply::Reply;
-use resolve::Resolved;
 
 impl Views {
     pub(super) async fn meta(

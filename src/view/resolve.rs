@@ -1,16 +1,15 @@
-//! Which tool a model means.
+//! Which tool is meant by what somebody calls it.
 
 use std::sync::Arc;
 
+use super::Views;
 use crate::{
     catalog::{KnownServer, Snapshot},
-    connection::Limits,
+    connection::{Limits, Owner},
     meta::{ErrorObject, ToolId, Wanted, similar::nearest},
     name::ServerName,
     pool::Slot,
     protocol::mcp::{Item, List},
-    session::Session,
-    view::Views,
 };
 
 /// How many names of servers an error shows. Ours: a model that sees them all reads none.
@@ -18,24 +17,25 @@ const AVAILABLE_MAX: usize = 20;
 
 /// A tool that is there.
 #[derive(Clone, Debug)]
-pub(super) struct Resolved {
+pub struct Resolved {
     /// Its server.
-    pub(super) slot: Arc<Slot>,
+    pub slot: Arc<Slot>,
     /// What it is called.
-    pub(super) id: ToolId,
+    pub id: ToolId,
     /// Its definition.
-    pub(super) item: Item,
+    pub item: Item,
 }
 
 impl Views {
-    /// Returns the tool that is meant. Where nothing known is called so, its server is asked.
+    /// Returns the tool that is meant. Where nothing known is called so, its server is asked for what
+    /// `lister` sees.
     ///
     /// # Errors
     ///
     /// [`ErrorObject`] when there is no such server or tool, or the server cannot be asked.
     pub(super) async fn resolve(
         &self,
-        session: &Session,
+        lister: Option<&Owner>,
         wanted: &Wanted,
         limits: Limits,
     ) -> Result<Resolved, ErrorObject> {
@@ -58,7 +58,7 @@ impl Views {
         // It may be new, or nothing is known of its server.
         let listing = self
             .catalog
-            .listing(first, List::Tools, self.lister(session), limits)
+            .listing(first, List::Tools, lister, limits)
             .await
             .map_err(|error| ErrorObject::from(&*error))?;
         for (slot, id) in &declared {

@@ -1,0 +1,159 @@
+//! How much memory processes take, as the kernel counts it.
+//!
+//! Of a process, its proportional set size: what it shares with others, as the code of one runtime, is
+//! divided among them, so that sums are true. Of a unit of systemd, what its cgroup takes. Everything
+//! here blocks; all of it ends at a given time.
+
+use std::{collections::HashMap, fs, path::Path, time::Instant};
+
+/// Where the kernel shows the cgroups of units of the system. Source: systemd's cgroup delegation
+/// documentation.
+const SYSTEM_UNITS: &str = "/sys/fs/cgroup/system.slice";
+
+/// How many levels below that an instance of a template can be. Source: systemd.slice(5), instances
+/// of a template have a slice of their own.
+const LEVELS_MAX: usize = 2;
+
+/// Returns the memory of our own process alone, in bytes.
+pub fn own() -> Option<u64> {
+    proportional("self")
+}
+
+/// Returns the memory of each of `roots` together with all that it has started, in bytes. One that is
+/// not ours to look at, and those for which there is no time left, are missing.
+pub fn of_trees(roots: &[u32], until: Instant) -> HashMap<u32, u64> {
+    let mut parents: HashMap<u32, Vec<u32>> = HashMap::new();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        if Instant::now() >= until {
+            return HashMap::new();
+        }
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let Some((parent, group)) = family(&stat) else { continue };
+        parents.entry(parent).or_default().push(pid);
+        // One whose parent has ended is still in the group of the child that it came from.
+        if group != pid && group != parent {
+            parents.entry(group).or_default().push(pid);
+        }
+    }
+    let tree = |root: u32| {
+        let (mut found, mut next) = (vec![root], 0);
+        while let Some(pid) = found.get(next).copied() {
+            next += 1;
+            for child in parents.get(&pid).into_iter().flatten() {
+                if !found.contains(child) {
+                    found.push(*child);
+                }
+            }
+        }
+        found
+    };
+    let mut measured = HashMap::new();
+    for root in roots {
+        let mut bytes = None;
+        for pid in tree(*root) {
+            if Instant::now() >= until {
+                return measured;
+            }
+            if let Some(more) = proportional(&pid.to_string()) {
+                bytes = Some(bytes.unwrap_or(0) + more);
+            }
+        }
+        if let Some(bytes) = bytes {
+            measured.insert(*root, bytes);
+        }
+    }
+    measured
+}
+
+/// Returns the memory of all instances of the unit template `name`, in bytes, where we may see it.
+pub fn of_unit(name: &str, until: Instant) -> Option<u64> {
+    instances(Path::new(SYSTEM_UNITS), &format!("{name}@"), LEVELS_MAX, until)
+}
+
+fn instances(directory: &Path, prefix: &str, n_levels: usize, until: Instant) -> Option<u64> {
+    let mut bytes = None;
+    for entry in fs::read_dir(directory).ok()?.flatten() {
+        if Instant::now() >= until {
+            return None;
+        }
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let more = if name.starts_with(prefix) && name.ends_with(".service") {
+            let current = fs::read_to_string(entry.path().join("memory.current"));
+            current.ok().and_then(|text| text.trim().parse::<u64>().ok())
+        } else if n_levels > 1 && name.ends_with(".slice") {
+            instances(&entry.path(), prefix, n_levels - 1, until)
+        } else {
+            None
+        };
+        if let Some(more) = more {
+            bytes = Some(bytes.unwrap_or(0) + more);
+        }
+    }
+    bytes
+}
+
+/// Reads parent and group of a process. Source: `proc_pid_stat(5)`.
+fn family(stat: &str) -> Option<(u32, u32)> {
+    // pid (name) state parent group …; the name may hold anything.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(1);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+fn proportional(process: &str) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+    pss(&rollup)
+}
+
+/// Source: `proc_pid_smaps(5)`.
+fn pss(rollup: &str) -> Option<u64> {
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_writes_is_read() {
+        let rollup = "55d0-7ffd ---p 00000000 00:00 0 [rollup]\nRss: 9000 kB\nPss:   4321 kB\nPss_Dirty: 1 kB\n";
+        assert_eq!(pss(rollup), Some(4321 << 10));
+        assert_eq!(pss(""), None);
+        assert_eq!(family("7 (a) b) S 5 6 7 0"), Some((5, 6)));
+        assert_eq!(family("7 (a"), None);
+    }
+
+    #[test]
+    fn we_are_a_tree_of_at_least_ourselves() {
+        let until = Instant::now() + Duration::from_secs(60);
+        let us = std::process::id();
+        let (alone, tree) = (own().expect("readable"), of_trees(&[us], until));
+        assert!(alone > 1 << 20 && tree.contains_key(&us), "{alone} {tree:?}");
+        assert!(of_trees(&[us], Instant::now()).is_empty(), "there is no time left");
+        assert!(of_trees(&[u32::MAX], until).is_empty(), "there is no such process");
+    }
+
+    #[test]
+    fn instances_of_a_template_are_found_in_its_slice() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (path, bytes) in [
+            ("system-git.slice/git@1-2.service", "100\n"),
+            ("system-git.slice/git@3-4.service", "20\n"),
+            ("git@5.service", "3\n"),
+            ("git.service", "1000\n"),
+            ("system-github.slice/github@1.service", "1000\n"),
+        ] {
+            let path = directory.path().join(path);
+            fs::create_dir_all(&path).expect("made");
+            fs::write(path.join("memory.current"), bytes).expect("written");
+        }
+        let until = Instant::now() + Duration::from_secs(60);
+        assert_eq!(instances(directory.path(), "git@", LEVELS_MAX, until), Some(123));
+        assert_eq!(instances(directory.path(), "hub@", LEVELS_MAX, until), None);
+    }
+}

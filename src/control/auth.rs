@@ -1,0 +1,49 @@
+//! What operators ask about how the service shows itself to its servers.
+
+use std::{path::Path, sync::Arc};
+
+use serde_json::{Value, json};
+use tokio::task;
+
+use super::{Answer, Desk, Params};
+use crate::{
+    config::{Secret, Server, Transport, secret::credentials_directory},
+    name::ServerName,
+};
+
+/// Answers `auth/status`.
+pub(super) async fn status(desk: &Desk, params: &Params<'_>) -> Answer {
+    let server: Option<String> = params.optional("server")?;
+    let declared = desk.views.operator_declared(server.as_deref())?;
+    // Credentials are files.
+    let looked_up = task::spawn_blocking(move || states(&declared)).await;
+    let states = looked_up.unwrap_or_default();
+    Ok(Value::from(states).to_string())
+}
+
+fn states(declared: &[(ServerName, Arc<Server>)]) -> Vec<Value> {
+    let credentials = credentials_directory();
+    let state = |(name, server): &(ServerName, Arc<Server>)| json!({ "server": name, "auth": auth(server, credentials.as_deref()) });
+    declared.iter().map(state).collect()
+}
+
+/// Returns by what a server knows us, and whether all of it can be had now.
+fn auth(server: &Server, credentials: Option<&Path>) -> Value {
+    let (values, are_headers): (Vec<&Secret>, bool) = match &server.transport {
+        Transport::Stdio { env, .. } => (env.values().collect(), false),
+        Transport::Http { headers, .. } => (headers.values().collect(), true),
+        Transport::Unit { .. } => (Vec::new(), false),
+    };
+    let is_any = |is_one: fn(&Secret) -> bool| values.iter().any(|value| is_one(value));
+    let kind = if is_any(|value| matches!(value, Secret::Credential(_))) {
+        "credential"
+    } else if is_any(|value| matches!(value, Secret::Env(_))) {
+        "environment"
+    } else if are_headers && !values.is_empty() {
+        "headers"
+    } else {
+        "none"
+    };
+    let is_there = || values.iter().all(|value| value.resolve(credentials).is_ok());
+    json!({ "type": kind, "hasTokens": kind != "none" && is_there() })
+}

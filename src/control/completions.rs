@@ -1,0 +1,58 @@
+//! What operators ask to be completed.
+
+use serde_json::{Value, json};
+
+use super::{Answer, Desk, Params};
+use crate::{protocol::mcp::method, view::operator};
+
+/// Answers `completions/complete`.
+pub(super) async fn complete(desk: &Desk, params: &Params<'_>) -> Answer {
+    let server: String = params.required("server")?;
+    let reference = object(params, "ref")?;
+    let kind = match word(params, &reference, "ref", "type")? {
+        "ref/prompt" | "prompt" => "ref/prompt",
+        "ref/resource" | "resource" => "ref/resource",
+        _ => return Err(params.wrong("ref.type", "`ref/prompt` or `ref/resource`")),
+    };
+    let reference = match kind {
+        "ref/prompt" => json!({ "type": kind, "name": word(params, &reference, "ref", "name")? }),
+        // Source: seed 001, which has the URI as the name, too.
+        _ => {
+            let member = if reference["uri"].is_null() && !reference["name"].is_null() {
+                "name"
+            } else {
+                "uri"
+            };
+            json!({ "type": kind, "uri": word(params, &reference, "ref", member)? })
+        }
+    };
+    let argument = object(params, "argument")?;
+    let [name, value] = ["name", "value"].map(|member| word(params, &argument, "argument", member));
+    let mut asked = json!({ "ref": reference, "argument": { "name": name?, "value": value? } });
+    if params.raw("context").is_some() {
+        asked["context"] = object(params, "context")?;
+    }
+    let exchange = desk.views.operator_ask(&server, method::COMPLETE, &asked.to_string())?;
+    operator::finish(exchange, None).await
+}
+
+/// Returns a parameter that is an object.
+fn object(params: &Params<'_>, name: &str) -> Result<Value, Box<crate::protocol::RpcError>> {
+    let text = params.object(name)?.ok_or_else(|| params.missing(name))?;
+    serde_json::from_str(text).map_err(|_| params.wrong(name, "an object"))
+}
+
+/// Returns a member of such a parameter that is a string.
+fn word<'a>(
+    params: &Params<'_>,
+    object: &'a Value,
+    parameter: &str,
+    member: &str,
+) -> Result<&'a str, Box<crate::protocol::RpcError>> {
+    let path = format!("{parameter}.{member}");
+    match &object[member] {
+        Value::Null => Err(params.missing(&path)),
+        Value::String(word) => Ok(word),
+        _ => Err(params.wrong(&path, "a string")),
+    }
+}

@@ -1,0 +1,62 @@
+//! Lists of several servers, as operators are shown them.
+
+use serde_json::json;
+
+use super::{Answer, Desk, Params};
+use crate::{
+    name::ServerName,
+    protocol::{
+        Members,
+        mcp::{Item, List},
+    },
+    view::operator::Listed,
+};
+
+/// Answers a request for a list whose entries are shown as they are, each as the member `name`.
+pub(super) async fn whole(desk: &Desk, params: &Params<'_>, list: List, name: &str) -> Answer {
+    let server: Option<String> = params.optional("server")?;
+    let is_reported = params.flag("report")?;
+    let listed = desk.views.operator_list(list, server.as_deref()).await?;
+    let entries = each(&listed).map(|(server, item)| entry(server, name, item.json()));
+    let entries: Vec<String> = entries.collect();
+    Ok(rendered(&entries, is_reported.then(|| unavailable(&listed)), None))
+}
+
+/// Returns each item with its server.
+pub(super) fn each(listed: &Listed) -> impl Iterator<Item = (&ServerName, &Item)> {
+    let listings = listed.listings.iter();
+    listings.flat_map(|(server, listing)| listing.iter().map(move |item| (server, item)))
+}
+
+/// Returns an entry, JSON text: its server, and as the member `name` what it is.
+pub(super) fn entry(server: &ServerName, name: &str, item: &str) -> String {
+    let mut entry = Members::default();
+    entry.set("server", json!(server).to_string());
+    entry.set(name, item);
+    entry.to_string()
+}
+
+/// Returns the servers whose list is not known, JSON text of an array.
+pub(super) fn unavailable(listed: &Listed) -> String {
+    let servers = listed.unavailable.iter();
+    let servers = servers.map(|(server, reason)| json!({ "server": server, "reason": reason }));
+    serde_json::Value::from_iter(servers).to_string()
+}
+
+/// Returns a list, JSON text: the entries alone; or, where it is said which servers are `unavailable`,
+/// an object of both and of whether there is more.
+pub(super) fn rendered(
+    entries: &[String],
+    unavailable: Option<String>,
+    has_more: Option<bool>,
+) -> String {
+    let entries = format!("[{}]", entries.join(","));
+    let Some(unavailable) = unavailable else { return entries };
+    let mut report = Members::default();
+    report.set("items", entries);
+    if let Some(has_more) = has_more {
+        report.set("hasMore", has_more.to_string());
+    }
+    report.set("unavailable", unavailable);
+    report.to_string()
+}

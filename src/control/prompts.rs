@@ -1,0 +1,30 @@
+//! What operators ask about prompts.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::{Answer, Desk, Params, listing, params::Kind};
+use crate::{protocol::mcp::List, view::operator};
+
+impl Kind for BTreeMap<String, String> {
+    const WORDS: &'static str = "an object whose values are strings";
+}
+
+/// Answers `prompts/list`.
+pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
+    listing::whole(desk, params, List::Prompts, "prompt").await
+}
+
+/// Answers `prompts/get`.
+pub(super) async fn get(desk: &Desk, params: &Params<'_>) -> Answer {
+    let server: String = params.required("server")?;
+    let name: String = params.required("name")?;
+    let arguments: Option<BTreeMap<String, String>> = params.optional("arguments")?;
+    let asked = match arguments {
+        Some(arguments) => json!({ "name": name, "arguments": arguments }),
+        None => json!({ "name": name }),
+    };
+    let exchange = desk.views.operator_prompt(&server, &name, &asked.to_string()).await?;
+    operator::finish(exchange, None).await
+}

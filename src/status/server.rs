@@ -1,0 +1,224 @@
+//! One server as operators are shown it.
+
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Board, camel, memory::Home};
+use crate::{
+    config::{Lifecycle, Secret, Server, Start, Transport},
+    name::ServerName,
+    pool::{Slot, SlotStatus, State},
+};
+
+/// One server. Source: seed 001, `ServerState`; from `state` on, ours.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerState {
+    /// Its name.
+    pub name: ServerName,
+    /// How it is declared, without what may be secret.
+    pub config: Value,
+    /// `connected`, `connecting`, `error`, `closed` or, if it was never connected, `configured`.
+    pub status: &'static str,
+    /// Why the last attempt to connect failed, or the last connection ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it says it is; be it in the life of another process, as what follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_info: Option<Value>,
+    /// What it says it can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Value>,
+    /// The protocol version that it is spoken to in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    /// What it says of how it is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// How many times it was connected again after a connection had been lost.
+    pub restart_count: u64,
+    /// When it was heard or pinged last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_health_check: Option<String>,
+    /// How many pings in a row it did not answer.
+    pub consecutive_failures: u32,
+    /// `idle`, `connecting`, `active`, `failed` or `closed`.
+    pub state: State,
+    /// `stdio`, `unit`, `http` or `sse`.
+    pub transport: &'static str,
+    /// `legacy` or `modern`: whether it shakes hands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub era: Option<&'static str>,
+    /// `shared`, `exclusive` or `session`.
+    pub sharing: &'static str,
+    /// When it is to be connected.
+    pub start: Start,
+    /// Requests that wait for an answer now.
+    pub in_flight: usize,
+    /// Requests sent so far over the connections that there are.
+    pub requests: u64,
+    /// How many times it was connected.
+    pub generation: u64,
+    /// How many connections there are.
+    pub connections: usize,
+    /// The process id of a spawned child, of the first where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Whether requests reach it.
+    pub breaker: Value,
+    /// How much memory its processes take with all that they have started, in bytes, where that was
+    /// asked for and can be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+impl Board {
+    /// Returns every server as operators are shown it.
+    pub fn server_states(&self) -> Vec<ServerState> {
+        self.pool.slots().values().map(|slot| self.server_state(slot)).collect()
+    }
+
+    fn server_state(&self, slot: &Slot) -> ServerState {
+        let found = slot.status();
+        let live = slot.live(None);
+        let known = self.catalog.profile(slot.name());
+        let profile = live.as_ref().and_then(|live| live.profile()).or(known.as_deref());
+        let said = |name: &str| {
+            let value = profile.and_then(|profile| profile.result.get(name));
+            value.filter(|value| !value.is_null()).cloned()
+        };
+        ServerState {
+            status: status(&found),
+            config: redacted(slot.declared()),
+            server_info: profile.and_then(|profile| profile.server_info()).cloned(),
+            capabilities: said("capabilities"),
+            instructions: said("instructions").and_then(|text| text.as_str().map(str::to_owned)),
+            restart_count: slot.losses().min(found.generation.saturating_sub(1)),
+            last_health_check: found.traffic.last_check_ms.and_then(ago),
+            consecutive_failures: found.traffic.missed_pings,
+            state: found.state,
+            transport: found.transport,
+            era: found.era,
+            sharing: found.sharing,
+            start: found.start,
+            in_flight: found.traffic.in_flight,
+            requests: found.traffic.requests,
+            generation: found.generation,
+            connections: found.connections,
+            pid: found.pid,
+            breaker: camel(json!(found.breaker)),
+            protocol_version: found
+                .protocol_version
+                .or_else(|| profile.map(|profile| profile.protocol_version.clone())),
+            error: found.last_error,
+            name: found.name,
+            memory_bytes: None,
+        }
+    }
+
+    /// Returns whose memory each server's is.
+    pub(super) fn homes(&self) -> Vec<Home> {
+        let slots = self.pool.slots();
+        let home = |slot: &std::sync::Arc<Slot>| Home {
+            server: slot.name().clone(),
+            pids: slot.status().pids,
+            unit: match &slot.declared().transport {
+                Transport::Unit { unit, .. } => Some(unit.clone()),
+                Transport::Stdio { .. } | Transport::Http { .. } => None,
+            },
+        };
+        slots.values().map(home).collect()
+    }
+}
+
+/// Returns the state of a server in the words of seed 001.
+fn status(found: &SlotStatus) -> &'static str {
+    match found.state {
+        State::Connecting => "connecting",
+        State::Failed => "error",
+        State::Active | State::Idle if found.connections > 0 => "connected",
+        State::Active | State::Idle if found.generation == 0 => "configured",
+        // Nobody has used it for a while.
+        State::Active | State::Idle | State::Closed => "closed",
+    }
+}
+
+/// Returns the moment so many milliseconds ago.
+fn ago(ms: u64) -> Option<String> {
+    let then = SystemTime::now().checked_sub(Duration::from_millis(ms))?;
+    Some(DateTime::<Utc>::from(then).to_rfc3339_opts(SecondsFormat::Millis, true))
+}
+
+/// What stands for a value that may be secret.
+const HIDDEN: &str = "***";
+
+/// Returns how a server is declared, as in the file, but for what may be secret: literals of `env` and
+/// `headers`, and the query of an address.
+fn redacted(server: &Server) -> Value {
+    let mut config = match &server.transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            let env: Map<String, Value> = env.iter().map(hidden).collect();
+            json!({ "command": command, "args": args, "env": env, "cwd": cwd })
+        }
+        Transport::Unit { socket, unit } => json!({ "socket": socket, "unit": unit }),
+        Transport::Http { url, headers } => {
+            let headers: Map<String, Value> = headers.iter().map(hidden).collect();
+            let url = url.to_string();
+            let url = match url.split_once('?') {
+                Some((before, _)) => format!("{before}?{HIDDEN}"),
+                None => url,
+            };
+            json!({ "url": url, "headers": headers })
+        }
+    };
+    config["sharing"] = json!(server.sharing.name());
+    config["start"] = json!(server.start);
+    config["lifecycle"] = json!(match server.lifecycle {
+        Lifecycle::Pooled => "pooled",
+        Lifecycle::KeepAlive { .. } => "keep-alive",
+        Lifecycle::Ephemeral => "ephemeral",
+    });
+    if let Some(members) = config.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    config
+}
+
+fn hidden((name, value): (&String, &Secret)) -> (String, Value) {
+    let shown = match value {
+        Secret::Literal(_) => HIDDEN.to_owned(),
+        Secret::Credential(name) => format!("credential:{name}"),
+        Secret::Env(name) => format!("env:{name}"),
+    };
+    (name.clone(), shown.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_is_never_shown_and_a_reference_is() {
+        let secrets = ["hunter2", "credential:token", "env:TOKEN"];
+        let values = || ["A", "B", "C"].into_iter().zip(secrets);
+        let table =
+            || values().map(|(name, value)| (name.to_owned(), Secret::from(value.to_owned())));
+        let stdio = Transport::Stdio {
+            command: "x".to_owned(),
+            args: Vec::new(),
+            env: table().collect(),
+            cwd: None,
+        };
+        let url = "http://h:1/mcp?key=hunter2".parse().expect("an address");
+        let http = Transport::Http { url, headers: table().collect() };
+        let shown = [stdio, http].map(|transport| redacted(&Server::new(transport)).to_string());
+        assert!(!shown.concat().contains("hunter2"));
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        {"args":[],"command":"x","env":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy"}
+        {"headers":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"http://h:1/mcp?***"}
+        "#);
+    }
+}

@@ -1,0 +1,331 @@
+//! What an operator asks of servers: their lists, a call of a tool, a resource, a prompt, a completion.
+//!
+//! [`Views::operator_call`] finds the tool of a call, holds its arguments against the schema, and
+//! returns an [`Exchange`], for whoever drives it: [`finish`] does, and tells of progress; one that is
+//! driven in the background is the same. [`Views::operator_ask`] returns one of any other request.
+//!
+//! An operator is a client without capabilities and without a session: nobody can ask it anything,
+//! and a server that has a connection for each client has one for this request alone.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{
+    Views,
+    calling::{self, call_of},
+    resolve::Resolved,
+    shown,
+};
+use crate::{
+    call::{CallError, Exchange},
+    catalog::Listing,
+    config::{Server, defaults},
+    connection::{Aside, Event, Limits},
+    meta::{ToolId, Verdict, Wanted, nearest},
+    name::ServerName,
+    pool::{Guest, Slot},
+    protocol::{
+        Members, Message, RpcError,
+        error::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND},
+        jsonrpc::Part,
+        mcp::{List, method},
+    },
+    redact,
+    session::{Scope, Session},
+};
+
+/// What an operator wants to have called.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// The tool.
+    pub tool: &'a Wanted,
+    /// Its arguments, as the JSON text of an object.
+    pub args: &'a str,
+    /// How long it may take, the time to connect included; never longer than any request.
+    pub timeout: Option<Duration>,
+    /// What goes with the parameters, as the JSON text of an object: its progress token, if it has one.
+    pub meta: Option<&'a str>,
+}
+
+/// A call that can be sent.
+pub struct Begun {
+    /// What the tool is called.
+    pub id: ToolId,
+    /// The call; the first [`Exchange::next`] sends it.
+    pub exchange: Exchange,
+}
+
+/// A list of several servers, or of one.
+#[derive(Debug)]
+pub struct Listed {
+    /// The lists, in the order of the servers' names.
+    pub listings: Vec<(ServerName, Listing)>,
+    /// The servers whose list is not known, and why.
+    pub unavailable: Vec<(ServerName, String)>,
+}
+
+impl Views {
+    /// Returns a list of all servers, or of the one called `server`. A server of which it is known is
+    /// not connected for that.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is no such server, or the one that is named cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the reads go on for others.
+    pub async fn operator_list(
+        &self,
+        list: List,
+        server: Option<&str>,
+    ) -> Result<Listed, Box<RpcError>> {
+        let (lister, limits) = (Some(&self.onlooker), self.limits());
+        let Some(server) = server else {
+            let (mut listings, mut unavailable) = (Vec::new(), Vec::new());
+            for (server, listing) in self.catalog.each(list, lister, limits).await {
+                match listing {
+                    Ok(listing) => listings.push((server, listing)),
+                    Err(reason) => {
+                        let reason = redact::cut(&reason, defaults::QUOTE_BYTES_MAX);
+                        unavailable.push((server, redact::tame(reason).into_owned()));
+                    }
+                }
+            }
+            return Ok(Listed { listings, unavailable });
+        };
+        let slot = self.operator_slot(server)?;
+        let listing = self.catalog.known_or_read(&slot, list, lister, limits).await;
+        let listing = listing.map_err(|error| told(&error))?;
+        Ok(Listed { listings: vec![(slot.name().clone(), listing)], unavailable: Vec::new() })
+    }
+
+    /// Returns how all servers are declared, or the one called `server`.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is no such server.
+    pub fn operator_declared(
+        &self,
+        server: Option<&str>,
+    ) -> Result<Vec<(ServerName, Arc<Server>)>, Box<RpcError>> {
+        let declared = |slot: &Arc<Slot>| (slot.name().clone(), Arc::new(slot.declared().clone()));
+        match server {
+            Some(server) => Ok(vec![declared(&self.operator_slot(server)?)]),
+            None => Ok(self.pool.slots().values().map(declared).collect()),
+        }
+    }
+
+    /// Returns the tool that is meant.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is no such server or tool, or the server cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn operator_tool(&self, tool: &Wanted) -> Result<Resolved, Box<RpcError>> {
+        self.operator_tool_within(tool, self.limits()).await
+    }
+
+    async fn operator_tool_within(
+        &self,
+        tool: &Wanted,
+        limits: Limits,
+    ) -> Result<Resolved, Box<RpcError>> {
+        let resolved = self.resolve(Some(&self.onlooker), tool, limits).await;
+        resolved.map_err(|error| Box::new(error.to_rpc()))
+    }
+
+    /// Holds arguments, the JSON text of an object, against the schema of a tool.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn operator_verdict(&self, tool: &Resolved, args: &str) -> Verdict {
+        calling::understand(&self.desk.validators, &tool.item).await;
+        self.desk.validators.check(calling::schema_of(&tool.item), args)
+    }
+
+    /// Prepares a call of a tool whose arguments fit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Views::operator_request`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing was called.
+    pub async fn operator_call(&self, call: &Call<'_>) -> Result<Begun, Box<RpcError>> {
+        let limits = self.operator_limits(call);
+        let (tool, request) = self.operator_request(call).await?;
+        let exchange = self.operator_exchange(tool.slot, request, limits);
+        Ok(Begun { id: tool.id, exchange })
+    }
+
+    /// Returns the tool that is to be called, and the request that calls it, once the arguments fit.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is no such tool, its server cannot be asked, or the arguments do not
+    /// fit.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing was called.
+    pub async fn operator_request(
+        &self,
+        call: &Call<'_>,
+    ) -> Result<(Resolved, Message), Box<RpcError>> {
+        let tool = self.operator_tool_within(call.tool, self.operator_limits(call)).await?;
+        calling::understand(&self.desk.validators, &tool.item).await;
+        calling::check(&self.desk.validators, &tool.id, &tool.item, call.args)
+            .map_err(|error| Box::new(error.to_rpc()))?;
+        let mut params = Members::default();
+        if let Some(meta) = call.meta {
+            params.set("_meta", meta);
+        }
+        let request = Message::request(method::TOOLS_CALL, Some(&params.to_string()));
+        let request = call_of(&request, &tool.item.key, call.args);
+        Ok((tool, request))
+    }
+
+    fn operator_limits(&self, call: &Call<'_>) -> Limits {
+        let limits = self.limits();
+        let Some(timeout) = call.timeout else { return limits };
+        let total = timeout.min(limits.total);
+        Limits { silence: total, total }
+    }
+
+    /// Prepares a request of `method` with `params`, JSON text, to a server.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is no such server.
+    pub fn operator_ask(
+        &self,
+        server: &str,
+        method: &str,
+        params: &str,
+    ) -> Result<Exchange, Box<RpcError>> {
+        let slot = self.operator_slot(server)?;
+        let request = Message::request(method, Some(params));
+        Ok(self.operator_exchange(slot, request, self.limits()))
+    }
+
+    /// Prepares to get a prompt of a server with `params`, JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is no such server or prompt, or the server cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn operator_prompt(
+        &self,
+        server: &str,
+        name: &str,
+        params: &str,
+    ) -> Result<Exchange, Box<RpcError>> {
+        let slot = self.operator_slot(server)?;
+        let (lister, limits) = (Some(&self.onlooker), self.limits());
+        let known = self.catalog.listing(&slot, List::Prompts, lister, limits).await;
+        let known = known.map_err(|error| told(&error))?;
+        if !known.iter().any(|prompt| prompt.key == name) {
+            let similar = nearest(name, known.iter().map(|prompt| prompt.key.clone()));
+            let suggestion = match similar.first() {
+                Some(nearest) => format!("Did you mean `{nearest}`?"),
+                None => "See `prompts/list`.".to_owned(),
+            };
+            let text = format!("server `{server}` has no prompt `{}`", shown(name));
+            let error = RpcError::new(INVALID_PARAMS, "PROMPT_NOT_FOUND", text)
+                .suggest(suggestion)
+                .context(json!({ "server": server, "similarPrompts": similar }));
+            return Err(error.into());
+        }
+        let request = Message::request(method::PROMPTS_GET, Some(params));
+        Ok(self.operator_exchange(slot, request, limits))
+    }
+
+    fn operator_exchange(&self, slot: Arc<Slot>, request: Message, limits: Limits) -> Exchange {
+        let session = Session::anonymous(Scope::Every);
+        let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
+        let owner = guest.as_ref().map(Guest::owner);
+        Exchange::new(slot, owner, session.client(), request, limits).of_guest(guest)
+    }
+
+    fn operator_slot(&self, server: &str) -> Result<Arc<Slot>, Box<RpcError>> {
+        let slot = self.pool.slot(server);
+        slot.ok_or_else(|| Box::new(self.no_server(server).to_rpc()))
+    }
+}
+
+/// Waits for the result of a request, the JSON text of an object. Progress, with the token that came
+/// with the request, goes to `lines` as whole messages. What the server asks is refused.
+///
+/// # Errors
+///
+/// [`RpcError`] when there is none, also if the server says why.
+///
+/// # Cancel safety
+///
+/// Dropping it cancels the request at the server.
+pub async fn finish(
+    mut exchange: Exchange,
+    lines: Option<&mpsc::Sender<Bytes>>,
+) -> Result<String, Box<RpcError>> {
+    loop {
+        match exchange.next().await {
+            Ok(Event::Answer(answer)) => {
+                if let Some(result) = answer.part(Part::Result) {
+                    return Ok(result.to_owned());
+                }
+                let error = answer.part(Part::Error).unwrap_or("null");
+                return Err(of_server(exchange.server(), error).into());
+            }
+            Ok(Event::Aside(Aside::Notification(notice))) => {
+                if notice.method() == Some(method::PROGRESS)
+                    && let Some(lines) = lines
+                {
+                    let _reader_gone = lines.send(exchange.restore(&notice).join()).await;
+                }
+            }
+            Ok(Event::Aside(Aside::Question(question))) => question.refuse(),
+            Ok(Event::Deferred) => {}
+            Err(error) => return Err(told(&error)),
+        }
+    }
+}
+
+/// Returns why a server was not asked, or gave no answer.
+pub fn told(error: &CallError) -> Box<RpcError> {
+    Box::new(error.to_operator())
+}
+
+/// Returns what a server has answered with, an error object as JSON text: with its own code and
+/// words, and its own data among the things involved.
+fn of_server(server: &ServerName, error: &str) -> RpcError {
+    let error: Value = match error.len() <= defaults::ERROR_DETAIL_BYTES_MAX {
+        true => serde_json::from_str(error).unwrap_or_default(),
+        false => Value::Null,
+    };
+    let code = error["code"].as_i64().unwrap_or(INTERNAL_ERROR);
+    let said = error["message"].as_str().unwrap_or("the server has refused it without a reason");
+    let (name, suggestion) = match code {
+        RESOURCE_NOT_FOUND => ("RESOURCE_NOT_FOUND", "See `resources/list`."),
+        INVALID_PARAMS => {
+            ("SERVER_REFUSED", "Mend what the server does not understand, then ask again.")
+        }
+        _ => ("SERVER_ERROR", "The server itself says so: see what it writes to its log."),
+    };
+    let mut context = json!({ "server": server });
+    if !error["data"].is_null() {
+        context["data"] = error["data"].clone();
+    }
+    RpcError::new(code, name, redact::tame(said)).suggest(suggestion).context(context)
+}
