@@ -1,6 +1,8 @@
 {
   lib,
+  installShellFiles,
   rustPlatform,
+  stdenv,
 }:
 let
   manifest = lib.importTOML ../Cargo.toml;
@@ -25,6 +27,8 @@ rustPlatform.buildRustPackage {
 
   cargoLock.lockFile = ../Cargo.lock;
 
+  nativeBuildInputs = [ installShellFiles ];
+
   # The unit tests.  The tests in tests/ start real processes and sockets and
   # are run by the project's own checks.
   cargoTestFlags = [
@@ -38,6 +42,15 @@ rustPlatform.buildRustPackage {
     install -Dm444 -t $out/share/doc/metamcp systemd/metamcp-server-example*
     substituteInPlace $out/lib/systemd/system/metamcp.service \
       --replace-fail /usr/bin/metamcp $out/bin/metamcp
+  ''
+  # The program itself writes them, so it must run where it is built.
+  + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
+    $out/bin/metamcp man man1
+    installManPage man1/*.1
+    for shell in bash fish zsh; do
+      $out/bin/metamcp completions $shell >metamcp.$shell
+    done
+    installShellCompletion metamcp.{bash,fish,zsh}
   '';
 
   meta = {

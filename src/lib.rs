@@ -164,13 +164,14 @@
 //! | [`control`] | the control socket |
 //! | [`demo`] | three demonstration servers, built on rmcp |
 //! | [`daemon`] | the service from its start to its end |
+//! | [`doctor`] | what is wrong with a configuration, its servers and this host |
 //! | [`cli`] | the command line |
 //!
 //! # Invariants
 //!
 //! - `protocol`, `config` and `search` know no transport, no clock and no task; `meta` is told the
 //!   time, and sends nothing.
-//! - Only `child::process` starts processes. Every child has a process group of its own and a mark
+//! - Only `child::process` starts processes; `metamcp logs` becomes `journalctl`, and starts nothing. Every child has a process group of its own and a mark
 //!   that what it starts inherits; both are seen off with it. Its standard error is always read. A
 //!   server in a unit of systemd is not ours to signal: it is connected to and hung up on.
 //! - Only `connection` writes to a server; every request comes through `call`.
@@ -215,6 +216,7 @@ pub mod connection;
 pub mod control;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod embedding;
 pub mod era;
 pub mod fault;

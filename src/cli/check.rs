@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{CONFIG, Failed, output, service, status};
+use super::{CONFIG, Failed, output, overview, service};
 use crate::{
     config::{Config, load},
     report::chain,
@@ -27,9 +27,8 @@ pub(super) struct Args {
     /// Do not ask the running service; so it is with --no-files, too
     #[arg(long)]
     offline: bool,
-    /// The control socket; by default that of the system, or else that of this user
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    target: service::Target,
     /// The configuration file
     file: PathBuf,
 }
@@ -41,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     }
     if !args.no_files && !args.offline {
-        ask(args.socket.as_deref(), &config)?;
+        ask(args.target.socket.as_deref(), &config)?;
     }
     let n_servers = match config.servers.len() {
         1 => "1 server".to_owned(),
@@ -61,7 +60,7 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     let collisions = status["collisions"].as_array().into_iter().flatten();
     let lines: Vec<String> = collisions
         .filter(|found| is_declared(&found["server"]) && is_declared(&found["leftOut"]))
-        .map(|found| format!("\n  {}", status::collision(found)))
+        .map(|found| format!("\n  {}", overview::collision(found)))
         .collect();
     if lines.is_empty() {
         return Ok(());

@@ -4,37 +4,100 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod arguments;
+mod auth;
+mod call;
 mod check;
+mod complete;
+mod completions;
 mod demo_server;
+mod doctor;
+mod grep;
+mod indent;
+mod info;
+mod item;
+mod logs;
+mod man;
 mod output;
+mod overview;
+mod prompt;
+mod prompts;
+mod quantity;
+mod read;
+mod reload;
+mod resources;
 mod search;
 mod serve;
+mod servers;
 mod service;
 mod status;
+mod stop;
+mod table;
+mod task;
+mod tasks;
+mod terminal;
+mod tools;
+mod typegen;
+mod unit;
 
 /// Run each MCP server once per host and serve it to every client
+///
+/// `metamcp serve` is the service. All other commands ask the one that runs, over its control socket.
 #[derive(Debug, Parser)]
-#[command(name = "metamcp", version, arg_required_else_help = true)]
+#[command(name = "metamcp", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// What a script needs to know.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    the command failed: the service or a server refused, or a tool said that it failed
+  64   the command line makes no sense
+  69   no service answers
+  78   the configuration is wrong
+  130  a call was cancelled with ctrl-c";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Args),
     Check(check::Args),
     Status(status::Args),
-    Search(search::SearchArgs),
-    Grep(search::GrepArgs),
+    Servers(servers::Args),
+    Tools(tools::Args),
+    Info(info::Args),
+    Call(call::Args),
+    Search(search::Args),
+    Grep(grep::Args),
+    Resources(resources::Args),
+    Read(read::Args),
+    Prompts(prompts::Args),
+    Prompt(prompt::Args),
+    Complete(complete::Args),
+    Tasks(tasks::Args),
+    Task(task::Args),
+    Auth(auth::Args),
+    Reload(reload::Args),
+    Stop(stop::Args),
+    Logs(logs::Args),
+    Doctor(doctor::Args),
+    Typegen(typegen::Args),
     DemoServer(demo_server::Args),
+    #[command(hide = true)]
+    Completions(completions::Args),
+    #[command(hide = true)]
+    Man(man::Args),
 }
 
 /// Why a command failed, and the exit code that says so.
 #[derive(Debug)]
 struct Failed {
     code: u8,
+    /// Empty where what was printed says it already.
     text: String,
+    details: Vec<String>,
     hint: Option<String>,
 }
 
@@ -46,20 +109,46 @@ const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 /// The configuration is wrong. Source: sysexits.h, EX_CONFIG.
 const CONFIG: u8 = 78;
+/// Somebody pressed ctrl-c. Source: shells, 128 and the number of SIGINT.
+const CANCELLED: u8 = 130;
 
 impl Failed {
     fn new(code: u8, text: impl Into<String>) -> Self {
-        Self { code, text: text.into(), hint: None }
+        Self { code, text: text.into(), details: Vec::new(), hint: None }
+    }
+
+    /// A failure that was told already.
+    fn told(code: u8) -> Self {
+        Self::new(code, "")
+    }
+
+    /// Adds a line of its own below the text.
+    fn detail(mut self, line: impl Into<String>) -> Self {
+        self.details.push(line.into());
+        self
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
+
+    /// Says it on standard error.
+    fn tell(&self) {
+        if !self.text.is_empty() {
+            output::complain(&format!("error: {}\n", self.text));
+        }
+        for line in &self.details {
+            output::complain(&format!("  {line}\n"));
+        }
+        if let Some(hint) = &self.hint {
+            output::complain(&format!("hint: {hint}\n"));
+        }
+    }
 }
 
-/// Runs the command that the arguments ask for and returns the exit code: 0 done, 1 failed, 64
-/// wrong usage, 69 no service answers, 78 wrong configuration.
+/// Runs the command that the arguments ask for and returns the exit code, of which `metamcp --help`
+/// has a table.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -77,17 +166,33 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
         Command::Status(args) => status::run(&args),
-        Command::Search(args) => search::search(&args),
-        Command::Grep(args) => search::grep(&args),
+        Command::Servers(args) => servers::run(&args),
+        Command::Tools(args) => tools::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Call(args) => call::run(args),
+        Command::Search(args) => search::run(&args),
+        Command::Grep(args) => grep::run(&args),
+        Command::Resources(args) => resources::run(&args),
+        Command::Read(args) => read::run(&args),
+        Command::Prompts(args) => prompts::run(&args),
+        Command::Prompt(args) => prompt::run(args),
+        Command::Complete(args) => complete::run(&args),
+        Command::Tasks(args) => tasks::run(&args),
+        Command::Task(args) => task::run(&args),
+        Command::Auth(args) => auth::run(&args),
+        Command::Reload(args) => reload::run(&args),
+        Command::Stop(args) => stop::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Typegen(args) => typegen::run(&args),
         Command::DemoServer(args) => demo_server::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
-            output::complain(&format!("error: {}\n", failed.text));
-            if let Some(hint) = failed.hint {
-                output::complain(&format!("hint: {hint}\n"));
-            }
+            failed.tell();
             ExitCode::from(failed.code)
         }
     }

@@ -4,11 +4,18 @@ use std::io::Write as _;
 
 use serde_json::Value;
 
-use crate::{redact, telemetry::log};
+use super::{indent, table::Table, terminal};
+use crate::telemetry::log;
 
 /// Prints to standard output as it is.
 pub(super) fn print(text: &str) {
-    let _reader_gone = std::io::stdout().write_all(text.as_bytes());
+    bytes(text.as_bytes());
+}
+
+/// Prints to standard output as it is, be it text or not.
+pub(super) fn bytes(bytes: &[u8]) {
+    let mut stdout = std::io::stdout().lock();
+    let _reader_gone = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }
 
 /// Prints to standard error: as it is, or as entries of priority "error" where that is the journal.
@@ -23,41 +30,43 @@ pub(super) fn complain(text: &str) {
     let _reader_gone = stderr.write_all(text.as_bytes());
 }
 
-/// Prints rows in aligned columns; the last column is not padded.
-pub(super) fn table<const N: usize>(rows: &[[String; N]]) {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
+/// Prints JSON text with the members in their order and the numbers as they are spelled, indented;
+/// the same text always in the same way.
+pub(super) fn json(text: &str) {
+    print(&format!("{}\n", indent::indent(text)));
+}
+
+/// Prints a table, as wide as the terminal is and in colour where there is one.
+pub(super) fn table(table: &Table) {
+    let columns = terminal::size().map(|(columns, _)| columns);
+    print(&table.render(columns, terminal::is_coloured()));
+}
+
+/// Prints a text of a server, and ends its last line: to a terminal so that nothing in it steers
+/// that, else byte for byte.
+pub(super) fn content(text: &str) {
+    match terminal::is_shown() {
+        true => print(&terminal::escape_lines(text)),
+        false => print(text),
     }
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            line.push_str(&format!("{cell:width$}  "));
-        }
-        print(&format!("{}\n", line.trim_end()));
+    if !text.ends_with('\n') {
+        print("\n");
     }
 }
 
-/// Returns a word of a server, fit for a terminal.
+/// Returns a word of a server, fit for a terminal; nothing where it is no text.
 pub(super) fn word(value: &Value) -> String {
-    let escaped = |found: char| match redact::is_unruly(found) {
-        true => found.escape_default().to_string(),
-        false => found.to_string(),
-    };
-    value.as_str().unwrap_or_default().chars().map(escaped).collect()
+    terminal::escape(value.as_str().unwrap_or_default())
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+/// Returns a text of a server or of the service with its lines, fit for a terminal.
+pub(super) fn text(text: &str) -> String {
+    terminal::escape_lines(text)
+}
 
-    use super::*;
-
-    #[test]
-    fn a_word_of_a_server_cannot_steer_the_terminal() {
-        let shown = word(&json!("a\u{1b}[2Jb\u{202e}c ä \u{1f642}"));
-        assert_eq!(shown, "a\\u{1b}[2Jb\\u{202e}c ä \u{1f642}");
-    }
+/// Returns the first line of a text that says something, fit for a terminal.
+pub(super) fn first_line(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    terminal::escape(line.unwrap_or_default())
 }

@@ -1,10 +1,8 @@
-//! `metamcp search` and `metamcp grep`: the tools of all servers.
-
-use std::path::PathBuf;
+//! `metamcp search`: the tools of all servers by what they do.
 
 use serde_json::{Value, json};
 
-use super::{Failed, output, service};
+use super::{Failed, output, service::Reader};
 use crate::config::defaults;
 
 /// Find tools of all servers by what they do
@@ -12,7 +10,7 @@ use crate::config::defaults;
 /// Servers that do not run are searched by what is known of them. Exits with 69 when no service
 /// answers.
 #[derive(Debug, clap::Args)]
-pub(super) struct SearchArgs {
+pub(super) struct Args {
     /// What the tool should do, in plain words
     #[arg(required = true)]
     query: Vec<String>,
@@ -25,77 +23,35 @@ pub(super) struct SearchArgs {
     /// Show what each score is made of
     #[arg(long)]
     explain: bool,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Find tools of all servers by a regular expression
-///
-/// It is looked for in `server/tool`, title and description, and does not care about case. Exits with
-/// 69 when no service answers.
-#[derive(Debug, clap::Args)]
-pub(super) struct GrepArgs {
-    /// The regular expression
-    pattern: String,
-    #[command(flatten)]
-    common: Common,
-}
-
-#[derive(Debug, clap::Args)]
-struct Common {
     /// How many tools at most: 1 to 100
     #[arg(long, default_value_t = defaults::DISCOVER_LIMIT, value_parser = limit)]
     limit: usize,
-    /// Print everything as JSON
-    #[arg(long)]
-    json: bool,
-    /// The control socket; by default that of the system, or else that of this user
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    reader: Reader,
 }
 
-fn limit(text: &str) -> Result<usize, String> {
+/// Reads how many tools are wanted.
+pub(super) fn limit(text: &str) -> Result<usize, String> {
     let most = defaults::DISCOVER_LIMIT_MAX;
     let limit = text.parse().ok().filter(|limit| (1..=most).contains(limit));
     limit.ok_or_else(|| format!("use 1 to {most}"))
 }
 
-pub(super) fn search(args: &SearchArgs) -> Result<(), Failed> {
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({
         "query": args.query.join(" "), "server": args.server, "strategy": args.strategy,
-        "limit": args.common.limit, "explain": args.explain,
+        "limit": args.limit, "explain": args.explain,
     });
-    ask("tools/search", &params, &args.common)
-}
-
-pub(super) fn grep(args: &GrepArgs) -> Result<(), Failed> {
-    let params = json!({
-        "pattern": args.pattern, "limit": args.common.limit, "report": true,
-        "includeSchema": true, "schemaDepth": 0,
-    });
-    ask("tools/grep", &params, &args.common)
-}
-
-fn ask(method: &str, params: &Value, common: &Common) -> Result<(), Failed> {
-    let found = service::ask(common.socket.as_deref(), method, Some(&params.to_string()))?
-        .map_err(service::failed)?;
-    if common.json {
-        output::print(&format!("{found:#}\n"));
-    } else {
-        show(&found);
-    }
-    Ok(())
+    let found = args.reader.target.ask("tools/search", &params)?;
+    args.reader.print(&found, |found| {
+        show(found);
+        Ok(())
+    })
 }
 
 fn show(found: &Value) {
     let all = |member: &str| found[member].as_array().cloned().unwrap_or_default();
-    let mut tools = all("tools");
-    for found in all("items") {
-        let tool = &found["tool"];
-        tools.push(json!({
-            "server": found["server"], "tool": tool["name"], "description": tool["description"],
-        }));
-    }
+    let tools = all("tools");
     if tools.is_empty() {
         output::print("Nothing fits.\n");
     }
@@ -115,7 +71,7 @@ fn show(found: &Value) {
     }
 }
 
-/// Returns a tool on one line, with its score where there is one.
+/// Returns a tool on one line, with its score.
 fn line(tool: &Value) -> String {
     let [server, name, description] =
         ["server", "tool", "description"].map(|member| output::word(&tool[member]));

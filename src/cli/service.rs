@@ -1,15 +1,135 @@
 //! The running service, asked over its control socket.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
-use super::{FAILED, Failed, UNAVAILABLE};
+use super::{CONFIG, FAILED, Failed, UNAVAILABLE, output};
 use crate::{
-    control::client::{self, ClientError},
+    config::defaults,
+    control::client::{self, ClientError, Connection, Refusal},
     daemon::listen::{SYSTEM_SOCKET, default_socket},
     report::chain,
 };
+
+/// Which service is asked.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Target {
+    /// The control socket; by default that of the system, or else that of this user
+    #[arg(long, value_name = "PATH", env = "METAMCP_SOCKET", hide_env_values = true)]
+    pub(super) socket: Option<PathBuf>,
+}
+
+/// What every command has that shows something.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Reader {
+    /// Print the result as JSON, as the service gives it
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) target: Target,
+}
+
+impl Target {
+    /// Returns the socket of the service that is meant.
+    pub(super) fn path(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(nearest_socket)
+    }
+
+    /// Connects to the service.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with 69 when no service answers.
+    pub(super) async fn connect(&self) -> Result<Connection, Failed> {
+        Connection::open(&self.path()).await.map_err(failed)
+    }
+
+    /// Asks the service for what it knows by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when there is no answer, or the service refuses.
+    pub(super) fn ask(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
+        self.ask_within(defaults::CONTROL_PATIENCE, method, params)
+    }
+
+    /// Asks the service for what a server has to do: it is the service that bounds the time.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when there is no answer, or the service or the server refuses.
+    pub(super) fn ask_server(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
+        self.ask_within(defaults::CONTROL_CALL_PATIENCE, method, params)
+    }
+
+    fn ask_within(
+        &self,
+        patience: Duration,
+        method: &str,
+        params: &Value,
+    ) -> Result<Box<RawValue>, Failed> {
+        run(async {
+            let mut service = self.connect().await?;
+            service.ask(method, &given(params), patience).await.map_err(failed)
+        })
+    }
+}
+
+/// Returns parameters as JSON text, without those that were not given.
+pub(super) fn given(params: &Value) -> String {
+    let mut params = params.clone();
+    if let Some(members) = params.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    params.to_string()
+}
+
+impl Reader {
+    /// Prints a result: as it is, or as `show` has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when `show` cannot read it.
+    pub(super) fn print(
+        &self,
+        result: &RawValue,
+        show: impl FnOnce(&Value) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        if self.json {
+            output::json(result.get());
+            return Ok(());
+        }
+        show(&value(result)?)
+    }
+}
+
+/// Returns a result as a value.
+///
+/// # Errors
+///
+/// [`Failed`] when it is nested too deep.
+pub(super) fn value(result: &RawValue) -> Result<Value, Failed> {
+    serde_json::from_str(result.get())
+        .map_err(|error| Failed::new(FAILED, format!("the answer cannot be read: {error}")))
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+///
+/// [`Failed`] as `command` returns it, or when there can be no runtime.
+pub(super) fn run<T>(command: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?
+        .block_on(command)
+}
 
 /// Asks the service at `socket`, or else the nearest one, for `method` with `params`, JSON text.
 ///
@@ -22,11 +142,7 @@ pub(super) fn ask(
     params: Option<&str>,
 ) -> Result<Result<Value, ClientError>, Failed> {
     let socket = socket.map_or_else(nearest_socket, Path::to_owned);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
-    Ok(runtime.block_on(client::ask(&socket, method, params)))
+    run(async { Ok(client::ask(&socket, method, params).await) })
 }
 
 fn nearest_socket() -> PathBuf {
@@ -37,15 +153,52 @@ fn nearest_socket() -> PathBuf {
 /// Returns why a command failed that the service did not answer as it should.
 pub(super) fn failed(error: ClientError) -> Failed {
     match error {
+        ClientError::Unreachable { ref source, .. }
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Failed::new(UNAVAILABLE, chain(&error)).hint(
+                "The socket is for the user of the service and for members of its group: join that group, often `metamcp`, and log in again.",
+            )
+        }
         ClientError::Unreachable { .. } | ClientError::Silent { .. } => {
-            Failed::new(UNAVAILABLE, chain(&error))
-                .hint("Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.")
+            Failed::new(UNAVAILABLE, chain(&error)).hint(
+                "Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.",
+            )
         }
-        ClientError::Refused { suggestion: Some(ref hint), .. } => {
-            Failed::new(FAILED, chain(&error)).hint(hint.clone())
-        }
-        ClientError::Refused { .. } | ClientError::Unreadable(_) => {
+        ClientError::Refused(refusal) => refused(&refusal),
+        ClientError::Unreadable(_) | ClientError::Oversized { .. } => {
             Failed::new(FAILED, chain(&error))
         }
     }
 }
+
+/// Returns what an error of the service says, with what it knows besides on lines of its own.
+pub(super) fn refused(refusal: &Refusal) -> Failed {
+    let code = if refusal.data.code == "CONFIG_INVALID" { CONFIG } else { FAILED };
+    let mut failed = Failed::new(code, output::text(&refusal.message));
+    for (list, title) in CONTEXT {
+        let found = refusal.data.context[*list].as_array().map(Vec::as_slice).unwrap_or_default();
+        // The only one that is similar is what the hint says.
+        let is_said = title.starts_with("similar") && found.len() == 1;
+        for item in found.iter().filter(|_| !is_said).take(CONTEXT_LINES_MAX) {
+            let item = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+            failed = failed.detail(format!("{title}{}", output::text(&item)));
+        }
+    }
+    match &refusal.data.suggestion {
+        Some(suggestion) if !suggestion.is_empty() => failed.hint(output::text(suggestion)),
+        Some(_) | None => failed,
+    }
+}
+
+/// What is shown of the context of an error, and what stands before each item.
+/// Source: seed 001, "Structured errors".
+const CONTEXT: &[(&str, &str)] = &[
+    ("validationErrors", ""),
+    ("similarTools", "similar: "),
+    ("similarPrompts", "similar: "),
+    ("availableServers", "server: "),
+];
+
+/// How many items of one kind are shown. Ours: more than one reads.
+const CONTEXT_LINES_MAX: usize = 20;

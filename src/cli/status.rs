@@ -1,122 +1,117 @@
 //! `metamcp status`: what the running service does.
 
-use std::path::PathBuf;
+use std::pin::pin;
 
-use serde_json::Value;
+use serde_json::json;
+use tokio::{signal, time};
 
-use super::{Failed, output, service};
+use super::{FAILED, Failed, output, overview, service, service::Reader, terminal};
+use crate::{config::defaults, control::client::Connection};
 
 /// Show the running service and its servers
 ///
-/// Exits with 69 when no service answers.
+/// The memory of a server is that of all its processes; what is saved is what as many sets of servers
+/// would take as there are clients, less the one that there is. Exits with 69 when no service answers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Print the whole status as JSON
-    #[arg(long)]
-    json: bool,
-    /// The control socket; by default that of the system, or else that of this user
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    /// Look again every 2 s, until ctrl-c
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
+    #[command(flatten)]
+    reader: Reader,
 }
+
+/// Draw on a page of its own, without a cursor.
+const PAGE: &str = "\x1b[?1049h\x1b[?25l";
+/// Back to the page of before, with the cursor.
+const NO_PAGE: &str = "\x1b[?25h\x1b[?1049l";
+/// To the first line; what is written until [`SHOW`] is shown at once where the terminal can do that.
+const TOP: &str = "\x1b[?2026h\x1b[H";
+/// Nothing below, and all of it is shown.
+const SHOW: &str = "\x1b[J\x1b[?2026l";
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let status =
-        service::ask(args.socket.as_deref(), "daemon/status", None)?.map_err(service::failed)?;
-    if args.json {
-        output::print(&format!("{status:#}\n"));
-    } else {
-        show(&status);
+    if args.watch {
+        return watch(args);
     }
-    Ok(())
+    let status = args.reader.target.ask("daemon/status", &json!({ "memory": true }))?;
+    args.reader.print(&status, |status| {
+        let columns = terminal::size().map(|(columns, _)| (columns, usize::MAX));
+        output::print(&overview::render(status, columns, terminal::is_coloured()));
+        Ok(())
+    })
 }
 
-fn show(status: &Value) {
-    let text = |value: &Value| match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+/// A page of the terminal, which is the one of before again when this is dropped.
+struct Page;
+
+impl Page {
+    fn open() -> Option<Self> {
+        terminal::is_shown().then(|| {
+            output::print(PAGE);
+            Self
+        })
+    }
+
+    /// Draws `text` over what is there; each line is cleared only behind its end.
+    fn draw(text: &str) {
+        let lines = text.replace('\n', "\x1b[K\r\n");
+        output::print(&format!("{TOP}{}{SHOW}", lines.trim_end_matches("\r\n")));
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        output::print(NO_PAGE);
+    }
+}
+
+fn watch(args: &Args) -> Result<(), Failed> {
+    service::run(async {
+        let mut interrupted = pin!(signal::ctrl_c());
+        let mut ticks = time::interval(defaults::WATCH_INTERVAL);
+        ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+        // A service that is not there at the start is a mistake; one that goes away may come back.
+        let mut service = Some(args.reader.target.connect().await?);
+        let page = Page::open();
+        let mut last = String::new();
+        loop {
+            tokio::select! {
+                caught = &mut interrupted => {
+                    caught.map_err(|error| Failed::new(FAILED, format!("catch ctrl-c: {error}")))?;
+                    // What was seen last stays.
+                    if page.is_some() {
+                        drop(page);
+                        output::print(&last);
+                    }
+                    return Ok(());
+                }
+                _ = ticks.tick() => {
+                    last = match look(args, &mut service).await {
+                        Ok(text) => text,
+                        Err(failed) => {
+                            service = None;
+                            format!("{}\n", failed.text)
+                        }
+                    };
+                    match page {
+                        Some(_) => Page::draw(&last),
+                        None => output::print(&format!("{last}\n")),
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Asks once more, on a new connection where the old one has gone.
+async fn look(args: &Args, service: &mut Option<Connection>) -> Result<String, Failed> {
+    let connection = match service.take() {
+        Some(connection) => service.insert(connection),
+        None => service.insert(args.reader.target.connect().await?),
     };
-    output::print(&format!(
-        "metamcp {}, pid {}, up {} s, {} clients, {}\n\n",
-        text(&status["version"]),
-        status["pid"],
-        status["uptime"].as_u64().unwrap_or_default() / 1000,
-        status["clients"],
-        pool(&status["pool"]),
-    ));
-    let titles = [
-        ("name", "NAME"),
-        ("state", "STATE"),
-        ("transport", "TRANSPORT"),
-        ("protocolVersion", "PROTOCOL VERSION"),
-        ("pid", "PID"),
-        ("generation", "GENERATION"),
-        ("inFlight", "IN FLIGHT"),
-        ("requests", "REQUESTS"),
-        ("error", "LAST ERROR"),
-    ];
-    let columns = titles.map(|(column, _)| column);
-    let mut rows = vec![titles.map(|(_, title)| title.to_owned())];
-    for server in status["servers"].as_array().into_iter().flatten() {
-        rows.push(columns.map(|column| match column {
-            "protocolVersion" => match (&server[column], &server["era"]) {
-                // What it spoke the last time says nothing about now.
-                (Value::Null, _) | (_, Value::Null) => "-".to_owned(),
-                (version, era) => format!("{} ({})", text(version), text(era)),
-            },
-            "state" => format!("{}{}", text(&server[column]), breaker(&server["breaker"])),
-            column => text(&server[column]),
-        }));
-    }
-    output::table(&rows);
-    let findings = [
-        ("quarantined", "Items that clients are not shown", quarantined as fn(&Value) -> String),
-        ("collisions", "Items that are called the same in the merged view", collision),
-    ];
-    for (name, title, line) in findings {
-        let found = status[name].as_array().map(Vec::as_slice).unwrap_or_default();
-        if !found.is_empty() {
-            output::print(&format!("\n{title}:\n"));
-            found.iter().for_each(|found| output::print(&format!("  {}\n", line(found))));
-        }
-    }
-}
-
-/// Says which item clients are not shown, and why.
-fn quarantined(found: &Value) -> String {
-    let [server, list, item, reason] =
-        ["server", "list", "item", "reason"].map(|name| output::word(&found[name]));
-    format!("{server}: {list} `{item}`: {reason}")
-}
-
-/// Says which item of the merged view is there once although two servers have it.
-pub(super) fn collision(found: &Value) -> String {
-    let [list, item, server, left_out] =
-        ["list", "item", "server", "leftOut"].map(|name| output::word(&found[name]));
-    match server == left_out {
-        true => format!("{list} `{item}`: one of two of `{server}` is left out"),
-        false => {
-            format!("{list} `{item}`: that of `{server}` is shown, that of `{left_out}` left out")
-        }
-    }
-}
-
-/// Returns how full the pool is.
-fn pool(pool: &Value) -> String {
-    let taken = format!("{} of {} connections", pool["connections"], pool["size"]);
-    match pool["waiting"].as_u64() {
-        None | Some(0) => taken,
-        Some(n_waiting) => format!("{taken}, {n_waiting} more waited for"),
-    }
-}
-
-/// Returns what is to be said of a server's breaker: nothing while requests pass.
-fn breaker(breaker: &Value) -> String {
-    match (breaker["state"].as_str(), breaker["nextProbeMs"].as_u64()) {
-        (Some("open"), Some(wait_ms)) => {
-            format!(" (breaker open, probe in {} s)", wait_ms.div_ceil(1000))
-        }
-        (Some("probe"), _) => " (breaker probes)".to_owned(),
-        _ => String::new(),
-    }
+    let params = json!({ "memory": true }).to_string();
+    let asked = connection.ask("daemon/status", &params, defaults::CONTROL_PATIENCE).await;
+    let status = service::value(&*asked.map_err(service::failed)?)?;
+    Ok(overview::render(&status, terminal::size(), terminal::is_coloured()))
 }

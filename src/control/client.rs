@@ -3,16 +3,26 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use serde_json::Value;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
     time,
 };
 
-use crate::{config::defaults, protocol::Message};
+use crate::{
+    config::defaults,
+    protocol::{
+        Message,
+        jsonrpc::Part,
+        ndjson::{self, Line, Lines},
+    },
+};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -26,25 +36,235 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The service did not answer in time.
-    #[error("the service at `{}` did not answer within {} s", path.display(), defaults::CONTROL_PATIENCE.as_secs())]
+    #[error("the service at `{}` did not answer within {} s", path.display(), patience.as_secs())]
     Silent {
         /// The socket.
         path: PathBuf,
+        /// How long it was waited for.
+        patience: Duration,
     },
     /// The service refused.
-    #[error("the service refused: {message}")]
-    Refused {
-        /// Why.
-        message: String,
-        /// What can be done about it.
-        suggestion: Option<String>,
-    },
+    #[error("{}", _0.message)]
+    Refused(Box<Refusal>),
     /// What came back is not an answer.
     #[error("the answer cannot be read")]
     Unreadable(#[source] serde_json::Error),
+    /// What came back is longer than any answer should be.
+    #[error("the answer has {length} bytes, more than {}", defaults::CONTROL_ANSWER_BYTES_MAX)]
+    Oversized {
+        /// How long it is, in bytes.
+        length: usize,
+    },
 }
 
-/// Asks for `method` with `params`, JSON text, and returns the result.
+/// An error of the service.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Refusal {
+    /// What failed, in words.
+    pub message: String,
+    /// What is known besides.
+    #[serde(default)]
+    pub data: RefusalData,
+}
+
+/// What an error of the service says besides its message. A server's own may have anything there.
+#[derive(Clone, Debug, Default)]
+pub struct RefusalData {
+    /// The stable name of the error; empty where it has none.
+    pub code: String,
+    /// What can be done about it.
+    pub suggestion: Option<String>,
+    /// The things involved, by name.
+    pub context: Value,
+}
+
+impl<'de> Deserialize<'de> for RefusalData {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut data = Value::deserialize(deserializer)?;
+        Ok(Self {
+            code: data["code"].as_str().unwrap_or_default().to_owned(),
+            suggestion: data["suggestion"].as_str().map(str::to_owned),
+            context: data.get_mut("context").map(Value::take).unwrap_or_default(),
+        })
+    }
+}
+
+/// What the service says.
+#[derive(Debug)]
+pub enum Said {
+    /// The answer to the request with this number: the JSON text of its result, or why there is none.
+    Answer(u64, Result<Box<RawValue>, Box<Refusal>>),
+    /// A notification: its method, and the JSON text of its parameters.
+    Notification(String, String),
+}
+
+/// A connection to the control socket.
+#[derive(Debug)]
+pub struct Connection {
+    stream: UnixStream,
+    lines: Lines,
+    path: PathBuf,
+    n_requests: u64,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    result: Option<Box<RawValue>>,
+    error: Option<Box<Refusal>>,
+}
+
+impl Connection {
+    /// Connects to the service at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Unreachable`] when nobody listens there, or not for us.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: no connection is left open.
+    pub async fn open(path: &Path) -> Result<Self, ClientError> {
+        let unreachable = |source| ClientError::Unreachable { path: path.to_owned(), source };
+        let stream = UnixStream::connect(path).await.map_err(unreachable)?;
+        let lines = Lines::new(defaults::CONTROL_ANSWER_BYTES_MAX);
+        Ok(Self { stream, lines, path: path.to_owned(), n_requests: 0 })
+    }
+
+    /// Sends a request with `params`, JSON text, and returns its number.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Unreachable`] when the service has gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: half a line may have been sent.
+    pub async fn send(&mut self, method: &str, params: &str) -> Result<u64, ClientError> {
+        self.n_requests += 1;
+        let number = self.n_requests;
+        let request = Message::request(method, Some(params));
+        self.write(&request.with(Part::Id, &number.to_string())).await?;
+        Ok(number)
+    }
+
+    /// Says that nobody waits for the answer to a request any more.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Unreachable`] when the service has gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: half a line may have been sent.
+    pub async fn cancel(&mut self, number: u64) -> Result<(), ClientError> {
+        let params = format!(r#"{{"requestId":{number}}}"#);
+        self.write(&Message::notification("notifications/cancelled", Some(&params))).await
+    }
+
+    /// Returns what the service says next.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] when it has gone, or what it says makes no sense.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what was read is kept.
+    pub async fn next(&mut self) -> Result<Said, ClientError> {
+        loop {
+            while let Some(line) = self.lines.next_line() {
+                match line {
+                    Line::Whole(line) => {
+                        if let Some(said) = understand(line)? {
+                            return Ok(said);
+                        }
+                    }
+                    Line::Oversized(line) => {
+                        return Err(ClientError::Oversized { length: line.length });
+                    }
+                }
+            }
+            self.lines.buffer().reserve(READ_BYTES);
+            let read = self.stream.read_buf(self.lines.buffer()).await;
+            match read {
+                Ok(0) => return Err(self.gone(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => {}
+                Err(error) => return Err(self.gone(error)),
+            }
+        }
+    }
+
+    /// Asks for `method` with `params`, JSON text, and returns the JSON text of the result.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] when the service does not answer within `patience`, or refuses.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: half a line may have been sent.
+    pub async fn ask(
+        &mut self,
+        method: &str,
+        params: &str,
+        patience: Duration,
+    ) -> Result<Box<RawValue>, ClientError> {
+        let exchange = async {
+            let asked = self.send(method, params).await?;
+            loop {
+                match self.next().await? {
+                    Said::Answer(number, answer) if number == asked => {
+                        return answer.map_err(ClientError::Refused);
+                    }
+                    Said::Answer(..) | Said::Notification(..) => {}
+                }
+            }
+        };
+        match time::timeout(patience, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err(ClientError::Silent { path: self.path.clone(), patience }),
+        }
+    }
+
+    async fn write(&mut self, message: &Message) -> Result<(), ClientError> {
+        let message = ndjson::on_one_line(message.bytes().clone());
+        let line = [&message[..], b"\n"].concat();
+        let written = self.stream.write_all(&line).await;
+        written.map_err(|error| self.gone(error))
+    }
+
+    fn gone(&self, source: io::Error) -> ClientError {
+        ClientError::Unreachable { path: self.path.clone(), source }
+    }
+}
+
+/// How much is read at a time, in bytes, at least.
+const READ_BYTES: usize = 16 << 10;
+
+/// Reads one line of the service; `None` is one that says nothing to us.
+fn understand(line: Bytes) -> Result<Option<Said>, ClientError> {
+    let Ok(message) = Message::parse(line) else {
+        return Err(ClientError::Unreadable(serde::de::Error::custom("it is no JSON-RPC message")));
+    };
+    if let Some(method) = message.method() {
+        let params = message.params().unwrap_or("{}").to_owned();
+        return Ok(Some(Said::Notification(method.to_owned(), params)));
+    }
+    let answer: Answer =
+        serde_json::from_slice(message.bytes()).map_err(ClientError::Unreadable)?;
+    // An error without an id is about a line of ours, of which there is one at a time.
+    let number = message.integer(Part::Id);
+    Ok(match (number, answer) {
+        (Some(number), Answer { result: Some(result), .. }) => {
+            Some(Said::Answer(number, Ok(result)))
+        }
+        (Some(number), Answer { error: Some(error), .. }) => Some(Said::Answer(number, Err(error))),
+        (None, Answer { error: Some(error), .. }) => return Err(ClientError::Refused(error)),
+        (_, Answer { .. }) => None,
+    })
+}
+
+/// Asks for `method` with `params`, JSON text, on a connection of its own, and returns the result.
 ///
 /// # Errors
 ///
@@ -54,25 +274,7 @@ pub enum ClientError {
 ///
 /// Safe: the question may have been asked or not.
 pub async fn ask(path: &Path, method: &str, params: Option<&str>) -> Result<Value, ClientError> {
-    let unreachable = |source| ClientError::Unreachable { path: path.to_owned(), source };
-    let exchange = async {
-        let mut stream = UnixStream::connect(path).await?;
-        let line = [Message::request(method, params).bytes(), &b"\n"[..]].concat();
-        stream.write_all(&line).await?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).await?;
-        if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
-    };
-    let answer = time::timeout(defaults::CONTROL_PATIENCE, exchange)
-        .await
-        .map_err(|_| ClientError::Silent { path: path.to_owned() })?
-        .map_err(unreachable)?;
-    let mut answer: Value = serde_json::from_str(&answer).map_err(ClientError::Unreadable)?;
-    match answer.get("error") {
-        Some(error) => Err(ClientError::Refused {
-            message: error["message"].as_str().unwrap_or_default().to_owned(),
-            suggestion: error["data"]["suggestion"].as_str().map(str::to_owned),
-        }),
-        None => Ok(answer["result"].take()),
-    }
+    let mut connection = Connection::open(path).await?;
+    let answer = connection.ask(method, params.unwrap_or("{}"), defaults::CONTROL_PATIENCE).await?;
+    serde_json::from_str(answer.get()).map_err(ClientError::Unreadable)
 }

@@ -42,6 +42,7 @@ mod params;
 mod peer;
 mod prompts;
 mod resources;
+mod rpc;
 mod seats;
 mod server;
 mod servers;

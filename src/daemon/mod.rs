@@ -7,7 +7,10 @@
 //!                                                 drain, hurry, farewell
 //! ```
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
 
 use tokio::{
     sync::mpsc,
@@ -21,7 +24,7 @@ use crate::{
     config::{Config, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control,
-    ingress::{self, Edge},
+    ingress::{self, Edge, Operators},
     pool::Pool,
     provision::Provisioner,
     session::{Seal, Sessions, state_directory},
@@ -63,6 +66,8 @@ pub struct Daemon {
     listeners: Listeners,
     signals: Signals,
     orders: Orders,
+    /// Who answers operators, once clients are served.
+    desk: Option<Arc<control::Desk>>,
     /// Appended to the status line: what an operator should know.
     notice: Option<String>,
 }
@@ -129,6 +134,7 @@ impl Daemon {
             listeners,
             signals,
             orders: Orders::new(),
+            desk: None,
             notice: None,
         })
     }
@@ -189,10 +195,13 @@ impl Daemon {
         let (stopped, hurried) = (stop.clone(), hurry.clone());
         let desk =
             control::Desk::new(board, views, calls, orders, stopped, hurried, clients.clone());
+        let operators: Weak<dyn Operators> = Arc::<control::Desk>::downgrade(&desk);
+        edge.let_answer(operators);
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
             clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));
         }
+        self.desk = Some(desk);
         clients
     }
 

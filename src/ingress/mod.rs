@@ -2,7 +2,10 @@
 //!
 //! The only place that knows HTTP status codes of our own answers.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    sync::{Arc, OnceLock, Weak},
+};
 
 use bytes::Bytes;
 use http_body_util::{Either, combinators::UnsyncBoxBody};
@@ -25,11 +28,13 @@ mod reply;
 mod respond;
 mod resume;
 mod route;
+mod rpc;
 mod several;
 mod stall;
 mod stream;
 
 pub use accept::serve;
+pub use rpc::{Answered, Operators};
 
 /// A message, or a stream of events.
 type Body = Either<Outgoing, UnsyncBoxBody<Bytes, Infallible>>;
@@ -52,6 +57,8 @@ pub struct Edge {
     sent: Arc<Semaphore>,
     /// Owns what goes on without its client.
     tasks: TaskTracker,
+    /// Who answers operators.
+    operators: OnceLock<Weak<dyn Operators>>,
 }
 
 impl Edge {
@@ -75,6 +82,16 @@ impl Edge {
             resumable,
             sent: Arc::new(Semaphore::new(n_units)),
             tasks,
+            operators: OnceLock::new(),
         })
+    }
+
+    /// Has operators answered by `operators` as long as those are there; it is set once.
+    pub fn let_answer(&self, operators: Weak<dyn Operators>) {
+        let _once = self.operators.set(operators);
+    }
+
+    fn operators(&self) -> Option<Arc<dyn Operators>> {
+        self.operators.get()?.upgrade()
     }
 }

@@ -42,6 +42,9 @@ pub(super) enum EdgeError {
     /// A path that is served only if the operator wants it.
     #[error("HTTP with SSE, the transport of protocol version 2024-11-05, is switched off")]
     PairsOff,
+    /// The operator's interface, which is served only if the operator wants it.
+    #[error("the operator's interface over HTTP is switched off")]
+    RpcOff,
     /// Messages for a stream that is not open.
     #[error("the stream for these messages is not open, or not any more")]
     NoPair,
@@ -112,6 +115,7 @@ impl EdgeError {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_)
             | Self::PairsOff
+            | Self::RpcOff
             | Self::NoPair
             | Self::NoServer(_)
             | Self::Session(NoSession::Unknown) => StatusCode::NOT_FOUND,
@@ -156,6 +160,9 @@ impl EdgeError {
                 "PATH_NOT_FOUND",
                 "Use streamable HTTP at the path without `/sse`, or set `listen.legacy_sse`.",
             ),
+            Self::RpcOff => {
+                (INVALID_REQUEST, "PATH_NOT_FOUND", "Use the control socket, or set `listen.rpc`.")
+            }
             Self::NoPair => (INVALID_REQUEST, "STREAM_NOT_FOUND", "Open the stream again."),
             Self::PairFull => {
                 (INTERNAL_ERROR, "CLIENT_TOO_SLOW", "Read the stream, and send less at a time.")
@@ -244,10 +251,21 @@ impl EdgeError {
         self.into_response_to(None)
     }
 
+    /// Returns the answer to an operator, whose programs know more of an error.
+    pub(super) fn into_complete_response(self) -> Response {
+        let error = self.to_rpc().complete();
+        self.into_response_with(error.render(None))
+    }
+
     /// Returns the answer to the request whose id is the JSON text `id`, where it could be read.
     pub(super) fn into_response_to(self, id: Option<&str>) -> Response {
+        let error = self.to_rpc().render(id);
+        self.into_response_with(error)
+    }
+
+    fn into_response_with(self, error: Bytes) -> Response {
         tracing::debug!(error = %self, status = %self.status(), "request refused");
-        let mut response = json_bytes(self.status(), self.to_rpc().render(id));
+        let mut response = json_bytes(self.status(), error);
         if let Self::Method(methods) = self {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
         }

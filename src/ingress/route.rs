@@ -5,14 +5,16 @@ use std::sync::Arc;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
-use super::{Edge, Response, mcp, origin, pair, respond};
+use super::{Edge, Response, mcp, origin, pair, respond, rpc};
 use crate::{telemetry::liveness::Stuck, view::View};
 use respond::EdgeError;
 
 /// Answers one HTTP request.
 pub(super) async fn respond(edge: Arc<Edge>, request: Request<Incoming>) -> Response {
+    let is_rpc = request.uri().path() == rpc::PATH;
     match dispatch(edge, request).await {
         Ok(response) => response,
+        Err(error) if is_rpc => error.into_complete_response(),
         Err(error) => error.into_response(),
     }
 }
@@ -27,6 +29,7 @@ async fn dispatch(edge: Arc<Edge>, request: Request<Incoming>) -> Result<Respons
             return probe(&request, || respond::json(StatusCode::OK, &edge.board.status()));
         }
         // Boxed: others need not have the room.
+        rpc::PATH => return Box::pin(rpc::respond(&edge, request)).await,
         pair::MESSAGES => return Box::pin(pair::send(edge, request)).await,
         _ => {}
     }

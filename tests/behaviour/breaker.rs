@@ -78,7 +78,7 @@ async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
     );
     assert!(shown["next_probe_ms"].as_u64().is_some_and(|wait_ms| wait_ms > 0), "{shown}");
     let (_, table, _) = status(&daemon, &[]);
-    assert!(table.contains("(breaker open, probe in "), "{table}");
+    assert!(table.contains("breaker open, probe in "), "{table}");
     daemon.wait_notice("of an open breaker", |notice| notice.contains(", 1 breaker open"));
 
     // Another one is another matter, and so are the lists of all.

@@ -14,6 +14,7 @@ mod breaker;
 mod cache;
 mod children;
 mod claude_code;
+mod cli;
 mod command_line;
 mod content;
 mod cycles;

@@ -364,14 +364,35 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
     kill_process(pid.expect("it has a pid"), signal).expect("it is not reaped");
 }
 
-/// Runs the program to its end and returns code, standard output and standard error.
-pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(PROGRAM)
+/// Returns the program with these arguments, away from a service of whoever runs the tests.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .env("XDG_RUNTIME_DIR", "/nonexistent")
-        .output()
-        .expect("the program starts");
+        .env_remove("METAMCP_SOCKET")
+        .env_remove("NO_COLOR");
+    command
+}
+
+/// Runs the program to its end and returns code, standard output and standard error.
+pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
+    finish(command(arguments))
+}
+
+/// Runs the program with `input` on its standard input.
+pub(crate) fn run_with(input: &str, arguments: &[&str]) -> (i32, String, String) {
+    let mut file = tempfile::tempfile().expect("a file");
+    std::io::Write::write_all(&mut file, input.as_bytes()).expect("written");
+    std::io::Seek::rewind(&mut file).expect("rewound");
+    let mut command = command(arguments);
+    command.stdin(file);
+    finish(command)
+}
+
+fn finish(mut command: Command) -> (i32, String, String) {
+    let output = command.output().expect("the program starts");
     (
         output.status.code().unwrap_or(-1),
         String::from_utf8_lossy(&output.stdout).into_owned(),

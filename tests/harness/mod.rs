@@ -20,6 +20,7 @@ pub(crate) mod pipe;
 pub(crate) mod scripted;
 pub(crate) mod slow;
 pub(crate) mod stream;
+pub(crate) mod terminal;
 pub(crate) mod tls;
 pub(crate) mod unit;
 

@@ -79,10 +79,15 @@ fn a_pattern_finds_tools_letter_for_letter() {
     let config = fakes.server("one", &["--rich"]) + &fakes.server("two", &[]);
     let daemon = Daemon::with(config).ready();
 
+    let names = |found: &Value| {
+        let items = found.as_array().expect("a list").iter();
+        let name = |item: &Value| format!("{}/{}", item["server"], item["tool"]["name"]);
+        items.map(|item| name(item).replace('"', "")).collect::<Vec<_>>()
+    };
     let found = json(&daemon, &["grep", "^ONE/(rows|echo)$"]);
     assert_eq!(names(&found), ["one/echo", "one/rows"]);
     // As `grep` itself writes it.
-    assert_eq!(json(&daemon, &["grep", r"^one/\(rows\|echo\)$"])["tools"], found["tools"]);
+    assert_eq!(json(&daemon, &["grep", r"^one/\(rows\|echo\)$"]), found);
     assert_eq!(names(&json(&daemon, &["grep", "of the inventory"])), ["one/rows"]);
     let (code, stdout, _) = run(&daemon, &["grep", "byte for byte"]);
     assert_eq!(code, 0);
@@ -90,8 +95,9 @@ fn a_pattern_finds_tools_letter_for_letter() {
         stdout,
         "one/echo  Returns `value`, byte for byte.\ntwo/echo  Returns `value`, byte for byte.\n"
     );
-    let (_, stdout, _) = run(&daemon, &["grep", "o", "--limit", "1"]);
-    assert!(stdout.contains("There are more: "), "{stdout}");
+    let (_, stdout, stderr) = run(&daemon, &["grep", "o", "--limit", "1"]);
+    assert_eq!(stdout.lines().count(), 1);
+    assert!(stderr.contains("There are more: "), "{stderr}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ let
       ];
       # Evaluated, because a mistake in it is a mistake in the package.
       source = toString (arguments.src or "");
+      install = arguments.postInstall or "";
     }
     // {
       meta = arguments.meta or { };
@@ -65,6 +66,7 @@ let
       "findutils"
       "gnugrep"
       "gnused"
+      "installShellFiles"
       "jq"
       "nixfmt-tree"
       "rust-analyzer"

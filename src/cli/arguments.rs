@@ -1,0 +1,94 @@
+//! What a schema names, line by line: the arguments of a tool as they are given on the command line, and
+//! the members of its result.
+
+use serde_json::Value;
+
+use super::{
+    call::schema::Place,
+    call::value::spelled,
+    output,
+    table::{Cell, Colour, Table},
+    terminal::escape,
+};
+
+/// How deep arguments within arguments are shown, and how many lines at most. Ours: what is beyond
+/// that is given as JSON.
+const DEPTH_MAX: usize = 3;
+const LINES_MAX: usize = 200;
+
+/// Returns a table of the arguments that a schema names; the first column is indented.
+pub(super) fn table(schema: &Value) -> Table {
+    let mut lines = Lines { table: Table::default(), n_left: LINES_MAX, dashes: "--" };
+    lines.add(Place::root(schema), "", DEPTH_MAX);
+    lines.table
+}
+
+/// Returns a table of the members that the schema of a result names.
+pub(super) fn members(schema: &Value) -> Table {
+    let mut lines = Lines { table: Table::default(), n_left: LINES_MAX, dashes: "" };
+    lines.add(Place::root(schema), "", DEPTH_MAX);
+    lines.table
+}
+
+struct Lines {
+    table: Table,
+    n_left: usize,
+    /// What stands before an argument.
+    dashes: &'static str,
+}
+
+impl Lines {
+    fn add(&mut self, place: Place<'_>, prefix: &str, depth: usize) {
+        let mut required = place.required();
+        if self.dashes.is_empty() {
+            // Nobody has to give a result.
+            required.clear();
+        }
+        let mut properties = place.properties();
+        // What must be given comes first.
+        properties.sort_by_key(|(name, _)| !required.contains(name));
+        for (name, property) in properties {
+            if self.n_left == 0 {
+                return;
+            }
+            self.n_left -= 1;
+            let is_required = required.contains(name);
+            let key = format!("{prefix}{}", escape(name));
+            let shown = Cell::from(format!("  {}{key}", self.dashes));
+            let mut text = Vec::new();
+            if is_required {
+                text.push("(required)".to_owned());
+            }
+            if let Some(description) = property.keyword("description") {
+                text.push(output::first_line(description));
+            }
+            if let Some(default) = property.keyword("default") {
+                text.push(format!("[default: {}]", escape(&spelled(default))));
+            }
+            self.table.row([
+                if is_required { shown.colour(Colour::Bold) } else { shown },
+                Cell::from(kind(property)).colour(Colour::Dim),
+                text.join(" ").into(),
+            ]);
+            if depth > 1 && property.types().object {
+                self.add(property, &format!("{key}."), depth - 1);
+            }
+        }
+    }
+}
+
+/// Returns what a value may be, in a word: `integer`, `string…` for a list, or the values themselves.
+fn kind(place: Place<'_>) -> String {
+    let values: Vec<String> = place.values().into_iter().map(|it| escape(&spelled(it))).collect();
+    if !values.is_empty() && values.iter().map(String::len).sum::<usize>() <= VALUES_BYTES_MAX {
+        return values.join("|");
+    }
+    let types = place.types();
+    match place.items().filter(|_| types.names() == ["array"]) {
+        Some(items) => format!("{}…", items.types().names().join("|")),
+        None => types.names().join("|"),
+    }
+}
+
+/// How long the values of an argument may be together to be shown, in bytes. Ours: half a line.
+const VALUES_BYTES_MAX: usize = 40;

@@ -1,0 +1,43 @@
+//! `metamcp auth`: how the service shows servers who it is.
+
+use serde_json::json;
+
+use super::{
+    Failed, output,
+    service::Reader,
+    table::{Cell, Colour, Table},
+};
+
+/// Show how the service authenticates itself to servers
+///
+/// No secret is shown, only whether each one that a server needs is there.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only this server
+    server: Option<String>,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let params = json!({ "server": args.server });
+    let status = args.reader.target.ask("auth/status", &params)?;
+    args.reader.print(&status, |status| {
+        let mut table = Table::headed(["SERVER", "BY", "SECRETS"]);
+        for item in status.as_array().into_iter().flatten() {
+            let auth = &item["auth"];
+            let by = output::word(&auth["type"]);
+            let there: Cell = match (by.as_str(), auth["hasTokens"] == true) {
+                ("none", _) => Cell::from("-").colour(Colour::Dim),
+                (_, true) => Cell::from("there").colour(Colour::Green),
+                (_, false) => Cell::from("missing").colour(Colour::Red),
+            };
+            table.row([output::word(&item["server"]).into(), by.into(), there]);
+        }
+        match table.is_empty() {
+            true => output::print("No server is declared.\n"),
+            false => output::table(&table),
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,319 @@
+//! `metamcp call`: a tool of any server.
+
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+    pin::pin,
+};
+
+use serde_json::{Value, json, value::RawValue};
+use tokio::{
+    signal,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, output, service, table::Table,
+};
+use crate::{
+    cli::service::Reader,
+    config::defaults,
+    control::client::{Connection, Refusal, Said},
+};
+
+mod keys;
+mod progress;
+pub(super) mod result;
+pub(super) mod schema;
+#[cfg(test)]
+mod tests;
+pub(super) mod value;
+mod words;
+
+use keys::Wrong;
+use progress::Bar;
+use words::{Source, Wanted};
+
+/// Call a tool
+///
+/// TOOL is `server/tool`. Its arguments are one JSON object, `@FILE` or `--file FILE` with one, `-` for
+/// one on standard input, or `--key value` for each of them: read by the tool's schema, `--flag` and
+/// `--no-flag` for switches, a key again for each item of a list, `--outer.inner` for what is inside.
+/// `metamcp call TOOL --help` shows them.
+///
+/// The options below stand before the tool or behind it; where the tool has an argument of that name,
+/// only before it.
+///
+/// Texts are printed as they are. Exits with 1 when the tool says that it failed (its result is printed
+/// all the same), when its arguments are wrong or it cannot be reached; with 64 when the command line
+/// makes no sense, with 69 when no service answers, and with 130 after ctrl-c, which cancels the call
+/// at the server.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "metamcp call [OPTIONS] TOOL [ARGUMENTS]")]
+pub(super) struct Args {
+    #[command(flatten)]
+    options: Options,
+    /// The tool, and what it is called with
+    #[arg(required = true, trailing_var_arg = true, value_name = "TOOL [ARGUMENTS]")]
+    words: Vec<String>,
+}
+
+/// The options of ours.
+#[derive(Clone, Debug, Default, clap::Args)]
+struct Options {
+    /// Hold the arguments against the schema, and call nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Only these parts of the result: `total`, `rows[].name`
+    #[arg(long, value_name = "PATHS", value_delimiter = ',')]
+    fields: Vec<String>,
+    /// How long it may take: 500ms, 5s, 2m; a plain number is milliseconds
+    #[arg(long = "timeout", value_name = "TIME", value_parser = words::milliseconds)]
+    timeout_ms: Option<u64>,
+    /// Have the service wait for it: prints a task, for `metamcp task`
+    #[arg(long = "async")]
+    is_async: bool,
+    /// Take the arguments from a file with a JSON object
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+impl Options {
+    /// Says which of them do not go together, wherever they stand.
+    fn check(&self) -> Result<(), Wrong> {
+        let both = match (self.dry_run, self.is_async) {
+            (true, true) => ("--dry-run", "--async"),
+            (true, false) if self.timeout_ms.is_some() => ("--dry-run", "--timeout"),
+            (true, false) if !self.fields.is_empty() => ("--dry-run", "--fields"),
+            (false, true) if !self.fields.is_empty() => ("--async", "--fields"),
+            (_, _) => return Ok(()),
+        };
+        let text = format!("`{}` and `{}` do not go together", both.0, both.1);
+        Err(Wrong::new(text, "Leave one of them out."))
+    }
+}
+
+pub(super) fn run(args: Args) -> Result<(), Failed> {
+    let Args { options: mut ours, words } = args;
+    let Some((tool, words)) = words.split_first() else { return Ok(()) };
+    service::run(async {
+        let mut known = None;
+        if words::needs_schema(words) {
+            // `--socket` is needed before anything is known of the tool.
+            if let Some(socket) = socket_in(words) {
+                ours.reader.target.socket = Some(socket);
+            }
+            let mut service = ours.reader.target.connect().await?;
+            let params = json!({ "name": tool }).to_string();
+            let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE).await;
+            known = Some((service, service::value(&*info.map_err(service::failed)?)?));
+        }
+        let schema = known.as_ref().map(|(_, info)| info["inputSchema"].clone());
+        let wanted = words::read(words, &schema.unwrap_or_default(), &mut ours).map_err(usage)?;
+        let source = match (wanted, &known) {
+            (Wanted::Call(source), _) => source,
+            (Wanted::Help, Some((_, info))) => {
+                help(tool, info);
+                return Ok(());
+            }
+            // `TOOL JSON --help`.
+            (Wanted::Help, None) => {
+                let params = json!({ "name": tool }).to_string();
+                let mut service = ours.reader.target.connect().await?;
+                let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE);
+                help(tool, &service::value(&*info.await.map_err(service::failed)?)?);
+                return Ok(());
+            }
+        };
+        let arguments = read(source)?;
+        ours.check().map_err(usage)?;
+        let service = match known {
+            Some((service, _)) => service,
+            None => ours.reader.target.connect().await?,
+        };
+        call(service, tool, &arguments, &ours).await
+    })
+}
+
+/// Asks, shows how far it is, and prints what came of it.
+async fn call(
+    mut service: Connection,
+    tool: &str,
+    arguments: &RawValue,
+    ours: &Options,
+) -> Result<(), Failed> {
+    let name = Value::from(tool);
+    let mut params = format!(r#"{{"name":{name},"arguments":{arguments}"#);
+    if let Some(timeout_ms) = ours.timeout_ms {
+        params.push_str(&format!(r#","timeout":{timeout_ms}"#));
+    }
+    let method = match (ours.dry_run, ours.is_async) {
+        (true, _) => "tools/validate",
+        (_, true) => "tools/call-async",
+        _ => {
+            if !ours.fields.is_empty() {
+                params.push_str(&format!(r#","fields":{}"#, json!(ours.fields)));
+            }
+            params.push_str(r#","_meta":{"progressToken":1}"#);
+            "tools/call"
+        }
+    };
+    params.push('}');
+    let asked = service.send(method, &params).await.map_err(service::failed)?;
+    let result = answer(&mut service, asked).await?;
+    match method {
+        "tools/validate" => verdict(&result, &ours.reader),
+        "tools/call-async" => ours.reader.print(&result, |task| {
+            output::print(&format!("{}\n", output::word(&task["taskId"])));
+            Ok(())
+        }),
+        _ => {
+            let value = service::value(&result)?;
+            match ours.reader.json {
+                true => output::json(result.get()),
+                false => result::print(&result::parts(&value)),
+            }
+            if value["isError"] == true { Err(Failed::told(FAILED)) } else { Ok(()) }
+        }
+    }
+}
+
+/// Waits for the answer to a request. Ctrl-c cancels it, and an answer that comes all the same is
+/// taken.
+async fn answer(service: &mut Connection, asked: u64) -> Result<Box<RawValue>, Failed> {
+    let cancelled = || Failed::new(CANCELLED, "cancelled");
+    let mut bar = Bar::new();
+    let mut interrupted = pin!(signal::ctrl_c());
+    let mut is_cancelled = false;
+    let mut deadline = Instant::now() + defaults::CONTROL_CALL_PATIENCE;
+    loop {
+        tokio::select! {
+            said = service.next() => match said.map_err(service::failed)? {
+                Said::Answer(number, answer) if number == asked => {
+                    bar.clear();
+                    return match answer {
+                        Err(_) if is_cancelled => Err(cancelled()),
+                        answer => answer.map_err(|refusal: Box<Refusal>| service::refused(&refusal)),
+                    };
+                }
+                Said::Notification(method, params) if method == "notifications/progress" => {
+                    bar.draw(&params);
+                }
+                Said::Answer(..) | Said::Notification(..) => {}
+            },
+            caught = &mut interrupted, if !is_cancelled => {
+                caught.map_err(|error| Failed::new(FAILED, format!("catch ctrl-c: {error}")))?;
+                is_cancelled = true;
+                bar.clear();
+                service.cancel(asked).await.map_err(service::failed)?;
+                deadline = Instant::now() + defaults::CANCEL_PATIENCE;
+            }
+            () = sleep_until(deadline) => return Err(match is_cancelled {
+                true => cancelled(),
+                false => Failed::new(UNAVAILABLE, "the service did not answer within a day"),
+            }),
+        }
+    }
+}
+
+/// Prints what a dry run found.
+fn verdict(result: &RawValue, reader: &Reader) -> Result<(), Failed> {
+    let verdict = service::value(result)?;
+    let is_valid = verdict["valid"] == true;
+    reader.print(result, |verdict| {
+        let lines = |name: &str| {
+            let found = verdict[name].as_array().into_iter().flatten();
+            found.map(|line| output::text(&value::spelled(line))).collect::<Vec<_>>()
+        };
+        for error in lines("errors") {
+            output::print(&format!("{error}\n"));
+        }
+        if is_valid {
+            let unsupported = verdict["unsupported"] == true;
+            let text = if unsupported { "ok, as far as its schema can be used" } else { "ok" };
+            output::print(&format!("{text}\n"));
+        }
+        for warning in lines("warnings") {
+            output::complain(&format!("warning: {warning}\n"));
+        }
+        Ok(())
+    })?;
+    if is_valid { Ok(()) } else { Err(Failed::told(FAILED)) }
+}
+
+/// Shows the arguments of a tool.
+fn help(tool: &str, info: &Value) {
+    let description = info["description"].as_str().unwrap_or_default();
+    if !description.is_empty() {
+        output::print(&format!("{}\n\n", output::text(description.trim_end())));
+    }
+    output::print(&format!("Usage: metamcp call {} [ARGUMENTS]\n", output::text(tool)));
+    let table: Table = arguments::table(&info["inputSchema"]);
+    match table.is_bare() {
+        true => output::print("\nIts schema names no arguments.\n"),
+        false => {
+            output::print("\nArguments:\n");
+            output::table(&table);
+        }
+    }
+    output::print(
+        "\n`metamcp call --help` shows how they are given, and the options of every call.\n",
+    );
+}
+
+/// Returns the arguments as JSON text of an object.
+fn read(source: Source) -> Result<Box<RawValue>, Failed> {
+    let (text, origin) = match source {
+        Source::Nothing => ("{}".to_owned(), String::new()),
+        Source::Keys(values) => (Value::Object(values).to_string(), String::new()),
+        Source::Json(text) => (text, String::new()),
+        Source::File(path) => (file(&path)?, format!(" in `{}`", path.display())),
+        Source::Stdin => {
+            let text = bounded(std::io::stdin().lock());
+            (text.map_err(|error| unread("standard input", &error))?, " on standard input".into())
+        }
+    };
+    let wrong = |what: String| {
+        usage(Wrong::new(
+            format!("the arguments{origin} are {what}"),
+            "Give one JSON object, such as '{\"key\": 1}'.",
+        ))
+    };
+    let value: Box<RawValue> =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("no JSON: {error}")))?;
+    if value.get().starts_with('{') { Ok(value) } else { Err(wrong("no JSON object".to_owned())) }
+}
+
+fn file(path: &Path) -> Result<String, Failed> {
+    let text = std::fs::File::open(path).and_then(bounded);
+    text.map_err(|error| unread(&format!("`{}`", path.display()), &error))
+}
+
+/// Reads no more than a request can have.
+fn bounded(reader: impl std::io::Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    reader.take(defaults::CONTROL_LINE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > defaults::CONTROL_LINE_BYTES_MAX {
+        let limit = defaults::CONTROL_LINE_BYTES_MAX;
+        return Err(std::io::Error::other(format!("there are more than {limit} bytes")));
+    }
+    Ok(text)
+}
+
+fn unread(what: &str, error: &std::io::Error) -> Failed {
+    Failed::new(USAGE, format!("read the arguments from {what}: {error}"))
+}
+
+fn usage(wrong: Wrong) -> Failed {
+    Failed::new(USAGE, wrong.text).hint(wrong.hint)
+}
+
+/// Returns the socket that is named among the words behind the tool.
+fn socket_in(words: &[String]) -> Option<PathBuf> {
+    let at = words.iter().position(|word| word == "--socket");
+    let next = at.and_then(|at| words.get(at + 1));
+    let joined = words.iter().find_map(|word| word.strip_prefix("--socket="));
+    next.map(String::as_str).or(joined).map(PathBuf::from)
+}

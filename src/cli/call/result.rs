@@ -1,0 +1,108 @@
+//! The result of a tool as people read it.
+
+use serde_json::Value;
+
+use crate::cli::{output, quantity, terminal::escape};
+
+/// A part of what is printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Part {
+    /// A text of the server, to be printed as it is.
+    Text(String),
+    /// A line of ours about what cannot be shown.
+    Line(String),
+    /// JSON text, to be indented.
+    Json(String),
+}
+
+/// Returns what is printed of a result: its texts, a line about each other block, and the structured
+/// value where there is no text.
+pub(in crate::cli) fn parts(result: &Value) -> Vec<Part> {
+    let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut parts: Vec<Part> = blocks.iter().map(block).collect();
+    let has_text = parts.iter().any(|part| matches!(part, Part::Text(_)));
+    if let Some(structured) = result.get("structuredContent").filter(|_| !has_text) {
+        parts.push(Part::Json(structured.to_string()));
+    }
+    parts
+}
+
+/// Returns what is printed of one block of content.
+pub(in crate::cli) fn block(block: &Value) -> Part {
+    let text = |name: &str| escape(block[name].as_str().unwrap_or_default());
+    match block["type"].as_str() {
+        Some("text") => Part::Text(block["text"].as_str().unwrap_or_default().to_owned()),
+        Some(kind @ ("image" | "audio")) => {
+            let size = encoded_size(&block["data"]);
+            Part::Line(format!("[{kind} {}, {size}]", text("mimeType")))
+        }
+        Some("resource_link") => {
+            let name = block["title"].as_str().or(block["name"].as_str()).unwrap_or_default();
+            Part::Line(format!("[resource {}: {}]", text("uri"), escape(name)))
+        }
+        Some("resource") => contents(&block["resource"]),
+        Some(_) | None => Part::Line(format!("[{}]", escape(&block.to_string()))),
+    }
+}
+
+/// Returns what is printed of the contents of a resource within other content.
+fn contents(resource: &Value) -> Part {
+    let [uri, mime_type] =
+        ["uri", "mimeType"].map(|name| escape(resource[name].as_str().unwrap_or_default()));
+    let kind = if mime_type.is_empty() { String::new() } else { format!(" {mime_type},") };
+    let size = match (&resource["text"], &resource["blob"]) {
+        (Value::String(text), _) => quantity::size(text.len() as u64),
+        (_, blob) => encoded_size(blob),
+    };
+    Part::Line(format!("[resource {uri},{kind} {size}]"))
+}
+
+/// Returns the size of what is encoded in base64.
+pub(in crate::cli) fn encoded_size(data: &Value) -> String {
+    let text = data.as_str().unwrap_or_default();
+    let n_characters = text.trim_end_matches('=').len() as u64;
+    quantity::size(n_characters * 3 / 4)
+}
+
+/// Prints parts.
+pub(in crate::cli) fn print(parts: &[Part]) {
+    for part in parts {
+        match part {
+            Part::Text(text) => output::content(text),
+            Part::Line(line) => output::print(&format!("{line}\n")),
+            Part::Json(text) => output::json(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_printed_and_what_cannot_be_is_named() {
+        let result = json!({ "content": [
+            { "type": "text", "text": "a\nb" },
+            { "type": "image", "mimeType": "image/png", "data": "AAAAAA==" },
+            { "type": "resource_link", "uri": "file:///a", "name": "a\u{1b}" },
+            { "type": "resource", "resource": { "uri": "file:///b", "mimeType": "text/plain", "text": "xyz" } },
+            { "type": "hologram" },
+        ], "structuredContent": { "a": 1 } });
+        let expected = [
+            Part::Text("a\nb".to_owned()),
+            Part::Line("[image image/png, 4 B]".to_owned()),
+            Part::Line("[resource file:///a: a\\u{1b}]".to_owned()),
+            Part::Line("[resource file:///b, text/plain, 3 B]".to_owned()),
+            Part::Line(r#"[{"type":"hologram"}]"#.to_owned()),
+        ];
+        assert_eq!(parts(&result), expected);
+    }
+
+    #[test]
+    fn the_structured_value_is_printed_where_there_is_no_text() {
+        let result = json!({ "content": [], "structuredContent": { "a": 1 } });
+        assert_eq!(parts(&result), [Part::Json(r#"{"a":1}"#.to_owned())]);
+    }
+}

@@ -1,0 +1,229 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{
+    Options,
+    words::{Source, Wanted, milliseconds, needs_schema, read},
+};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string" },
+            "n": { "type": "integer" },
+            "ratio": { "type": "number" },
+            "dry_run": { "type": "boolean" },
+            "verbose": { "type": "boolean" },
+            "tags": { "type": "array", "items": { "type": "string" } },
+            "sizes": { "type": "array", "items": { "type": "integer" } },
+            "maxResults": { "type": ["integer", "null"] },
+            "mode": { "enum": ["fast", 5, true] },
+            "filter": { "$ref": "#/$defs/Filter" },
+            "labels": { "type": "object", "additionalProperties": { "type": "integer" } },
+            "free": { "type": "object" },
+            "any": {},
+            "text_or_flag": { "anyOf": [{ "type": "boolean" }, { "type": "string" }] },
+            "a.b": { "type": "string" },
+            "x-y": { "type": "string" },
+            "x_y": { "type": "string" },
+        },
+        "required": ["name"],
+        "$defs": {
+            "Filter": {
+                "type": "object",
+                "properties": {
+                    "since": { "type": "string" },
+                    "not": { "$ref": "#/$defs/Filter" },
+                },
+            },
+        },
+    })
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Reads words and returns the arguments, or what is wrong.
+fn arguments(given: &[&str]) -> Result<Value, String> {
+    let mut ours = Options::default();
+    match read(&words(given), &schema(), &mut ours) {
+        Ok(Wanted::Call(Source::Keys(values))) => Ok(Value::Object(values)),
+        Ok(other) => Err(format!("{other:?}")),
+        Err(wrong) => Err(format!("{}. {}", wrong.text, wrong.hint)),
+    }
+}
+
+#[test]
+fn a_value_is_what_the_schema_makes_of_it() {
+    for (given, expected) in [
+        (&["--name", "5"][..], json!({ "name": "5" })),
+        (&["--name=--x"], json!({ "name": "--x" })),
+        (&["--name", "-x"], json!({ "name": "-x" })),
+        (&["--name", "null"], json!({ "name": "null" })),
+        (&["--n", "-5"], json!({ "n": -5 })),
+        (&["--ratio", "0.5"], json!({ "ratio": 0.5 })),
+        (&["--ratio", "2"], json!({ "ratio": 2 })),
+        (&["--max-results", "null"], json!({ "maxResults": null })),
+        (&["--max_results", "3"], json!({ "maxResults": 3 })),
+        (&["--mode", "fast"], json!({ "mode": "fast" })),
+        (&["--mode", "5"], json!({ "mode": 5 })),
+        (&["--any", "{\"a\":1}"], json!({ "any": { "a": 1 } })),
+        (&["--any", "word"], json!({ "any": "word" })),
+        (&["--any", "\"5\""], json!({ "any": "5" })),
+        (&["--text-or-flag", "word"], json!({ "text_or_flag": "word" })),
+        (&["--text-or-flag"], json!({ "text_or_flag": true })),
+    ] {
+        assert_eq!(arguments(given), Ok(expected), "{given:?}");
+    }
+}
+
+#[test]
+fn a_switch_stands_alone_or_has_a_value() {
+    for (given, expected) in [
+        (&["--verbose"][..], json!({ "verbose": true })),
+        (&["--no-verbose"], json!({ "verbose": false })),
+        (&["--verbose", "false"], json!({ "verbose": false })),
+        (&["--verbose=true"], json!({ "verbose": true })),
+        (&["--verbose", "--n", "1"], json!({ "verbose": true, "n": 1 })),
+    ] {
+        assert_eq!(arguments(given), Ok(expected), "{given:?}");
+    }
+}
+
+#[test]
+fn a_list_takes_a_key_again_and_dots_lead_inside() {
+    for (given, expected) in [
+        (&["--tags", "a", "--tags", "5"][..], json!({ "tags": ["a", "5"] })),
+        (&["--sizes=1", "--sizes=[2,3]"], json!({ "sizes": [1, 2, 3] })),
+        (&["--filter.since", "2026"], json!({ "filter": { "since": "2026" } })),
+        (
+            &["--filter.not.not.since", "x", "--filter.since", "y"],
+            json!({ "filter": { "since": "y", "not": { "not": { "since": "x" } } } }),
+        ),
+        (&["--filter", "{\"since\":\"x\"}"], json!({ "filter": { "since": "x" } })),
+        (&["--labels.a", "1", "--labels.b", "2"], json!({ "labels": { "a": 1, "b": 2 } })),
+        (&["--free.any-thing", "word"], json!({ "free": { "any-thing": "word" } })),
+        (&["--a.b", "x"], json!({ "a.b": "x" })),
+        (&["--x-y", "1", "--x_y", "2"], json!({ "x-y": "1", "x_y": "2" })),
+    ] {
+        assert_eq!(arguments(given), Ok(expected), "{given:?}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_named_with_what_was_meant() {
+    let wrong = |given: &[&str]| arguments(given).expect_err("it is wrong");
+    let all = [
+        &["--nmae", "x"][..],
+        &["--no-verbos"],
+        &["--zebra", "x"],
+        &["--n", "many"],
+        &["--mode", "slow"],
+        &["--sizes", "x"],
+        &["--name"],
+        &["--name", "--n", "1"],
+        &["--name", "a", "--name", "b"],
+        &["--no-name"],
+        &["--n", "1", "word"],
+        &["--n", "1", "{}"],
+        &["--filter.until", "x"],
+        &["--timeout", "soon"],
+        &["--json=yes"],
+        &["{}", "{}"],
+        &["{}", "--n", "1"],
+    ];
+    insta::assert_snapshot!(all.map(wrong).join("\n"), @r"
+    the tool has no argument `nmae`. Did you mean `--name`? `--help` behind the tool shows its arguments.
+    the tool has no argument `no-verbos`. Did you mean `--verbose`? `--help` behind the tool shows its arguments.
+    the tool has no argument `zebra`. `--help` behind the tool shows its arguments; what its schema does not name goes in as JSON.
+    `--n` cannot be `many`. Expected: integer.
+    `--mode` cannot be `slow`. Expected: one of fast, 5, true.
+    `--sizes` cannot be `x`. Expected: integer.
+    `--name` needs a value. Write it behind the key; one that begins with `--` as `--name=VALUE`.
+    `--name` needs a value. Write it behind the key; one that begins with `--` as `--name=VALUE`.
+    `--name` is given twice. Give it once; only a list takes several.
+    `--name` is no switch. Give it a value: string.
+    `word` is no JSON object. Give the arguments as one JSON object, as `@FILE`, `-` for standard input, or as `--key value`.
+    the arguments are given in two ways. Give one JSON object, a file, or `--key value` for each argument.
+    the tool has no argument `filter.until`. `--help` behind the tool shows its arguments; what its schema does not name goes in as JSON.
+    `soon` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`. Give one such as 5s, 500ms or 2m.
+    `--json` takes no value. Leave it out.
+    `{}` is one word too many. Give one JSON object, `@FILE`, `-`, or `--key value` for each argument.
+    the arguments are given in two ways. Give one JSON object, a file, or `--key value` for each argument.
+    ");
+}
+
+#[test]
+fn what_the_tool_has_an_argument_for_is_the_tools_and_the_rest_is_ours() {
+    let mut ours = Options::default();
+    let given = words(&["--dry-run", "--json", "--fields", "a,b", "--fields=c", "--timeout", "5s"]);
+    let read_words = read(&given, &schema(), &mut ours).expect("they are understood");
+    let expected = json!({ "dry_run": true });
+    assert_eq!(read_words, Wanted::Call(Source::Keys(expected.as_object().unwrap().clone())));
+    assert!(ours.reader.json && !ours.dry_run);
+    assert_eq!((ours.fields.join(" "), ours.timeout_ms), ("a b c".to_owned(), Some(5000)));
+
+    let mut ours = Options::default();
+    let open = json!({ "type": "object" });
+    let read_words = read(&words(&["--dry-run", "--x", "1", "--async"]), &open, &mut ours).unwrap();
+    let expected = json!({ "x": 1 });
+    assert_eq!(read_words, Wanted::Call(Source::Keys(expected.as_object().unwrap().clone())));
+    assert!(ours.dry_run && ours.is_async);
+}
+
+#[test]
+fn arguments_come_from_where_they_are_said_to_be() {
+    let source = |given: &[&str]| {
+        let mut ours = Options::default();
+        match read(&words(given), &Value::Null, &mut ours) {
+            Ok(Wanted::Call(source)) => source,
+            other => panic!("{given:?}: {other:?}"),
+        }
+    };
+    assert_eq!(source(&[]), Source::Nothing);
+    assert_eq!(source(&["{\"a\":1}", "--json"]), Source::Json("{\"a\":1}".to_owned()));
+    assert_eq!(source(&["-"]), Source::Stdin);
+    assert_eq!(source(&["@x.json", "--timeout=1"]), Source::File("x.json".into()));
+    assert_eq!(source(&["--file", "x.json"]), Source::File("x.json".into()));
+    assert!(!needs_schema(&words(&["{}", "--json"])) && !needs_schema(&words(&["-"])));
+    assert!(!needs_schema(&[]) && needs_schema(&words(&["--n", "1"])));
+    let mut ours = Options::default();
+    assert_eq!(read(&words(&["{}", "--help"]), &Value::Null, &mut ours), Ok(Wanted::Help));
+    assert_eq!(read(&words(&["-h"]), &schema(), &mut ours), Ok(Wanted::Help));
+}
+
+#[test]
+fn a_time_has_a_unit_or_is_in_milliseconds() {
+    assert_eq!(milliseconds("5s"), Ok(5000));
+    assert_eq!(milliseconds("250"), Ok(250));
+    assert!(milliseconds("0").is_err() && milliseconds("x").is_err());
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_ends() {
+    let schema = json!({
+        "$ref": "#",
+        "anyOf": [{ "$ref": "#" }, { "$ref": "#/anyOf/0" }],
+        "properties": { "a": { "$ref": "#" } },
+    });
+    let mut ours = Options::default();
+    let given = words(&["--a.a.a", "{}"]);
+    let Ok(Wanted::Call(Source::Keys(values))) = read(&given, &schema, &mut ours) else {
+        panic!("it is understood");
+    };
+    assert_eq!(Value::Object(values), json!({ "a": { "a": { "a": {} } } }));
+}
+
+proptest! {
+    #[test]
+    fn no_words_and_no_schema_panic(
+        given in prop::collection::vec("(--(no-)?[a-z.]{1,8}(=.*)?|.*)", 0..6),
+        kind in prop::sample::select(vec!["string", "array", "object", "boolean", "integer", "?"]),
+    ) {
+        let schema = json!({ "properties": { "a": { "type": kind }, "b": { "items": { "type": kind } } } });
+        let mut ours = Options::default();
+        let _understood_or_not = read(&given, &schema, &mut ours);
+    }
+}

@@ -1,0 +1,48 @@
+//! `metamcp complete`: values that a server suggests.
+
+use serde_json::json;
+
+use super::{Failed, item, output, service::Reader};
+
+/// Ask a server for values of an argument
+///
+/// For an argument of a prompt, or for a variable in the URI template of a resource.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// What it is an argument of
+    #[arg(value_parser = ["prompt", "resource"])]
+    kind: String,
+    /// The prompt, or the URI template: `SERVER/NAME`
+    #[arg(value_name = "SERVER/NAME")]
+    item: String,
+    /// The argument
+    argument: String,
+    /// What is written of its value so far
+    #[arg(default_value = "", hide_default_value = true)]
+    value: String,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let (server, name) = item::split(&args.item, &args.kind)?;
+    let reference = match args.kind.as_str() {
+        "prompt" => json!({ "type": "ref/prompt", "name": name }),
+        _ => json!({ "type": "ref/resource", "uri": name }),
+    };
+    let params = json!({
+        "server": server, "ref": reference,
+        "argument": { "name": args.argument, "value": args.value },
+    });
+    let completed = args.reader.target.ask_server("completions/complete", &params)?;
+    args.reader.print(&completed, |completed| {
+        let completion = &completed["completion"];
+        for value in completion["values"].as_array().into_iter().flatten() {
+            output::print(&format!("{}\n", output::word(value)));
+        }
+        if completion["hasMore"] == true {
+            output::complain("There are more: write more of the value.\n");
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,33 @@
+//! `metamcp grep`: the tools of all servers by a pattern.
+
+use serde_json::json;
+
+use super::{
+    Failed,
+    service::Reader,
+    tools::{self, Schema},
+};
+
+/// Find tools of all servers by a regular expression
+///
+/// It is looked for in `server/tool`, title and description, and does not care about case. Exits with
+/// 69 when no service answers.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The regular expression
+    pattern: String,
+    /// How many tools at most: 1 to 100
+    #[arg(long, value_parser = super::search::limit)]
+    limit: Option<usize>,
+    #[command(flatten)]
+    schema: Schema,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let params = json!({ "pattern": args.pattern, "limit": args.limit, "report": true });
+    let found =
+        args.reader.target.ask_server("tools/grep", &args.schema.add_to(params, &args.reader))?;
+    tools::print(&args.reader, &found, "Nothing fits.\n")
+}

@@ -1,0 +1,67 @@
+//! `metamcp info`: all that a tool says of itself.
+
+use serde_json::{Value, json};
+
+use super::{Failed, arguments, output, service::Reader, table::Colour, terminal, tools};
+
+/// Show a tool: what it does, and its arguments
+///
+/// With --path, a part of its input schema, such as `filter.name`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The tool: `server/tool`
+    tool: String,
+    /// Only this part of its input schema
+    #[arg(long)]
+    path: Option<String>,
+    /// The schema down to this depth; by default as deep as it stays readable
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let params = json!({ "name": args.tool, "path": args.path, "schemaDepth": args.depth });
+    let info = args.reader.target.ask_server("tools/info", &params)?;
+    if args.path.is_some() {
+        // A part of a schema says most as it is.
+        let value = super::service::value(&info)?;
+        match args.reader.json {
+            true => output::json(info.get()),
+            false => output::json(&value["inputSchema"].to_string()),
+        }
+        return Ok(());
+    }
+    args.reader.print(&info, |tool| {
+        show(tool);
+        Ok(())
+    })
+}
+
+fn show(tool: &Value) {
+    let [server, name, title] =
+        ["server", "name", "title"].map(|member| output::word(&tool[member]));
+    let heading = |text: &str| match terminal::is_coloured() {
+        true => Colour::Bold.paint(text),
+        false => text.to_owned(),
+    };
+    output::print(&heading(&format!("{server}/{name}")));
+    output::print(&if title.is_empty() { "\n".to_owned() } else { format!("  {title}\n") });
+    let hints = tools::hints(&tool["annotations"]);
+    if !hints.is_empty() {
+        output::print(&format!("{hints}\n"));
+    }
+    if let Some(description) = tool["description"].as_str().filter(|text| !text.is_empty()) {
+        output::print(&format!("\n{}\n", output::text(description.trim_end())));
+    }
+    for (title, table) in [
+        ("Arguments", arguments::table(&tool["inputSchema"])),
+        ("Result", arguments::members(&tool["outputSchema"])),
+    ] {
+        if !table.is_bare() {
+            output::print(&format!("\n{}\n", heading(&format!("{title}:"))));
+            output::table(&table);
+        }
+    }
+}

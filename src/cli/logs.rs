@@ -1,0 +1,190 @@
+//! `metamcp logs`: what the service has logged.
+//!
+//! Of a service in a unit, the journal has it: this process becomes `journalctl`. One that was started
+//! for a command line writes a file.
+
+use std::{
+    fs::File,
+    io::{Read as _, Seek as _, SeekFrom},
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::{FAILED, Failed, USAGE, output, service, service::Target, terminal, unit::Unit};
+use crate::{config::defaults, daemon::listen::SYSTEM_SOCKET, name::ServerName, report::chain};
+
+/// Show what the service has logged
+///
+/// From the journal, with `journalctl`, where the service runs in a unit of systemd; else from the file
+/// of a service that was started for a command line, `$XDG_STATE_HOME/metamcp/metamcp.log`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only what is about this server
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// Go on with what is logged from now on, until ctrl-c
+    #[arg(short, long)]
+    follow: bool,
+    /// Only the last N lines
+    #[arg(short = 'n', long, value_name = "N")]
+    lines: Option<usize>,
+    /// Only from this time on, as journalctl understands it: "10 min ago", "2026-01-31 09:00"
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let server = args.server.as_deref().map(ServerName::new).transpose();
+    let server = server.map_err(|error| Failed::new(USAGE, chain(&error)))?;
+    match unit(&args.target)? {
+        Some(unit) => Err(journal(args, &unit, server.as_ref())),
+        None => file(args, &log_file()?, server.as_ref()),
+    }
+}
+
+/// Returns the unit of the service that is meant: of the one that answers, or else of the one that
+/// would.
+fn unit(target: &Target) -> Result<Option<Unit>, Failed> {
+    // A service that does not answer has logged why.
+    let status = service::ask(Some(&target.path()), "daemon/status", Some("{}"))?.ok();
+    if let Some(pid) = status.and_then(|status| status["pid"].as_u64()) {
+        return Ok(Unit::of_process(pid));
+    }
+    let is_usual = target.socket.as_deref().is_none_or(|socket| socket == Path::new(SYSTEM_SOCKET));
+    Ok(Unit::installed().filter(|_| is_usual))
+}
+
+/// Becomes `journalctl`; returns why that did not go well.
+fn journal(args: &Args, unit: &Unit, server: Option<&ServerName>) -> Failed {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing is started: this process becomes journalctl"
+    )]
+    let mut journalctl = std::process::Command::new("journalctl");
+    journalctl.args(arguments(args, unit, server));
+    let error = journalctl.exec();
+    Failed::new(FAILED, format!("run journalctl: {error}"))
+        .hint(format!("The service logs to the journal, as unit `{}`.", unit.name))
+}
+
+/// Returns the arguments for `journalctl`.
+fn arguments(args: &Args, unit: &Unit, server: Option<&ServerName>) -> Vec<String> {
+    let kind = if unit.is_of_user { "--user-unit" } else { "--unit" };
+    let mut arguments = vec![format!("{kind}={}", unit.name)];
+    if args.follow {
+        arguments.push("--follow".to_owned());
+    }
+    if let Some(lines) = args.lines {
+        arguments.push(format!("--lines={lines}"));
+    }
+    if let Some(since) = &args.since {
+        arguments.push(format!("--since={since}"));
+    }
+    // The journal knows the field by its name in capitals.
+    arguments.extend(server.map(|server| format!("MCP_SERVER={server}")));
+    arguments
+}
+
+/// Returns where a service that was started for a command line logs.
+fn log_file() -> Result<PathBuf, Failed> {
+    let state = std::env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty());
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
+    let state = state.map(PathBuf::from).or_else(home);
+    let state = state.ok_or_else(|| Failed::new(FAILED, "there is no HOME"))?;
+    Ok(state.join("metamcp/metamcp.log"))
+}
+
+/// Prints the end of a log file, and goes on with it if that is wanted.
+fn file(args: &Args, path: &Path, server: Option<&ServerName>) -> Result<(), Failed> {
+    if args.since.is_some() {
+        return Err(Failed::new(USAGE, "--since is for a service that logs to the journal")
+            .hint(format!("This one logs to `{}`: use --lines.", path.display())));
+    }
+    let failed = |error: std::io::Error| {
+        Failed::new(FAILED, format!("read the log `{}`: {error}", path.display())).hint(
+            "A service from a shell logs there; one in a container or with another supervisor logs to what that has for it.",
+        )
+    };
+    let mut log = File::open(path).map_err(failed)?;
+    let length = log.metadata().map_err(failed)?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(defaults::LOG_TAIL_BYTES))).map_err(failed)?;
+    let mut text = Vec::new();
+    (&mut log).take(defaults::LOG_TAIL_BYTES).read_to_end(&mut text).map_err(failed)?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let found: Vec<&str> = text.lines().filter(|line| is_about(line, server)).collect();
+    let n_skipped = args.lines.map_or(0, |lines| found.len().saturating_sub(lines));
+    found[n_skipped..].iter().for_each(|line| show(line));
+    if !args.follow {
+        return Ok(());
+    }
+    service::run(async {
+        let mut rest = Vec::new();
+        loop {
+            tokio::time::sleep(defaults::LOG_FOLLOW_INTERVAL).await;
+            let piece = (&mut log).take(defaults::LOG_TAIL_BYTES);
+            { piece }.read_to_end(&mut rest).map_err(failed)?;
+            let Some(end) = memchr::memrchr(b'\n', &rest) else { continue };
+            let whole: Vec<u8> = rest.drain(..=end).collect();
+            let text = String::from_utf8_lossy(&whole).into_owned();
+            text.lines().filter(|line| is_about(line, server)).for_each(show);
+        }
+    })
+}
+
+/// Tells whether a line has the field of this server.
+fn is_about(line: &str, server: Option<&ServerName>) -> bool {
+    server.is_none_or(|server| {
+        let field = format!("mcp_server={server}");
+        line.match_indices(&field).any(|(at, _)| {
+            let next = line[at + field.len()..].chars().next();
+            next.is_none_or(|next| next.is_whitespace())
+        })
+    })
+}
+
+fn show(line: &str) {
+    match terminal::is_shown() {
+        // Lines of ours have no colour in a file, so there is nothing to keep.
+        true => output::print(&format!("{}\n", terminal::escape(line))),
+        false => output::print(&format!("{line}\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_journal_is_asked_for_the_unit_and_the_field() {
+        let unit = Unit { name: "metamcp.service".to_owned(), is_of_user: true };
+        let server = ServerName::new("git").unwrap();
+        let args = Args {
+            server: None,
+            follow: true,
+            lines: Some(5),
+            since: Some("-1h".to_owned()),
+            target: Target::default(),
+        };
+        assert_eq!(
+            arguments(&args, &unit, Some(&server)),
+            [
+                "--user-unit=metamcp.service",
+                "--follow",
+                "--lines=5",
+                "--since=-1h",
+                "MCP_SERVER=git"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_is_about_the_server_that_it_names_and_not_about_its_namesake() {
+        let server = ServerName::new("git").unwrap();
+        assert!(is_about("INFO connected mcp_server=git generation=1", Some(&server)));
+        assert!(is_about("INFO connected mcp_server=git", Some(&server)));
+        assert!(!is_about("INFO connected mcp_server=github", Some(&server)));
+        assert!(is_about("INFO anything", None));
+    }
+}

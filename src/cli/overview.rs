@@ -1,0 +1,224 @@
+//! The state of the service as people read it. Pure.
+
+use serde_json::Value;
+
+use super::{
+    output, quantity,
+    table::{Cell, Colour, Table},
+    terminal::{cut, width},
+};
+
+/// Returns the lines of `metamcp status`: at most `size` columns wide and lines long, if that is said.
+pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: bool) -> String {
+    let columns = size.map(|(columns, _)| columns);
+    let mut text = header(status, columns, is_coloured);
+    text.push('\n');
+    text.push_str(&servers(status).render(columns, is_coloured));
+    let mut below = Vec::new();
+    below.extend(memory(&status["memory"]));
+    for (name, title, line) in [
+        ("quarantined", "Items that clients are not shown", quarantined as fn(&Value) -> String),
+        ("collisions", "Items that are called the same in the merged view", collision),
+    ] {
+        let found = status[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        if !found.is_empty() {
+            below.push(format!("{title}:"));
+            below.extend(found.iter().map(|found| format!("  {}", line(found))));
+        }
+    }
+    if !below.is_empty() {
+        text.push('\n');
+    }
+    for line in below {
+        text.push_str(&columns.map_or(line.clone(), |columns| cut(&line, columns)));
+        text.push('\n');
+    }
+    match size {
+        Some((_, lines)) if text.lines().count() > lines => shorten(&text, lines),
+        _ => text,
+    }
+}
+
+/// Returns the first lines, and how many more there are.
+fn shorten(text: &str, lines: usize) -> String {
+    let n_kept = lines.saturating_sub(1);
+    let n_left = text.lines().count() - n_kept;
+    let mut kept: String = text.split_inclusive('\n').take(n_kept).collect();
+    kept.push_str(&format!("… {n_left} more lines\n"));
+    kept
+}
+
+fn header(status: &Value, columns: Option<usize>, is_coloured: bool) -> String {
+    let name = format!("metamcp {}", output::word(&status["version"]));
+    let count = |member: &str, one: &str, many: &str| match status[member].as_u64() {
+        Some(1) => format!("1 {one}"),
+        n => format!("{} {many}", n.unwrap_or_default()),
+    };
+    let rest = format!(
+        ", pid {}, up {}, {}, {}",
+        status["pid"],
+        quantity::time(status["uptime"].as_u64().unwrap_or_default()),
+        count("clients", "client", "clients"),
+        pool(&status["pool"]),
+    );
+    let columns = columns.unwrap_or(usize::MAX);
+    let name = cut(&name, columns);
+    let left = columns - width(&name);
+    let name = if is_coloured { Colour::Bold.paint(&name) } else { name };
+    format!("{name}{}\n", cut(&rest, left))
+}
+
+/// Returns how full the pool is.
+fn pool(pool: &Value) -> String {
+    let taken = format!("{} of {} connections", pool["connections"], pool["size"]);
+    match pool["waiting"].as_u64() {
+        None | Some(0) => taken,
+        Some(n_waiting) => format!("{taken}, {n_waiting} more waited for"),
+    }
+}
+
+fn servers(status: &Value) -> Table {
+    let mut table =
+        Table::headed(["SERVER", "STATE", "ERA", "IN FLIGHT", "RESTARTS", "MEMORY", "LAST ERROR"]);
+    for server in status["servers"].as_array().into_iter().flatten() {
+        let in_flight = server["inFlight"].as_u64().unwrap_or_default();
+        let restarts = server["restartCount"].as_u64().unwrap_or_default();
+        let in_flight_cell = Cell::from(in_flight.to_string()).number();
+        let restarts_cell = Cell::from(restarts.to_string()).number();
+        table.row([
+            output::word(&server["name"]).into(),
+            state(server),
+            match server["era"].as_str() {
+                Some(_) => output::word(&server["era"]).into(),
+                None => Cell::from("-").colour(Colour::Dim),
+            },
+            if in_flight > 0 { in_flight_cell.colour(Colour::Green) } else { in_flight_cell },
+            if restarts > 0 { restarts_cell.colour(Colour::Yellow) } else { restarts_cell },
+            match server["memoryBytes"].as_u64() {
+                Some(bytes) => Cell::from(quantity::size(bytes)).number(),
+                None => Cell::from("-").number().colour(Colour::Dim),
+            },
+            last_error(server),
+        ]);
+    }
+    table
+}
+
+/// Returns the state of a server.
+pub(super) fn state(server: &Value) -> Cell {
+    let state = output::word(&server["state"]);
+    let colour = match state.as_str() {
+        "active" => Colour::Green,
+        "idle" if server["connections"].as_u64().unwrap_or_default() > 0 => Colour::Green,
+        "connecting" => Colour::Yellow,
+        "failed" => Colour::Red,
+        _ => Colour::Dim,
+    };
+    Cell::from(state).colour(colour)
+}
+
+/// Returns why the server failed last, behind what its breaker does about it.
+fn last_error(server: &Value) -> Cell {
+    let error = output::word(&server["error"]);
+    let breaker = &server["breaker"];
+    let shown = match (breaker["state"].as_str(), breaker["nextProbeMs"].as_u64()) {
+        (Some("open"), Some(wait_ms)) => {
+            format!("breaker open, probe in {} s: {error}", wait_ms.div_ceil(1000))
+        }
+        (Some("probe"), _) => format!("breaker probes: {error}"),
+        _ => error,
+    };
+    let is_past = server["state"] != "failed" && breaker["state"].as_str() != Some("open");
+    Cell::from(shown).colour(if is_past { Colour::Dim } else { Colour::Red })
+}
+
+/// Returns what the service and the servers take, and what clients would take more without it.
+fn memory(memory: &Value) -> Option<String> {
+    let size = |member: &str| memory[member].as_u64().map(quantity::size);
+    let mut line = format!("Memory: {} of the service", size("ownBytes")?);
+    if let Some(servers) = size("serversBytes") {
+        line.push_str(&format!(", {servers} of the servers"));
+    }
+    if let Some(saved) = size("savedBytes").filter(|_| memory["savedBytes"] != 0) {
+        line.push_str(&format!("; {saved} saved against one set per client"));
+    }
+    Some(line)
+}
+
+/// Says which item clients are not shown, and why.
+fn quarantined(found: &Value) -> String {
+    let [server, list, item, reason] =
+        ["server", "list", "item", "reason"].map(|name| output::word(&found[name]));
+    format!("{server}: {list} `{item}`: {reason}")
+}
+
+/// Says which item of the merged view is there once although two servers have it.
+pub(super) fn collision(found: &Value) -> String {
+    let [list, item, server, left_out] =
+        ["list", "item", "server", "leftOut"].map(|name| output::word(&found[name]));
+    match server == left_out {
+        true => format!("{list} `{item}`: one of two of `{server}` is left out"),
+        false => {
+            format!("{list} `{item}`: that of `{server}` is shown, that of `{left_out}` left out")
+        }
+    }
+}
+
+/// Returns a number as it is, or what stands for none.
+pub(super) fn number(value: &Value) -> String {
+    value.as_u64().map_or_else(|| "-".to_owned(), |number| number.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn status() -> Value {
+        json!({
+            "version": "1.2.3", "pid": 77, "uptime": 273_600_000, "clients": 4,
+            "pool": { "connections": 2, "size": 20, "waiting": 1 },
+            "servers": [
+                { "name": "git", "state": "active", "era": "legacy", "inFlight": 2, "restartCount": 0,
+                  "connections": 1, "memoryBytes": 12_900_000, "breaker": { "state": "normal" } },
+                { "name": "maps", "state": "failed", "inFlight": 0, "restartCount": 3, "connections": 0,
+                  "error": "the process ended\u{1b}[2J with exit status 1: no such key, and more",
+                  "breaker": { "state": "open", "nextProbeMs": 11_001 } },
+            ],
+            "memory": { "ownBytes": 20 << 20, "serversBytes": 12_900_000, "savedBytes": 38_700_000 },
+            "quarantined": [],
+            "collisions": [
+                { "list": "tools", "item": "a__b", "server": "a", "leftOut": "a__" },
+            ],
+        })
+    }
+
+    #[test]
+    fn all_that_matters_is_on_one_page() {
+        insta::assert_snapshot!(render(&status(), None, false), @r"
+        metamcp 1.2.3, pid 77, up 3 d 4 h, 4 clients, 2 of 20 connections, 1 more waited for
+
+        SERVER  STATE   ERA     IN FLIGHT  RESTARTS    MEMORY  LAST ERROR
+        git     active  legacy          2         0  12.3 MiB
+        maps    failed  -               0         3         -  breaker open, probe in 12 s: the process ended\u{1b}[2J with exit status 1: no such key, and more
+
+        Memory: 20.0 MiB of the service, 12.3 MiB of the servers; 36.9 MiB saved against one set per client
+        Items that are called the same in the merged view:
+          tools `a__b`: that of `a` is shown, that of `a__` left out
+        ");
+    }
+
+    #[test]
+    fn nothing_is_wider_or_longer_than_the_terminal() {
+        for columns in 1..120 {
+            for line in render(&status(), Some((columns, 100)), false).lines() {
+                assert!(width(line) <= columns, "{columns}: {line}");
+            }
+        }
+        for lines in 1..20 {
+            let n_lines = render(&status(), Some((80, lines)), true).lines().count();
+            assert!(n_lines <= lines, "{n_lines} of {lines}");
+        }
+    }
+}

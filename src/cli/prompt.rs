@@ -1,0 +1,96 @@
+//! `metamcp prompt`: a prompt, with its arguments filled in.
+
+use serde_json::{Map, Value, json};
+
+use super::{Failed, USAGE, call::result, item, output, service::Reader};
+
+/// Get a prompt
+///
+/// Its arguments are one JSON object, or `--key value` for each of them; all of them are texts.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "metamcp prompt [OPTIONS] SERVER/NAME [ARGUMENTS]")]
+pub(super) struct Args {
+    #[command(flatten)]
+    reader: Reader,
+    /// The prompt, and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "SERVER/NAME [ARGUMENTS]")]
+    words: Vec<String>,
+}
+
+pub(super) fn run(args: Args) -> Result<(), Failed> {
+    let Args { mut reader, words } = args;
+    let Some((prompt, words)) = words.split_first() else { return Ok(()) };
+    let (server, name) = item::split(prompt, "prompt")?;
+    let arguments = read(words, &mut reader)?;
+    let params = json!({ "server": server, "name": name, "arguments": arguments });
+    let got = reader.target.ask_server("prompts/get", &params)?;
+    reader.print(&got, |got| {
+        for message in got["messages"].as_array().into_iter().flatten() {
+            output::print(&format!("{}:\n", output::word(&message["role"])));
+            result::print(&[result::block(&message["content"])]);
+        }
+        Ok(())
+    })
+}
+
+/// Reads what stands behind the prompt: its arguments, and options of ours.
+fn read(words: &[String], reader: &mut Reader) -> Result<Map<String, Value>, Failed> {
+    let wrong = |text: String| {
+        Failed::new(USAGE, text).hint("Give the arguments as one JSON object, or as `--key value`.")
+    };
+    let mut arguments = Map::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let Some(key) = word.strip_prefix("--") else {
+            let read: Map<String, Value> = serde_json::from_str(word)
+                .map_err(|error| wrong(format!("`{word}` is no JSON object: {error}")))?;
+            arguments.extend(read);
+            continue;
+        };
+        if key == "json" {
+            reader.json = true;
+            continue;
+        }
+        let (key, value) = match key.split_once('=') {
+            Some((key, value)) => (key, value.to_owned()),
+            None => {
+                let value = words.next();
+                (key, value.ok_or_else(|| wrong(format!("`--{key}` needs a value")))?.clone())
+            }
+        };
+        match key {
+            "socket" => reader.target.socket = Some(value.into()),
+            key if arguments.contains_key(key) => {
+                return Err(wrong(format!("`--{key}` is given twice")));
+            }
+            key => drop(arguments.insert(key.to_owned(), value.into())),
+        }
+    }
+    Ok(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(words: &[&str]) -> Result<(Value, bool), String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut reader = Reader::default();
+        let arguments = read(&words, &mut reader).map_err(|failed| failed.text)?;
+        Ok((Value::Object(arguments), reader.json))
+    }
+
+    #[test]
+    fn arguments_are_texts_whatever_they_look_like() {
+        let read = read_all(&["--n", "5", "--a=b=c", "--json", "--socket", "/s"]);
+        assert_eq!(read, Ok((json!({ "n": "5", "a": "b=c" }), true)));
+        assert_eq!(read_all(&[r#"{"a":"b"}"#]), Ok((json!({ "a": "b" }), false)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        assert_eq!(read_all(&["--a"]), Err("`--a` needs a value".to_owned()));
+        assert_eq!(read_all(&["--a", "1", "--a=2"]), Err("`--a` is given twice".to_owned()));
+        assert!(read_all(&["x"]).unwrap_err().starts_with("`x` is no JSON object: "));
+    }
+}

@@ -1,0 +1,64 @@
+//! `metamcp read`: a resource.
+
+use serde_json::{Value, json};
+
+use super::{FAILED, Failed, call::result, item, output, service, service::Reader};
+
+/// Read a resource
+///
+/// Texts are printed as they are, anything else as a line that says what it is; --json has all of it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The resource: `SERVER/URI`, or `SERVER/NAME` as `metamcp resources` lists it, or SERVER with the
+    /// URI behind it
+    #[arg(value_name = "SERVER/URI")]
+    resource: String,
+    /// The URI, if it does not stand behind the server
+    uri: Option<String>,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let target = &args.reader.target;
+    let (server, uri) = match &args.uri {
+        // Source: seed 001 names the resource and then the URI; what stands behind the server is moot.
+        Some(uri) => (args.resource.split('/').next().unwrap_or_default(), uri.clone()),
+        None => {
+            let (server, name) = item::split(&args.resource, "resource")?;
+            let uri =
+                if name.contains(':') { name.to_owned() } else { uri_of(args, server, name)? };
+            (server, uri)
+        }
+    };
+    let read = target.ask_server("resources/read", &json!({ "server": server, "uri": uri }))?;
+    args.reader.print(&read, |read| {
+        for contents in read["contents"].as_array().into_iter().flatten() {
+            match contents["text"].as_str() {
+                Some(text) => output::content(text),
+                None => {
+                    let block = json!({ "type": "resource", "resource": contents });
+                    result::print(&[result::block(&block)]);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Returns the URI of the resource that a server calls `name`.
+fn uri_of(args: &Args, server: &str, name: &str) -> Result<String, Failed> {
+    let listed = args.reader.target.ask_server("resources/list", &json!({ "server": server }))?;
+    let listed = service::value(&listed)?;
+    let resources = listed.as_array().into_iter().flatten().map(|item| &item["resource"]);
+    let named: Vec<&Value> = resources.filter(|resource| resource["name"] == name).collect();
+    match named[..] {
+        [resource] => Ok(resource["uri"].as_str().unwrap_or_default().to_owned()),
+        [] => Err(Failed::new(FAILED, format!("server `{server}` lists no resource `{name}`"))
+            .hint("`metamcp resources` lists them; one that is not listed is read by its URI.")),
+        _ => {
+            Err(Failed::new(FAILED, format!("server `{server}` lists several resources `{name}`"))
+                .hint("Name it by its URI."))
+        }
+    }
+}

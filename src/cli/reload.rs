@@ -1,0 +1,39 @@
+//! `metamcp reload`: the configuration, read again.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{FAILED, Failed, output, service::Reader};
+
+/// Have the service read its configuration again
+///
+/// Servers that did not change keep their connections and what runs on them. A configuration with a
+/// mistake changes nothing: it is named, and the exit code is 78.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Read this file from now on, by the service; for its own user and root
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let path = args.config.as_deref().map(std::path::absolute).transpose();
+    let path = path.map_err(|error| Failed::new(FAILED, format!("find the file: {error}")))?;
+    let params = json!({ "configPath": path });
+    let changes = args.reader.target.ask_server("config/reload", &params)?;
+    args.reader.print(&changes, |changes| {
+        let mut lines = Vec::new();
+        for (member, sign) in [("added", "+"), ("removed", "-"), ("changed", "~")] {
+            let names = changes[member].as_array().into_iter().flatten();
+            lines.extend(names.map(|name| format!("{sign} {}\n", output::word(name))));
+        }
+        match lines.is_empty() {
+            true => output::print("No server has changed.\n"),
+            false => output::print(&lines.concat()),
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,46 @@
+//! `metamcp resources`: the resources of all servers.
+
+use serde_json::{Value, json};
+
+use super::{
+    Failed, output,
+    service::Reader,
+    table::{Cell, Colour, Table},
+    tools,
+};
+
+/// List the resources of all servers, or of one
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only the resources of this server
+    server: Option<String>,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let params = json!({ "server": args.server, "report": true });
+    let found = args.reader.target.ask_server("resources/list", &params)?;
+    args.reader.print(&*tools::items(&found)?, |items| {
+        let mut table = Table::default();
+        for item in items.as_array().into_iter().flatten() {
+            let resource = &item["resource"];
+            let [server, uri, kind] =
+                [&item["server"], &resource["uri"], &resource["mimeType"]].map(output::word);
+            let about = ["description", "title", "name"]
+                .map(|member| &resource[member])
+                .into_iter()
+                .find(|about| about.is_string());
+            table.row([
+                format!("{server}/{uri}").into(),
+                Cell::from(kind).colour(Colour::Dim),
+                output::first_line(about.unwrap_or(&Value::Null)).into(),
+            ]);
+        }
+        match table.is_bare() {
+            true => output::print("No server has a resource.\n"),
+            false => output::table(&table),
+        }
+        Ok(())
+    })
+}

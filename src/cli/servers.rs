@@ -1,0 +1,74 @@
+//! `metamcp servers`: every declared server.
+
+use serde_json::{Value, json};
+
+use super::{
+    Failed, output, overview,
+    service::Reader,
+    table::{Cell, Table},
+    terminal::escape,
+};
+
+/// List the servers and how each is connected
+///
+/// What it has said of itself is in the JSON: capabilities, version, instructions.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Count the memory of each server's processes, too
+    #[arg(long)]
+    memory: bool,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let params = if args.memory { json!({ "memory": true }) } else { json!({}) };
+    let servers = args.reader.target.ask("servers/list", &params)?;
+    args.reader.print(&servers, |servers| {
+        let mut table = Table::headed([
+            "SERVER",
+            "STATE",
+            "TRANSPORT",
+            "PROTOCOL",
+            "SHARING",
+            "IS",
+            "REQUESTS",
+            "PID",
+        ]);
+        for server in servers.as_array().into_iter().flatten() {
+            table.row([
+                output::word(&server["name"]).into(),
+                overview::state(server),
+                output::word(&server["transport"]).into(),
+                protocol(server).into(),
+                output::word(&server["sharing"]).into(),
+                product(&server["serverInfo"]).into(),
+                Cell::from(overview::number(&server["requests"])).number(),
+                Cell::from(overview::number(&server["pid"])).number(),
+            ]);
+        }
+        match table.is_empty() {
+            true => output::print("No server is declared.\n"),
+            false => output::table(&table),
+        }
+        Ok(())
+    })
+}
+
+/// Returns the version of the protocol that is spoken; what was spoken the last time says nothing.
+fn protocol(server: &Value) -> String {
+    match (server["protocolVersion"].as_str(), server["era"].as_str()) {
+        (Some(version), Some(_)) => escape(version),
+        (_, None) | (None, _) => "-".to_owned(),
+    }
+}
+
+/// Returns what a server says that it is.
+fn product(info: &Value) -> String {
+    let [name, version] =
+        ["name", "version"].map(|member| info[member].as_str().unwrap_or_default());
+    match name.is_empty() {
+        true => "-".to_owned(),
+        false => escape(format!("{name} {version}").trim_end()),
+    }
+}

@@ -1,0 +1,176 @@
+//! Rows in aligned columns.
+
+use super::terminal::{cut, width};
+
+/// How a cell is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colour {
+    /// Something to be glad of.
+    Green,
+    /// Something to look at.
+    Yellow,
+    /// Something that is wrong.
+    Red,
+    /// Something that matters less.
+    Dim,
+    /// A heading.
+    Bold,
+}
+
+/// One cell: a text on one line that is fit for a terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cell {
+    text: String,
+    colour: Option<Colour>,
+    is_number: bool,
+}
+
+/// Rows of cells, the first of which may be the heading.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Table {
+    rows: Vec<Vec<Cell>>,
+}
+
+/// What is between two columns.
+const GAP: &str = "  ";
+
+impl Colour {
+    /// Returns `text` in this colour.
+    pub(super) fn paint(self, text: &str) -> String {
+        let code = match self {
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Red => "31",
+            Self::Dim => "2",
+            Self::Bold => "1",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+impl Cell {
+    /// Returns the cell in this colour.
+    #[must_use]
+    pub(super) fn colour(mut self, colour: Colour) -> Self {
+        self.colour = Some(colour);
+        self
+    }
+
+    /// Returns the cell, aligned to the right.
+    #[must_use]
+    pub(super) fn number(mut self) -> Self {
+        self.is_number = true;
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+impl Table {
+    /// Returns a table with a heading.
+    pub(super) fn headed<const N: usize>(heading: [&str; N]) -> Self {
+        Self { rows: vec![heading.map(|text| Cell::from(text).colour(Colour::Bold)).into()] }
+    }
+
+    /// Adds a row.
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Tells whether there is nothing but the heading.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.len() < 2
+    }
+
+    /// Tells whether there is nothing at all.
+    pub(super) fn is_bare(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Returns the lines. The last column is not padded; where the terminal has only so many columns,
+    /// each line is cut there.
+    pub(super) fn render(&self, columns: Option<usize>, is_coloured: bool) -> String {
+        let mut widths: Vec<usize> = Vec::new();
+        for row in &self.rows {
+            widths.resize(widths.len().max(row.len()), 0);
+            for (known, cell) in widths.iter_mut().zip(row) {
+                *known = (*known).max(width(&cell.text));
+            }
+        }
+        let mut text = String::new();
+        for row in &self.rows {
+            // A heading stands as the numbers below it.
+            let below = self.rows.get(1).unwrap_or(row);
+            let mut left = columns.unwrap_or(usize::MAX);
+            let mut line = String::new();
+            let mut pending = 0;
+            for (index, (cell, column)) in row.iter().zip(&widths).enumerate() {
+                // A column without anything in it is none.
+                if *column == 0 {
+                    continue;
+                }
+                let padding = column - width(&cell.text);
+                let is_number = cell.is_number || below.get(index).is_some_and(|it| it.is_number);
+                let (before, after) = if is_number { (padding, 0) } else { (0, padding) };
+                let gap = if index == 0 { 0 } else { GAP.len() };
+                // Blanks are written only when something comes behind them.
+                pending += gap + before;
+                let shown = cut(&cell.text, left.saturating_sub(pending));
+                if !shown.is_empty() {
+                    line.push_str(&" ".repeat(pending));
+                    left -= pending + width(&shown);
+                    pending = 0;
+                    match cell.colour.filter(|_| is_coloured) {
+                        Some(colour) => line.push_str(&colour.paint(&shown)),
+                        None => line.push_str(&shown),
+                    }
+                }
+                pending += after;
+            }
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::headed(["NAME", "N", "ERROR"]);
+        table.row(["a".into(), Cell::from("1").number(), "".into()]);
+        let long = "something went wrong".to_owned();
+        table.row([
+            "日本".into(),
+            Cell::from("1000").number(),
+            Cell::from(long).colour(Colour::Red),
+        ]);
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned_by_what_is_seen() {
+        insta::assert_snapshot!(table().render(None, false), @r"
+        NAME     N  ERROR
+        a        1
+        日本  1000  something went wrong
+        ");
+    }
+
+    #[test]
+    fn a_line_ends_where_the_terminal_does() {
+        let rendered = table().render(Some(20), true);
+        assert!(rendered.ends_with("\u{1b}[31msomethi…\u{1b}[0m\n"), "{rendered:?}");
+        for columns in 0..30 {
+            for line in table().render(Some(columns), false).lines() {
+                assert!(width(line) <= columns, "{columns}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `metamcp task`: one call that goes on by itself.
+
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    FAILED, Failed,
+    call::result,
+    output,
+    service::{self, Reader, Target},
+    table::{Cell, Table},
+    tasks,
+};
+use crate::{config::defaults, control::client::ClientError};
+
+/// Show a task, take its result, or cancel it
+///
+/// Exits with 1 when the result is that the tool has failed.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The task: ID, or `SERVER/ID`
+    #[arg(value_name = "ID")]
+    task: String,
+    /// Print its result, if it is done
+    #[arg(long)]
+    result: bool,
+    /// Cancel it, at the server too
+    #[arg(long, conflicts_with_all = ["result", "wait"])]
+    cancel: bool,
+    /// Wait until it is done, and print its result
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let mut params = match args.task.split_once('/') {
+        Some((server, id)) => json!({ "server": server, "taskId": id }),
+        None => json!({ "taskId": args.task }),
+    };
+    let target = &args.reader.target;
+    if args.result || args.wait {
+        let result = match args.wait {
+            true => {
+                params["wait"] = true.into();
+                service::run(wait(target, &params))?
+            }
+            false => target.ask_server("tasks/result", &params)?,
+        };
+        args.reader.print(&result, |value| {
+            result::print(&result::parts(value));
+            Ok(())
+        })?;
+        let has_failed = service::value(&result)?["isError"] == true;
+        return if has_failed { Err(Failed::told(FAILED)) } else { Ok(()) };
+    }
+    let method = if args.cancel { "tasks/cancel" } else { "tasks/get" };
+    let task = target.ask_server(method, &params)?;
+    args.reader.print(&task, |task| {
+        show(task);
+        Ok(())
+    })
+}
+
+/// Asks for the result until there is one: the service answers after a while, whatever the task does.
+async fn wait(target: &Target, params: &Value) -> Result<Box<RawValue>, Failed> {
+    let mut service = target.connect().await?;
+    loop {
+        let asked =
+            service.ask("tasks/result", &params.to_string(), defaults::CONTROL_CALL_PATIENCE);
+        match asked.await {
+            Err(ClientError::Refused(refusal)) if refusal.data.code == "TASK_NOT_FINISHED" => {}
+            answer => return answer.map_err(service::failed),
+        }
+        // One that does not wait is not asked in a hurry.
+        tokio::time::sleep(defaults::WATCH_INTERVAL).await;
+    }
+}
+
+fn show(task: &Value) {
+    let mut table = Table::default();
+    for (member, title) in [
+        ("taskId", "Task"),
+        ("server", "Server"),
+        ("tool", "Tool"),
+        ("status", "Status"),
+        ("statusMessage", "Message"),
+        ("createdAt", "Created"),
+        ("lastUpdatedAt", "Updated"),
+    ] {
+        let text = output::word(&task[member]);
+        if !text.is_empty() {
+            let cell: Cell = if member == "status" { tasks::status(&text) } else { text.into() };
+            table.row([title.into(), cell]);
+        }
+    }
+    output::table(&table);
+}

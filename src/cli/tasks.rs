@@ -1,0 +1,56 @@
+//! `metamcp tasks`: calls that go on by themselves.
+
+use serde_json::json;
+
+use super::{
+    Failed, output,
+    service::Reader,
+    table::{Cell, Colour, Table},
+};
+
+/// List the tasks: calls that the service or a server carries out by itself
+///
+/// `metamcp call --async` starts one.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only the tasks of this server
+    server: Option<String>,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let params = json!({ "server": args.server });
+    let listed = args.reader.target.ask_server("tasks/list", &params)?;
+    args.reader.print(&listed, |listed| {
+        let mut table = Table::headed(["TASK", "STATUS", "CREATED", "MESSAGE"]);
+        for of_server in listed.as_array().into_iter().flatten() {
+            let server = output::word(&of_server["server"]);
+            for task in of_server["tasks"].as_array().into_iter().flatten() {
+                table.row([
+                    format!("{server}/{}", output::word(&task["taskId"])).into(),
+                    status(&output::word(&task["status"])),
+                    output::word(&task["createdAt"]).into(),
+                    output::first_line(&task["statusMessage"]).into(),
+                ]);
+            }
+        }
+        match table.is_empty() {
+            true => output::print("There is no task.\n"),
+            false => output::table(&table),
+        }
+        Ok(())
+    })
+}
+
+/// Returns the state of a task, coloured as it is good or bad.
+pub(super) fn status(status: &str) -> Cell {
+    let cell = Cell::from(status);
+    match status {
+        "completed" => cell.colour(Colour::Green),
+        "failed" | "unknown_outcome" => cell.colour(Colour::Red),
+        "input_required" | "unreachable" => cell.colour(Colour::Yellow),
+        "cancelled" => cell.colour(Colour::Dim),
+        _ => cell,
+    }
+}

@@ -1,0 +1,109 @@
+//! What is known of the terminal that a command writes to.
+
+use std::io::{IsTerminal as _, stderr, stdout};
+
+use unicode_width::UnicodeWidthChar as _;
+
+use crate::redact;
+
+/// How wide a terminal is that does not say so, in columns.
+const WIDTH: usize = 80;
+
+/// Tells whether standard output is a terminal.
+pub(super) fn is_shown() -> bool {
+    stdout().is_terminal()
+}
+
+/// Tells whether standard error is a terminal.
+pub(super) fn is_watched() -> bool {
+    stderr().is_terminal()
+}
+
+/// Tells whether standard output may be coloured. Source: no-color.org.
+pub(super) fn is_coloured() -> bool {
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    is_shown() && !is_refused && !is_dumb
+}
+
+/// Returns the columns and the lines of the terminal at standard output, if it is one.
+pub(super) fn size() -> Option<(usize, usize)> {
+    is_shown().then(|| size_of(stdout())).map(|size| size.unwrap_or((WIDTH, usize::MAX)))
+}
+
+/// Returns the columns of the terminal at standard error.
+pub(super) fn error_width() -> usize {
+    size_of(stderr()).map_or(WIDTH, |(width, _)| width)
+}
+
+fn size_of(stream: impl rustix::fd::AsFd) -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    // A pipe behind a terminal's name may say 0.
+    (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.into(), size.ws_row.into()))
+}
+
+/// Returns how many columns a text takes.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().map(|found| found.width().unwrap_or(0)).sum()
+}
+
+/// Returns as much of a text as fits into `columns`; what is cut ends with `…`.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let fits = |found: &char| {
+        let width = found.width().unwrap_or(0);
+        let fits = width <= left;
+        left = if fits { left - width } else { 0 };
+        fits
+    };
+    let head: String = text.chars().take_while(fits).collect();
+    if columns == 0 { String::new() } else { format!("{head}…") }
+}
+
+/// Returns a text on one line, in which nothing steers the terminal.
+pub(super) fn escape(text: &str) -> String {
+    escape_if(text, redact::is_unruly)
+}
+
+/// Returns a text of several lines, in which nothing steers the terminal.
+pub(super) fn escape_lines(text: &str) -> String {
+    escape_if(text, |found| redact::is_unruly(found) && !matches!(found, '\n' | '\t'))
+}
+
+fn escape_if(text: &str, is_unruly: impl Fn(char) -> bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for found in text.chars() {
+        match is_unruly(found) {
+            true => escaped.extend(found.escape_default()),
+            false => escaped.push(found),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_steer_the_terminal() {
+        let text = "a\u{1b}[2Jb\u{202e}c\r\nä\t\u{1f642}";
+        assert_eq!(escape(text), "a\\u{1b}[2Jb\\u{202e}c\\r\\nä\\t\u{1f642}");
+        assert_eq!(escape_lines(text), "a\\u{1b}[2Jb\\u{202e}c\\r\nä\t\u{1f642}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_at_a_whole_character() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("abcd", 3), "ab…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(cut("日本語", 6), "日本語");
+        assert_eq!(cut("abc", 0), "");
+        for columns in 0..12 {
+            assert!(width(&cut("a日b本c語d", columns)) <= columns);
+        }
+    }
+}

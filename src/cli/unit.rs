@@ -1,0 +1,98 @@
+//! The unit of systemd that a service runs in.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A unit, and who manages it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// Its name: `metamcp.service`.
+    pub(super) name: String,
+    /// It belongs to a user's manager, not to that of the system.
+    pub(super) is_of_user: bool,
+}
+
+/// The name that we ship it with.
+const NAME: &str = "metamcp.service";
+
+/// Where unit files are. Source: systemd.unit(5), "Unit File Load Path".
+const SYSTEM_DIRECTORIES: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+const USER_DIRECTORIES: [&str; 5] = [
+    "/etc/systemd/user",
+    "/run/systemd/user",
+    "/usr/local/lib/systemd/user",
+    "/usr/lib/systemd/user",
+    "/lib/systemd/user",
+];
+
+impl Unit {
+    /// Returns the unit that the process with this id runs in, if it is one of ours.
+    pub(super) fn of_process(pid: u64) -> Option<Self> {
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+        groups.lines().find_map(|line| Self::of_group(line.rsplit(':').next()?))
+    }
+
+    /// Returns the unit of ours that is installed: that of the system rather than that of this user.
+    pub(super) fn installed() -> Option<Self> {
+        let is_in = |directory: &Path| directory.join(NAME).exists();
+        if SYSTEM_DIRECTORIES.into_iter().any(|it| is_in(Path::new(it))) {
+            return Some(Self { name: NAME.to_owned(), is_of_user: false });
+        }
+        let shared = USER_DIRECTORIES.into_iter().map(PathBuf::from);
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let below = |variable: &str, default: &str| {
+            let base = std::env::var_os(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
+            base.or_else(|| Some(home.clone()?.join(default)))
+        };
+        let own = [below("XDG_CONFIG_HOME", ".config"), below("XDG_DATA_HOME", ".local/share")];
+        let own = own.into_iter().flatten().map(|base| base.join("systemd/user"));
+        shared
+            .chain(own)
+            .any(|it| is_in(&it))
+            .then(|| Self { name: NAME.to_owned(), is_of_user: true })
+    }
+
+    /// Returns the unit of a control group: the innermost one, as long as it has our name. A service that
+    /// was started in a terminal is in the unit of that.
+    fn of_group(path: &str) -> Option<Self> {
+        let mut parts = path.split('/').rev();
+        let name = parts.find(|part| part.ends_with(".service"))?;
+        let is_of_user = parts.any(|part| part.starts_with("user@"));
+        name.starts_with("metamcp").then(|| Self { name: name.to_owned(), is_of_user })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_of_a_process_is_that_of_its_control_group() {
+        let unit = |name: &str, is_of_user| Some(Unit { name: name.to_owned(), is_of_user });
+        for (path, expected) in [
+            ("/system.slice/metamcp.service", unit("metamcp.service", false)),
+            ("/system.slice/metamcp.service/main", unit("metamcp.service", false)),
+            (
+                "/system.slice/system-metamcp.slice/metamcp@a.service",
+                unit("metamcp@a.service", false),
+            ),
+            (
+                "/user.slice/user-1000.slice/user@1000.service/app.slice/metamcp.service",
+                unit("metamcp.service", true),
+            ),
+            ("/user.slice/user-1000.slice/user@1000.service/app.slice/terminal.service", None),
+            ("/user.slice/user-1000.slice/session-3.scope", None),
+            ("/", None),
+        ] {
+            assert_eq!(Unit::of_group(path), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The operator's interface, as the HTTP edge asks it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+use super::{Asker, Desk, read};
+use crate::{
+    ingress::{Answered, Operators},
+    protocol::Shape,
+};
+
+impl Operators for Desk {
+    fn answer(self: Arc<Self>, body: Bytes) -> BoxFuture<'static, Answered> {
+        Box::pin(async move {
+            // Nobody knows who is at the other end, and nothing is told before the answer.
+            let asker = Asker { peer: None, lines: None };
+            match read(body) {
+                Err(error) => Answered::Unreadable(error.complete().render(None)),
+                Ok(message) if message.shape() == Shape::Request => {
+                    Answered::Answer(Self::answer(&self, &message, &asker).await)
+                }
+                Ok(_) => Answered::Nothing,
+            }
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! The operator's interface over HTTP: one request in a body, its answer in another.
+//!
+//! Off unless the operator wants it: whoever reaches the port may use it, as they may run every tool.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use hyper::{Method, Request, StatusCode, body::Incoming};
+
+use super::{
+    Edge, Response, mcp,
+    respond::{self, EdgeError},
+};
+
+/// The path.
+pub(super) const PATH: &str = "/rpc";
+
+/// Who answers operators.
+pub trait Operators: fmt::Debug + Send + Sync {
+    /// Answers the message in `body`.
+    fn answer(self: Arc<Self>, body: Bytes) -> BoxFuture<'static, Answered>;
+}
+
+/// What becomes of a message of an operator.
+#[derive(Debug)]
+pub enum Answered {
+    /// It has this answer.
+    Answer(Bytes),
+    /// It wants none.
+    Nothing,
+    /// It is none, as this answer says.
+    Unreadable(Bytes),
+}
+
+/// Answers a request at the path.
+pub(super) async fn respond(
+    edge: &Edge,
+    request: Request<Incoming>,
+) -> Result<Response, EdgeError> {
+    let operators = edge.operators().filter(|_| edge.views.config().listen.rpc);
+    let Some(operators) = operators else { return Err(EdgeError::RpcOff) };
+    if request.method() != Method::POST {
+        return Err(EdgeError::Method("POST"));
+    }
+    mcp::check_content_type(request.headers())?;
+    let body = mcp::read(request.into_body()).await?;
+    Ok(match operators.answer(body).await {
+        Answered::Answer(answer) => respond::json_bytes(StatusCode::OK, answer),
+        Answered::Nothing => respond::empty(StatusCode::ACCEPTED),
+        Answered::Unreadable(answer) => respond::json_bytes(StatusCode::BAD_REQUEST, answer),
+    })
+}

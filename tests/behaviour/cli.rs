@@ -1,0 +1,309 @@
+//! The command line: what each command prints, for people and for programs, and how it exits.
+
+mod calls;
+mod terminals;
+
+use regex::Regex;
+
+use crate::harness::{
+    daemon::{self, Daemon},
+    fake::Fakes,
+};
+
+/// A service with a server that works, one that cannot be started, and one that lacks a secret.
+pub(super) struct Rig {
+    pub(super) fakes: Fakes,
+    pub(super) daemon: Daemon,
+}
+
+impl Rig {
+    pub(super) fn start() -> Self {
+        let fakes = Fakes::new();
+        let config = [
+            fakes.server("fake", &["--rich"]),
+            "[servers.broken]\ncommand = \"/no/such/program\"\n".to_owned(),
+            fakes.server("keyed", &["--named", "a"]),
+            "env = { A = \"hunter2\", TOKEN = \"env:METAMCP_NO_SUCH_VARIABLE\" }\n".to_owned(),
+        ];
+        let daemon = Daemon::with(config.concat()).ready();
+        Self { fakes, daemon }
+    }
+
+    /// Runs a command: code, standard output and standard error.
+    pub(super) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.run_with("", arguments)
+    }
+
+    /// Runs a command with something on its standard input.
+    pub(super) fn run_with(&self, input: &str, arguments: &[&str]) -> (i32, String, String) {
+        let socket = self.daemon.control().display().to_string();
+        // Right behind the command: what is behind a tool may be the tool's.
+        let (command, rest) = arguments.split_first().expect("a command");
+        daemon::run_with(input, &[&[*command, "--socket", &socket], rest].concat())
+    }
+
+    /// Runs commands, and returns all that was to be seen.
+    fn session(&self, commands: &[&[&str]]) -> String {
+        let mut seen = String::new();
+        for command in commands {
+            let (code, stdout, stderr) = self.run(command);
+            let shown = command.iter().map(|word| match word.contains([' ', '{', '"']) {
+                true => format!("'{word}'"),
+                false => (*word).to_owned(),
+            });
+            seen.push_str(&format!("$ metamcp {}\n", shown.collect::<Vec<_>>().join(" ")));
+            seen.push_str(&stdout);
+            if !stderr.is_empty() {
+                seen.push_str(&format!("--- standard error\n{stderr}"));
+            }
+            if code != 0 {
+                seen.push_str(&format!("--- exit code {code}\n"));
+            }
+            seen.push('\n');
+        }
+        self.settled(&seen)
+    }
+
+    /// Replaces what is another one each time.
+    fn settled(&self, seen: &str) -> String {
+        let program = crate::harness::fake::program().display().to_string();
+        let directory = self.fakes.path("").display().to_string();
+        let mut seen = seen
+            .replace(&program, "/bin/fake")
+            .replace(directory.trim_end_matches('/'), "/logs")
+            .replace(&self.daemon.control().display().to_string(), "/control.sock")
+            .replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        for (pattern, replacement) in [
+            (r"pid \d+", "pid PID"),
+            (r"up \d+ s\b", "up UPTIME"),
+            (r#""pid": \d+"#, r#""pid": "PID""#),
+            (
+                r#""(uptime|tasks|\w+Bytes|lastHealthCheck|requests)": (\d+|"[^"]+")"#,
+                r#""$1": "N""#,
+            ),
+            (r"within \d+ ms", "within TIME"),
+            (r#""(score|confidence)": [0-9.e-]+"#, r#""$1": "N""#),
+            (r"(?m)^ +\d+\.\d{4}( {2}\d\.\d\d)?  ", "SCORE  "),
+            (r"\b[0-9.]+ [KMG]iB", "SIZE"),
+            (r"(?m)^(\S+ .*) \d{3,}$", "$1 PID"),
+            (r"(?m)  +$", ""),
+            // Columns are as wide as what was replaced.
+            (r"(?m)(\S) {3,}", "$1  "),
+            (r"(?m)^(\S+ .*)  \d+  (-|PID)$", "$1  REQUESTS  $2"),
+        ] {
+            let pattern = Regex::new(pattern).expect("a pattern");
+            seen = pattern.replace_all(&seen, replacement).into_owned();
+        }
+        seen
+    }
+}
+
+/// Compares with a file beside this one.
+#[track_caller]
+pub(crate) fn golden(name: &str, seen: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("cli");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, seen));
+}
+
+#[test]
+fn status_and_servers_are_shown() {
+    let rig = Rig::start();
+    rig.run(&["call", "fake/whoami"]);
+    rig.run(&["call", "broken/x"]);
+    golden("status", &rig.session(&[&["status"], &["status", "--json"]]));
+    golden("servers", &rig.session(&[&["servers"], &["servers", "--json"]]));
+    golden("auth", &rig.session(&[&["auth"], &["auth", "--json"], &["auth", "fake"]]));
+}
+
+#[test]
+fn tools_are_listed_found_and_described() {
+    let rig = Rig::start();
+    golden("tools", &rig.session(&[&["tools"], &["tools", "nobody"]]));
+    golden("tools_json", &rig.session(&[&["tools", "fake", "--json"]]));
+    golden(
+        "grep",
+        &rig.session(&[
+            &["grep", "^fake/(rows|read_only)$"],
+            &["grep", "^fake/(rows|read_only)$", "--json"],
+            &["grep", "^fake/rows$", "--json", "--schema", "--depth", "1"],
+            &["grep", "zebra"],
+            &["grep", "row(s"],
+        ]),
+    );
+    golden(
+        "search",
+        &rig.session(&[
+            &["search", "rows", "of the inventory", "--limit", "1"],
+            &["search", "rows of the inventory", "--limit", "1", "--json"],
+        ]),
+    );
+    golden(
+        "info",
+        &rig.session(&[
+            &["info", "fake/rows"],
+            &["info", "fake__rows", "--json"],
+            &["info", "fake/rows", "--path", "filter"],
+            &["info", "fake/rows", "--path", "zebra"],
+            &["info", "fake/row"],
+        ]),
+    );
+}
+
+#[test]
+fn resources_and_prompts_are_listed_read_and_completed() {
+    let rig = Rig::start();
+    golden("resources", &rig.session(&[&["resources", "fake"], &["resources", "fake", "--json"]]));
+    golden(
+        "read",
+        &rig.session(&[
+            &["read", "fake/fake:///one"],
+            &["read", "fake/one"],
+            &["read", "fake", "fake:///two", "--json"],
+            &["read", "fake/fake:///zebra"],
+            &["read", "fake/zebra"],
+            &["read", "fake"],
+        ]),
+    );
+    golden("prompts", &rig.session(&[&["prompts", "fake"], &["prompts", "fake", "--json"]]));
+    golden(
+        "prompt",
+        &rig.session(&[
+            &["prompt", "fake/greet", "--subject", "Ada"],
+            &["prompt", "fake/greet", "{\"subject\":\"Ada\"}", "--json"],
+            &["prompt", "fake/greet"],
+            &["prompt", "fake/gret"],
+        ]),
+    );
+    golden(
+        "complete",
+        &rig.session(&[
+            &["complete", "prompt", "fake/greet", "subject", "A"],
+            &["complete", "prompt", "fake/greet", "subject", "--json"],
+            &["complete", "tool", "fake/greet", "subject"],
+        ]),
+    );
+}
+
+#[test]
+fn a_reload_tells_what_has_changed_or_where_the_mistake_is() {
+    let rig = Rig::start();
+    let config = rig.fakes.server("fake", &["--rich", "--tasks"]) + &rig.fakes.server("new", &[]);
+    rig.daemon.rewrite(&config);
+    let changed = rig.session(&[&["reload"], &["reload", "--json"], &["reload"]]);
+    rig.daemon.rewrite("[servers.fake]\ncomand = \"x\"\n");
+    let (code, stdout, stderr) = rig.run(&["reload"]);
+    assert_eq!((code, stdout.as_str()), (78, ""), "{stderr}");
+    assert!(stderr.contains("metamcp.toml:2:1") && stderr.contains("comand"), "{stderr}");
+    golden("reload", &changed);
+}
+
+#[test]
+fn a_stop_is_waited_for() {
+    let mut rig = Rig::start();
+    let (code, stdout, stderr) = rig.run(&["stop"]);
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (0, "Stopped.\n", ""));
+    assert!(rig.daemon.wait_exit().success());
+
+    let mut rig = Rig::start();
+    golden("stop", &rig.session(&[&["stop", "--json"]]));
+    assert!(rig.daemon.wait_exit().success());
+}
+
+#[test]
+fn without_a_service_every_command_that_asks_one_exits_with_69() {
+    for arguments in [
+        &["status"][..],
+        &["servers"],
+        &["tools"],
+        &["info", "a/b"],
+        &["call", "a/b"],
+        &["call", "a/b", "--n", "1"],
+        &["search", "x"],
+        &["grep", "x"],
+        &["resources"],
+        &["read", "a/b:c"],
+        &["prompts"],
+        &["prompt", "a/b"],
+        &["complete", "prompt", "a/b", "c"],
+        &["tasks"],
+        &["task", "x"],
+        &["auth"],
+        &["reload"],
+        &["stop"],
+    ] {
+        let (command, rest) = arguments.split_first().expect("a command");
+        let all = [&[*command, "--socket", "/no/such/socket"], rest].concat();
+        let (code, stdout, stderr) = daemon::run(&all);
+        assert_eq!((code, stdout.as_str()), (69, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("error: no service answers at `/no/such/socket`"), "{stderr}");
+        assert!(stderr.contains("\nhint: "), "{stderr}");
+    }
+}
+
+#[test]
+fn the_socket_may_be_named_by_the_environment() {
+    let rig = Rig::start();
+    let mut command = daemon::command(&["servers", "--json"]);
+    command.env("METAMCP_SOCKET", rig.daemon.control());
+    let output = command.output().expect("it runs");
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"fake\""));
+}
+
+#[test]
+fn runs_of_the_command_line_find_the_same_process() {
+    let rig = Rig::start();
+    let pids: Vec<String> = (1..=3)
+        .map(|n_calls| {
+            let (code, told, _) = rig.run(&["call", "fake/whoami"]);
+            let told: serde_json::Value = serde_json::from_str(&told).expect(&told);
+            assert_eq!((code, &told["calls"]), (0, &serde_json::json!(n_calls)));
+            told["pid"].to_string()
+        })
+        .collect();
+    assert!(pids.iter().all(|pid| *pid == pids[0]), "{pids:?}");
+}
+
+#[test]
+fn the_log_of_a_service_without_a_unit_is_read_from_its_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = directory.path().join("metamcp/metamcp.log");
+    std::fs::create_dir(directory.path().join("metamcp")).expect("made");
+    std::fs::write(&log, "a mcp_server=git\nb mcp_server=github\nc mcp_server=git n=1\n")
+        .expect("written");
+    let logs = |more: &[&str]| {
+        let mut command =
+            daemon::command(&[&["logs", "--socket", "/no/such/socket"], more].concat());
+        let output = command.env("XDG_STATE_HOME", directory.path()).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), text)
+    };
+    assert_eq!(logs(&[]).1.lines().count(), 3);
+    let of_git = "a mcp_server=git\nc mcp_server=git n=1\n";
+    assert_eq!(logs(&["--server", "git"]), (Some(0), of_git.to_owned()));
+    assert_eq!(logs(&["--server", "git", "-n", "1"]).1, "c mcp_server=git n=1\n");
+    assert_eq!(logs(&["--since", "today"]).0, Some(64));
+    assert_eq!(logs(&["--server", "a b"]).0, Some(64));
+    std::fs::remove_file(&log).expect("removed");
+    assert_eq!(logs(&[]).0, Some(1));
+}
+
+#[test]
+fn shells_and_man_are_served() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = daemon::run(&["completions", shell]);
+        assert!(code == 0 && script.contains("metamcp") && script.contains("resources"), "{shell}");
+    }
+    assert_eq!(daemon::run(&["completions", "cmd"]).0, 64);
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("man1").display().to_string();
+    assert_eq!(daemon::run(&["man", &path]).0, 0);
+    let page = |name: &str| std::fs::read_to_string(format!("{path}/{name}")).expect(name);
+    assert!(page("metamcp.1").contains("metamcp\\-status(1)"));
+    assert!(page("metamcp-call.1").contains("\\-\\-dry\\-run"));
+    assert!(!std::path::Path::new(&format!("{path}/metamcp-man.1")).exists());
+    assert!(daemon::run(&["man"]).1.starts_with(".ie"), "the page itself");
+}

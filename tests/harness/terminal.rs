@@ -1,0 +1,103 @@
+//! A terminal of a given size, and what a program writes to it.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Read as _,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
+    },
+    path::Path,
+    process::Stdio,
+    sync::{Arc, Mutex},
+    thread::JoinHandle,
+};
+
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+use tokio::time::Instant;
+
+use super::DEADLINE;
+
+/// A terminal.
+pub(crate) struct Terminal {
+    /// Held open, so that what was written before a program ends can be read still.
+    slave: Option<File>,
+    written: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    /// Opens one with so many columns and lines.
+    pub(crate) fn open(columns: u16, lines: u16) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master: OwnedFd = openpt(flags).expect("a terminal");
+        grantpt(&master).expect("it is ours");
+        unlockpt(&master).expect("it is unlocked");
+        let name = ptsname(&master, Vec::new()).expect("it has a name");
+        let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+        let no_controlling = i32::try_from(OpenptFlags::NOCTTY.bits()).expect("a small number");
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(no_controlling);
+        let slave = options.open(path).expect("it opens");
+        let size = Winsize { ws_col: columns, ws_row: lines, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(slave.as_fd(), size).expect("it takes the size");
+        let written: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let shared = Arc::clone(&written);
+        let reader = std::thread::spawn(move || {
+            let (mut master, mut piece) = (File::from(master), [0; 4096]);
+            // The end is an error: nobody has the other side open any more.
+            while let Ok(n_bytes) = master.read(&mut piece) {
+                shared.lock().expect("not poisoned").extend_from_slice(&piece[..n_bytes]);
+            }
+        });
+        Self { slave: Some(slave), written, reader: Some(reader) }
+    }
+
+    /// Returns it as a standard stream of a program.
+    pub(crate) fn stream(&self) -> Stdio {
+        self.slave.as_ref().expect("it is open").try_clone().expect("a copy").into()
+    }
+
+    /// Returns what was written so far.
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().expect("not poisoned")).into_owned()
+    }
+
+    /// Waits until `text` was written, and returns all of it.
+    #[track_caller]
+    pub(crate) fn wait(&self, text: &str) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let written = self.written();
+            if written.contains(text) {
+                return written;
+            }
+            assert!(Instant::now() < deadline, "`{text}` is not written: {written:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Returns all that was written, once no program has it open.
+    pub(crate) fn close(mut self) -> String {
+        self.end();
+        self.written()
+    }
+
+    fn end(&mut self) {
+        drop(self.slave.take());
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("it does not panic");
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end();
+        }
+    }
+}
