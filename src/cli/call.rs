@@ -42,7 +42,7 @@ use words::{Source, Wanted};
 /// `metamcp call TOOL --help` shows them.
 ///
 /// The options below stand before the tool or behind it; where the tool has an argument of that name,
-/// only before it.
+/// only before it. `--socket` is ours wherever it stands.
 ///
 /// Texts are printed as they are. Exits with 1 when the tool says that it failed (its result is printed
 /// all the same), when its arguments are wrong or it cannot be reached; with 64 when the command line
@@ -108,7 +108,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
             let mut service = ours.reader.target.connect().await?;
             let params = json!({ "name": tool }).to_string();
             let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE).await;
-            known = Some((service, service::value(&*info.map_err(service::failed)?)?));
+            known = Some((service, service::value(&info.map_err(service::failed)?)?));
         }
         let schema = known.as_ref().map(|(_, info)| info["inputSchema"].clone());
         let wanted = words::read(words, &schema.unwrap_or_default(), &mut ours).map_err(usage)?;
@@ -123,7 +123,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
                 let params = json!({ "name": tool }).to_string();
                 let mut service = ours.reader.target.connect().await?;
                 let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE);
-                help(tool, &service::value(&*info.await.map_err(service::failed)?)?);
+                help(tool, &service::value(&info.await.map_err(service::failed)?)?);
                 return Ok(());
             }
         };

@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         "server": server, "ref": reference,
         "argument": { "name": args.argument, "value": args.value },
     });
-    let completed = args.reader.target.ask_server("completions/complete", &params)?;
+    let completed = args.reader.target.ask("completions/complete", &params)?;
     args.reader.print(&completed, |completed| {
         let completion = &completed["completion"];
         for value in completion["values"].as_array().into_iter().flatten() {

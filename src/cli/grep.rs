@@ -27,7 +27,6 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "pattern": args.pattern, "limit": args.limit, "report": true });
-    let found =
-        args.reader.target.ask_server("tools/grep", &args.schema.add_to(params, &args.reader))?;
+    let found = args.reader.target.ask("tools/grep", &args.schema.add_to(params, &args.reader))?;
     tools::print(&args.reader, &found, "Nothing fits.\n")
 }

@@ -23,7 +23,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "name": args.tool, "path": args.path, "schemaDepth": args.depth });
-    let info = args.reader.target.ask_server("tools/info", &params)?;
+    let info = args.reader.target.ask("tools/info", &params)?;
     if args.path.is_some() {
         // A part of a schema says most as it is.
         let value = super::service::value(&info)?;

@@ -23,7 +23,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     let (server, name) = item::split(prompt, "prompt")?;
     let arguments = read(words, &mut reader)?;
     let params = json!({ "server": server, "name": name, "arguments": arguments });
-    let got = reader.target.ask_server("prompts/get", &params)?;
+    let got = reader.target.ask("prompts/get", &params)?;
     reader.print(&got, |got| {
         for message in got["messages"].as_array().into_iter().flatten() {
             output::print(&format!("{}:\n", output::word(&message["role"])));

@@ -22,8 +22,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server, "report": true });
-    let found = args.reader.target.ask_server("prompts/list", &params)?;
-    args.reader.print(&*tools::items(&found)?, |items| {
+    let found = args.reader.target.ask("prompts/list", &params)?;
+    args.reader.print(&tools::items(&found)?, |items| {
         let mut table = Table::default();
         for item in items.as_array().into_iter().flatten() {
             let prompt = &item["prompt"];

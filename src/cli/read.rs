@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             (server, uri)
         }
     };
-    let read = target.ask_server("resources/read", &json!({ "server": server, "uri": uri }))?;
+    let read = target.ask("resources/read", &json!({ "server": server, "uri": uri }))?;
     args.reader.print(&read, |read| {
         for contents in read["contents"].as_array().into_iter().flatten() {
             match contents["text"].as_str() {
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 
 /// Returns the URI of the resource that a server calls `name`.
 fn uri_of(args: &Args, server: &str, name: &str) -> Result<String, Failed> {
-    let listed = args.reader.target.ask_server("resources/list", &json!({ "server": server }))?;
+    let listed = args.reader.target.ask("resources/list", &json!({ "server": server }))?;
     let listed = service::value(&listed)?;
     let resources = listed.as_array().into_iter().flatten().map(|item| &item["resource"]);
     let named: Vec<&Value> = resources.filter(|resource| resource["name"] == name).collect();

@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let path = args.config.as_deref().map(std::path::absolute).transpose();
     let path = path.map_err(|error| Failed::new(FAILED, format!("find the file: {error}")))?;
     let params = json!({ "configPath": path });
-    let changes = args.reader.target.ask_server("config/reload", &params)?;
+    let changes = args.reader.target.ask_running("config/reload", &params)?;
     args.reader.print(&changes, |changes| {
         let mut lines = Vec::new();
         for (member, sign) in [("added", "+"), ("removed", "-"), ("changed", "~")] {

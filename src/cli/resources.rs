@@ -20,8 +20,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server, "report": true });
-    let found = args.reader.target.ask_server("resources/list", &params)?;
-    args.reader.print(&*tools::items(&found)?, |items| {
+    let found = args.reader.target.ask("resources/list", &params)?;
+    args.reader.print(&tools::items(&found)?, |items| {
         let mut table = Table::default();
         for item in items.as_array().into_iter().flatten() {
             let resource = &item["resource"];

@@ -3,7 +3,6 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use serde_json::{Value, value::RawValue};
@@ -40,44 +39,61 @@ impl Target {
         self.socket.clone().unwrap_or_else(nearest_socket)
     }
 
-    /// Connects to the service.
+    /// Connects to the service that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with 69 when no service answers.
+    pub(super) async fn connect_running(&self) -> Result<Connection, Failed> {
+        Connection::open(&self.path()).await.map_err(failed)
+    }
+
+    /// Connects to the service, for something that any service with the same configuration can do.
     ///
     /// # Errors
     ///
     /// [`Failed`] with 69 when no service answers.
     pub(super) async fn connect(&self) -> Result<Connection, Failed> {
-        Connection::open(&self.path()).await.map_err(failed)
+        self.connect_running().await
     }
 
-    /// Asks the service for what it knows by itself.
+    /// Asks the service that runs.
     ///
     /// # Errors
     ///
-    /// [`Failed`] when there is no answer, or the service refuses.
-    pub(super) fn ask(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
-        self.ask_within(defaults::CONTROL_PATIENCE, method, params)
-    }
-
-    /// Asks the service for what a server has to do: it is the service that bounds the time.
-    ///
-    /// # Errors
-    ///
-    /// [`Failed`] when there is no answer, or the service or the server refuses.
-    pub(super) fn ask_server(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
-        self.ask_within(defaults::CONTROL_CALL_PATIENCE, method, params)
-    }
-
-    fn ask_within(
+    /// [`Failed`] when there is no answer, or the service or a server refuses.
+    pub(super) fn ask_running(
         &self,
-        patience: Duration,
         method: &str,
         params: &Value,
     ) -> Result<Box<RawValue>, Failed> {
-        run(async {
-            let mut service = self.connect().await?;
-            service.ask(method, &given(params), patience).await.map_err(failed)
-        })
+        run(async { ask_over(self.connect_running().await?, method, params).await })
     }
+
+    /// Asks the service, for something that any service with the same configuration can do.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when there is no answer, or the service or a server refuses.
+    pub(super) fn ask(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
+        run(async { ask_over(self.connect().await?, method, params).await })
+    }
+}
+
+/// What the service answers by itself. Everything else may take a server its time, and it is the
+/// service that bounds that.
+const OWN_METHODS: [&str; 4] = ["auth/status", "daemon/status", "servers/list", "tools/search"];
+
+async fn ask_over(
+    mut service: Connection,
+    method: &str,
+    params: &Value,
+) -> Result<Box<RawValue>, Failed> {
+    let patience = match OWN_METHODS.contains(&method) {
+        true => defaults::CONTROL_PATIENCE,
+        false => defaults::CONTROL_CALL_PATIENCE,
+    };
+    service.ask(method, &given(params), patience).await.map_err(failed)
 }
 
 /// Returns parameters as JSON text, without those that were not given.

@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.watch {
         return watch(args);
     }
-    let status = args.reader.target.ask("daemon/status", &json!({ "memory": true }))?;
+    let status = args.reader.target.ask_running("daemon/status", &json!({ "memory": true }))?;
     args.reader.print(&status, |status| {
         let columns = terminal::size().map(|(columns, _)| (columns, usize::MAX));
         output::print(&overview::render(status, columns, terminal::is_coloured()));
@@ -72,7 +72,7 @@ fn watch(args: &Args) -> Result<(), Failed> {
         let mut ticks = time::interval(defaults::WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         // A service that is not there at the start is a mistake; one that goes away may come back.
-        let mut service = Some(args.reader.target.connect().await?);
+        let mut service = Some(args.reader.target.connect_running().await?);
         let page = Page::open();
         let mut last = String::new();
         loop {
@@ -108,10 +108,10 @@ fn watch(args: &Args) -> Result<(), Failed> {
 async fn look(args: &Args, service: &mut Option<Connection>) -> Result<String, Failed> {
     let connection = match service.take() {
         Some(connection) => service.insert(connection),
-        None => service.insert(args.reader.target.connect().await?),
+        None => service.insert(args.reader.target.connect_running().await?),
     };
     let params = json!({ "memory": true }).to_string();
     let asked = connection.ask("daemon/status", &params, defaults::CONTROL_PATIENCE).await;
-    let status = service::value(&*asked.map_err(service::failed)?)?;
+    let status = service::value(&asked.map_err(service::failed)?)?;
     Ok(overview::render(&status, terminal::size(), terminal::is_coloured()))
 }

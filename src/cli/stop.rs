@@ -17,7 +17,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let result = service::run(async {
-        let mut service = args.reader.target.connect().await?;
+        let mut service = args.reader.target.connect_running().await?;
         let asked = service.ask("daemon/stop", "{}", defaults::CONTROL_PATIENCE).await;
         let result = asked.map_err(service::failed)?;
         // It holds the connection as long as it lives, and a new one might start it again.

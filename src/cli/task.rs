@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 params["wait"] = true.into();
                 service::run(wait(target, &params))?
             }
-            false => target.ask_server("tasks/result", &params)?,
+            false => target.ask_running("tasks/result", &params)?,
         };
         args.reader.print(&result, |value| {
             result::print(&result::parts(value));
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         return if has_failed { Err(Failed::told(FAILED)) } else { Ok(()) };
     }
     let method = if args.cancel { "tasks/cancel" } else { "tasks/get" };
-    let task = target.ask_server(method, &params)?;
+    let task = target.ask_running(method, &params)?;
     args.reader.print(&task, |task| {
         show(task);
         Ok(())
@@ -64,10 +64,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 
 /// Asks for the result until there is one: the service answers after a while, whatever the task does.
 async fn wait(target: &Target, params: &Value) -> Result<Box<RawValue>, Failed> {
-    let mut service = target.connect().await?;
+    let mut service = target.connect_running().await?;
+    let params = params.to_string();
     loop {
-        let asked =
-            service.ask("tasks/result", &params.to_string(), defaults::CONTROL_CALL_PATIENCE);
+        let asked = service.ask("tasks/result", &params, defaults::CONTROL_CALL_PATIENCE);
         match asked.await {
             Err(ClientError::Refused(refusal)) if refusal.data.code == "TASK_NOT_FINISHED" => {}
             answer => return answer.map_err(service::failed),

@@ -21,7 +21,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server });
-    let listed = args.reader.target.ask_server("tasks/list", &params)?;
+    let listed = args.reader.target.ask_running("tasks/list", &params)?;
     args.reader.print(&listed, |listed| {
         let mut table = Table::headed(["TASK", "STATUS", "CREATED", "MESSAGE"]);
         for of_server in listed.as_array().into_iter().flatten() {

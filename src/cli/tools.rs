@@ -50,8 +50,7 @@ impl Schema {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server, "report": true });
-    let found =
-        args.reader.target.ask_server("tools/list", &args.schema.add_to(params, &args.reader))?;
+    let found = args.reader.target.ask("tools/list", &args.schema.add_to(params, &args.reader))?;
     print(&args.reader, &found, "No server has a tool.\n")
 }
 

@@ -72,8 +72,9 @@ pub(super) fn read(words: &[String], schema: &Value, ours: &mut Options) -> Resu
         };
         // What a tool only might take is ours.
         let is_ours = SWITCHES.contains(&key) || VALUES.contains(&key);
-        // Next to JSON there are no keys.
-        let found = if source.is_none() { arguments.find(key) } else { None };
+        // Next to JSON there are no keys. The socket is needed before the tool is known.
+        let is_open = source.is_none() && key != "socket";
+        let found = if is_open { arguments.find(key) } else { None };
         if source.is_some() && !is_ours {
             return Err(twofold());
         }
