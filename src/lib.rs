@@ -170,6 +170,7 @@
 //! | [`view`] | what a client sees: all servers merged, one as it is, or their tools behind a few of ours |
 //! | [`status`] | what the service tells about itself |
 //! | [`typegen`] | the types of tools, in TypeScript |
+//! | [`task`] | calls that go on without whoever made them |
 //! | [`ingress`] | the HTTP edge |
 //! | [`control`] | the control socket |
 //! | [`bridge`] | a client on standard input and output, and a service that may be restarted |
@@ -248,6 +249,7 @@ pub mod session;
 pub mod single_flight;
 pub mod status;
 pub mod systemd;
+pub mod task;
 pub mod telemetry;
 pub mod tls;
 pub mod typegen;

@@ -1,7 +1,8 @@
 //! What can be asked on the operator's interface: each method by its name, with its parameters.
 
 use super::{
-    Asker, Desk, Params, attach, auth, completions, daemon, prompts, resources, servers, tools,
+    Asker, Desk, Params, attach, auth, completions, daemon, prompts, resources, servers, tasks,
+    tools,
 };
 use crate::protocol::RpcError;
 
@@ -17,6 +18,11 @@ pub(super) enum Method {
     ToolsCall,
     ToolsValidate,
     ToolsGrep,
+    ToolsCallAsync,
+    TasksList,
+    TasksGet,
+    TasksResult,
+    TasksCancel,
     ToolsSearch,
     ResourcesList,
     ResourcesRead,
@@ -32,11 +38,12 @@ pub(super) enum Method {
 
 impl Method {
     /// All of them.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::ServersList,
         Self::ToolsList,
         Self::ToolsInfo,
         Self::ToolsCall,
+        Self::ToolsCallAsync,
         Self::ToolsValidate,
         Self::ToolsGrep,
         Self::ToolsSearch,
@@ -45,6 +52,10 @@ impl Method {
         Self::PromptsList,
         Self::PromptsGet,
         Self::CompletionsComplete,
+        Self::TasksList,
+        Self::TasksGet,
+        Self::TasksResult,
+        Self::TasksCancel,
         Self::AuthStatus,
         Self::DaemonStatus,
         Self::ConfigReload,
@@ -66,6 +77,11 @@ impl Method {
             Self::ToolsCall => "tools/call",
             Self::ToolsValidate => "tools/validate",
             Self::ToolsGrep => "tools/grep",
+            Self::ToolsCallAsync => "tools/call-async",
+            Self::TasksList => "tasks/list",
+            Self::TasksGet => "tasks/get",
+            Self::TasksResult => "tasks/result",
+            Self::TasksCancel => "tasks/cancel",
             Self::ToolsSearch => "tools/search",
             Self::ResourcesList => "resources/list",
             Self::ResourcesRead => "resources/read",
@@ -94,6 +110,10 @@ impl Method {
                 &["pattern", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?", "limit?"]
             }
             Self::ToolsSearch => &["query", "server?", "strategy?", "limit?", "explain?"],
+            Self::ToolsCallAsync => &["name", "arguments?", "timeout?"],
+            Self::TasksList => &["server?"],
+            Self::TasksGet | Self::TasksCancel => &["taskId", "server?"],
+            Self::TasksResult => &["taskId", "server?", "wait?"],
             Self::ResourcesList | Self::PromptsList => &["server?", "report?"],
             Self::ResourcesRead => &["server", "uri"],
             Self::PromptsGet => &["server", "name", "arguments?"],
@@ -123,6 +143,11 @@ impl Method {
             Self::ToolsCall => tools::call(desk, params, asker).await,
             Self::ToolsValidate => tools::validate(desk, params).await,
             Self::ToolsGrep => tools::grep(desk, params).await,
+            Self::ToolsCallAsync => tasks::call(desk, params).await,
+            Self::TasksList => tasks::list(desk, params).await,
+            Self::TasksGet => tasks::get(desk, params).await,
+            Self::TasksResult => tasks::result(desk, params).await,
+            Self::TasksCancel => tasks::cancel(desk, params).await,
             Self::ToolsSearch => tools::search(desk, params).await,
             Self::ResourcesList => resources::list(desk, params).await,
             Self::ResourcesRead => resources::read(desk, params).await,

@@ -28,6 +28,7 @@ use crate::{
     },
     redact,
     status::Board,
+    task::Tasks,
     view::Views,
 };
 
@@ -47,6 +48,7 @@ mod rpc;
 mod seats;
 mod server;
 mod servers;
+mod tasks;
 mod tools;
 
 use method::{Answer, Method};
@@ -56,17 +58,25 @@ use peer::Peer;
 use seats::Seats;
 pub use server::serve;
 
+/// What of the service operators reach.
+#[derive(Debug)]
+pub struct Parts {
+    /// What the service tells about itself.
+    pub board: Arc<Board>,
+    /// What the servers offer.
+    pub views: Arc<Views>,
+    /// Who serves clients that attach to the socket.
+    pub edge: Arc<Edge>,
+    /// The calls that go on without their callers.
+    pub calls: Arc<Tasks>,
+    /// Takes what the service as a whole is to do.
+    pub orders: mpsc::Sender<Order>,
+}
+
 /// Who answers operators.
 #[derive(Debug)]
 pub struct Desk {
-    /// What the service tells about itself.
-    board: Arc<Board>,
-    /// What the servers offer.
-    views: Arc<Views>,
-    /// Who serves clients that attach to the socket.
-    edge: Arc<Edge>,
-    /// Takes what the main loop is to do.
-    orders: mpsc::Sender<Order>,
+    parts: Parts,
     /// Who is served at the socket.
     seats: Arc<Seats>,
     /// Cancelled when nothing more is to be taken on.
@@ -93,14 +103,19 @@ impl Asker {
     }
 }
 
+impl std::ops::Deref for Desk {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
 impl Desk {
-    /// Returns who answers operators. What the service as a whole is to do goes to `orders`. Nothing more is taken on after `stop`, and requests that run
-    /// when `hurry` is cancelled end at once; `tasks` owns the connections.
+    /// Returns who answers operators. Nothing more is taken on after `stop`, and requests that run when
+    /// `hurry` is cancelled end at once; `tasks` owns the connections.
     pub fn new(
-        board: Arc<Board>,
-        views: Arc<Views>,
-        edge: Arc<Edge>,
-        orders: mpsc::Sender<Order>,
+        parts: Parts,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
@@ -109,7 +124,7 @@ impl Desk {
             defaults::CONTROL_CONNECTIONS_MAX,
             defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
         );
-        Arc::new(Self { board, views, edge, orders, seats, stop, hurry, tasks })
+        Arc::new(Self { parts, seats, stop, hurry, tasks })
     }
 
     /// Returns the group that is let in at the socket, if any is.

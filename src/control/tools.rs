@@ -181,7 +181,7 @@ pub(super) async fn validate(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Reads which tool is meant.
-fn wanted(params: &Params<'_>) -> Result<Wanted, Box<RpcError>> {
+pub(super) fn wanted(params: &Params<'_>) -> Result<Wanted, Box<RpcError>> {
     Ok(Wanted { server: None, tool: params.required("name")? })
 }
 

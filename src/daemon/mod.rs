@@ -33,9 +33,10 @@ use crate::{
     },
     pool::Pool,
     provision::Provisioner,
-    session::{Seal, Sessions},
+    session::{Seal, Sessions, state_directory},
     status::Board,
     systemd::notify,
+    task::{Shelf, Tasks},
     telemetry::{liveness::Liveness, log::LogControl},
     tls::{self, Identity},
     view::{Choice, Views},
@@ -61,6 +62,8 @@ pub struct Daemon {
     pool: Arc<Pool>,
     provisioner: Arc<Provisioner>,
     views: Arc<Views>,
+    /// The calls that go on without their callers.
+    tasks: Arc<Tasks>,
     /// What servers say to nobody in particular, until it is taken.
     announced: Option<mpsc::Receiver<Announcement>>,
     /// What of that clients are to hear.
@@ -125,12 +128,15 @@ impl Daemon {
         let views =
             Views::new(Arc::clone(&pool), sessions, catalog, Arc::clone(&provisioner), config);
         let views = Arc::new(views);
+        let shelf = Shelf::below(state_directory().as_deref());
+        let tasks = Tasks::new(Arc::clone(&views), shelf);
         Ok(Self {
             source,
             log,
             pool,
             provisioner,
             views,
+            tasks,
             announced: Some(announced),
             told: Some(told),
             board,
@@ -160,7 +166,7 @@ impl Daemon {
     pub async fn run(mut self) {
         // Before ours are started, who may need what those still hold, and whose word would count
         // more than what is remembered.
-        tokio::join!(child::see_off_orphans(), self.views.restore_catalog());
+        tokio::join!(child::see_off_orphans(), self.views.restore_catalog(), self.tasks.restore(),);
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
@@ -263,16 +269,17 @@ impl Daemon {
             clients.spawn(Arc::clone(&self.views).keep_catalog(stop.clone()));
             clients.spawn(sessions.run(told, stop.clone()));
         }
+        clients.spawn(Arc::clone(&self.tasks).keep(stop.clone(), hurry.clone()));
         for listener in std::mem::take(&mut self.listeners.http) {
             let pulse = self.liveness.pulse("http accept loop");
             let (edge, tls, stop) = (Arc::clone(&edge), Arc::clone(&self.tls), stop.clone());
             clients.spawn(ingress::serve(listener, edge, tls, pulse, stop, clients.clone()));
         }
         let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
-        let orders = self.orders.sender();
+        let (calls, orders) = (Arc::clone(&self.tasks), self.orders.sender());
         let (stop, hurry) = (stop.clone(), hurry.clone());
-        let ours = Arc::clone(&edge);
-        let desk = control::Desk::new(board, views, ours, orders, stop, hurry, clients.clone());
+        let parts = control::Parts { board, views, edge: Arc::clone(&edge), calls, orders };
+        let desk = control::Desk::new(parts, stop, hurry, clients.clone());
         let operators: Weak<dyn Operators> = Arc::<control::Desk>::downgrade(&desk);
         edge.let_answer(operators);
         for listener in std::mem::take(&mut self.listeners.control) {

@@ -86,6 +86,7 @@ impl Daemon {
         self.views.sessions().let_go(&diff.removed);
         self.views.replaced(&diff);
         self.views.apply(new);
+        self.tasks.reconfigured();
         Ok(diff)
     }
 }

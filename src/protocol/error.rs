@@ -158,9 +158,8 @@ impl RpcError {
         self
     }
 
-    /// Renders the answer to the request whose id is the JSON text `id`; `None` is the null id of
-    /// an answer to something that could not be read.
-    pub fn render(&self, id: Option<&str>) -> Bytes {
+    /// Returns the error object, JSON text.
+    pub fn object(&self) -> String {
         let data = Data {
             code: self.name,
             suggestion: self.suggestion.as_deref(),
@@ -168,7 +167,13 @@ impl RpcError {
             details: &self.details,
         };
         let error = Object { code: self.code, message: &self.message, data };
-        let error = serde_json::to_string(&error).expect("strings and numbers are JSON");
+        serde_json::to_string(&error).expect("strings and numbers are JSON")
+    }
+
+    /// Renders the answer to the request whose id is the JSON text `id`; `None` is the null id of
+    /// an answer to something that could not be read.
+    pub fn render(&self, id: Option<&str>) -> Bytes {
+        let error = self.object();
         let id = id.unwrap_or("null");
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into()
     }

@@ -94,6 +94,14 @@ pub fn demanding_tools(page: &str) -> Vec<String> {
     demanding.map(|tool| tool.key).collect()
 }
 
+/// Tells whether a tool, JSON text of its definition, is called as a task where a client wants that,
+/// in the words of the legacy era.
+pub fn is_taken_by_tool(definition: &str) -> bool {
+    let execution = Members::one(definition, "execution").and_then(Members::read);
+    let support = execution.and_then(|execution| execution.string(SUPPORT));
+    matches!(support.as_deref(), Some("optional" | "required"))
+}
+
 impl Profile {
     /// Tells whether calls of the server's tools can be tasks.
     pub fn has_tasks(&self) -> bool {
@@ -184,6 +192,21 @@ mod tests {
         for other in ["{}", r#"{"extensions":{}}"#, r#"{"tasks":{}}"#, "7"] {
             assert!(!is_taken(other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_tool_takes_tasks_if_it_says_so() {
+        for (execution, expected) in [
+            (r#"{"taskSupport":"required"}"#, true),
+            (r#"{"taskSupport":"optional"}"#, true),
+            (r#"{"taskSupport":"forbidden"}"#, false),
+            ("{}", false),
+            ("7", false),
+        ] {
+            let tool = format!(r#"{{"name":"a","execution":{execution}}}"#);
+            assert_eq!(is_taken_by_tool(&tool), expected, "{execution}");
+        }
+        assert!(!is_taken_by_tool(r#"{"name":"a"}"#));
     }
 
     #[test]

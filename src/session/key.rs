@@ -86,7 +86,7 @@ impl Seal {
         if let Some(name) = &rules.key {
             return declared(name, credentials).map(|key| Self::new(&key));
         }
-        let directory = directory(|name| std::env::var_os(name)).ok_or(NotKept::NoPlace);
+        let directory = state_directory().ok_or(NotKept::NoPlace);
         let kept = directory.and_then(|directory| kept(&directory));
         Ok(Self::new(&kept.unwrap_or_else(|error| {
             // Without sessions there is nothing to sign.
@@ -114,6 +114,11 @@ fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, KeyError>
         }
         _ => Ok(key),
     }
+}
+
+/// Returns where the service may keep what is to outlive it, if anywhere.
+pub fn state_directory() -> Option<PathBuf> {
+    directory(|name| std::env::var_os(name))
 }
 
 /// Returns where the service may keep what is to outlive it.

@@ -58,6 +58,7 @@ mod ticket;
 pub use debounce::Debounce;
 pub use find::NoSession;
 pub use hold::Resumed;
+pub use key::state_directory;
 use kind::Kind;
 use outbox::Outbox;
 pub use outbox::{EventId, Next, Reader};

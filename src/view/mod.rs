@@ -46,6 +46,7 @@ mod task;
 
 pub use find::{Found, FoundTool, KnownTools, Wish};
 pub use resolve::Resolved;
+pub use task::Background;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]

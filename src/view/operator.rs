@@ -155,19 +155,33 @@ impl Views {
     ///
     /// # Errors
     ///
+    /// As [`Views::operator_request`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing was called.
+    pub async fn operator_call(&self, call: &Call<'_>) -> Result<Begun, Box<RpcError>> {
+        let limits = self.operator_limits(call);
+        let (tool, request) = self.operator_request(call).await?;
+        let exchange = self.operator_exchange(tool.slot, request, limits);
+        Ok(Begun { id: tool.id, exchange })
+    }
+
+    /// Returns the tool that is to be called, and the request that calls it, once the arguments fit.
+    ///
+    /// # Errors
+    ///
     /// [`RpcError`] when there is no such tool, its server cannot be asked, or the arguments do not
     /// fit.
     ///
     /// # Cancel safety
     ///
     /// Safe: nothing was called.
-    pub async fn operator_call(&self, call: &Call<'_>) -> Result<Begun, Box<RpcError>> {
-        let mut limits = self.limits();
-        if let Some(timeout) = call.timeout {
-            let total = timeout.min(limits.total);
-            limits = Limits { silence: total, total };
-        }
-        let tool = self.operator_tool_within(call.tool, limits).await?;
+    pub async fn operator_request(
+        &self,
+        call: &Call<'_>,
+    ) -> Result<(Resolved, Message), Box<RpcError>> {
+        let tool = self.operator_tool_within(call.tool, self.operator_limits(call)).await?;
         calling::understand(&self.desk.validators, &tool.item).await;
         calling::check(&self.desk.validators, &tool.id, &tool.item, call.args)
             .map_err(|error| Box::new(error.to_rpc()))?;
@@ -177,8 +191,14 @@ impl Views {
         }
         let request = Message::request(method::TOOLS_CALL, Some(&params.to_string()));
         let request = call_of(&request, &tool.item.key, call.args);
-        let exchange = self.operator_exchange(tool.slot, request, limits);
-        Ok(Begun { id: tool.id, exchange })
+        Ok((tool, request))
+    }
+
+    fn operator_limits(&self, call: &Call<'_>) -> Limits {
+        let limits = self.limits();
+        let Some(timeout) = call.timeout else { return limits };
+        let total = timeout.min(limits.total);
+        Limits { silence: total, total }
     }
 
     /// Prepares a request of `method` with `params`, JSON text, to a server.

@@ -19,7 +19,7 @@ const AVAILABLE_MAX: usize = 20;
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// Its server.
-    pub(super) slot: Arc<Slot>,
+    pub slot: Arc<Slot>,
     /// What it is called.
     pub id: ToolId,
     /// Its definition.

@@ -1,22 +1,25 @@
-//! Requests about tasks, at the view of one server.
+//! Requests about tasks, at the view of one server, and calls that an operator leaves to themselves.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::{Outcome, Views};
 use crate::{
-    call::CallError,
+    call::{self, CallError, Exchange},
     config::defaults,
-    pool::{FinishedTask, Slot},
+    connection::Limits,
+    era,
+    name::ServerName,
+    pool::{FinishedTask, Guest, Lease, Slot},
     protocol::{
-        Message,
+        Era, Message,
         jsonrpc::Part,
-        mcp::List,
+        mcp::{Item, List},
         task::{self, Offer},
     },
-    session::Session,
+    session::{Scope, Session},
 };
 
 /// Returns what of the tasks of the server of `slot` a client is told.
@@ -63,6 +66,117 @@ impl Views {
             }
         }
         self.exchange(slot, session, request.clone()).await
+    }
+}
+
+/// A call that nobody waits for, on its way.
+pub struct Background {
+    /// The call.
+    pub exchange: Box<Exchange>,
+    /// Keeps the connection in use that the server's task belongs to.
+    pub lease: Option<Lease>,
+}
+
+impl Views {
+    /// Returns the operator's call of a tool, `definition`, that is to go on for at most
+    /// `limits.total` without its caller: as a task of the server, kept there for `ttl`, where it has
+    /// tasks and the tool takes them.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when the server would have to be connected first, and is not.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing was sent to the server yet but what a dial sends.
+    pub async fn call_in_background(
+        &self,
+        slot: Arc<Slot>,
+        definition: &Item,
+        request: Message,
+        limits: Limits,
+        ttl: Duration,
+    ) -> Result<Background, CallError> {
+        let session = Session::anonymous(Scope::Every);
+        // Where each client has a connection of its own, this is a client.
+        let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
+        let exchange = |request| {
+            let owner = guest.as_ref().map(Guest::owner);
+            Exchange::new(Arc::clone(&slot), owner, session.client(), request, limits)
+        };
+        if guest.is_some() || offered(&slot, &session) == Offer::Nothing {
+            let exchange = exchange(era::without_tasks(request)).of_guest(guest);
+            return Ok(Background { exchange: Box::new(exchange), lease: None });
+        }
+        let lease = call::connect(&slot, None, limits).await?;
+        let profile = lease.connection.profile();
+        let is_task = profile.filter(|profile| profile.has_tasks()).is_some_and(|profile| {
+            // A modern server decides itself.
+            profile.era() == Era::Modern || task::is_taken_by_tool(definition.json())
+        });
+        if !is_task {
+            let exchange = exchange(era::without_tasks(request));
+            return Ok(Background { exchange: Box::new(exchange), lease: None });
+        }
+        let wanted = format!(r#"{{"ttl":{}}}"#, ttl.as_millis());
+        let mut exchange = exchange(request.with_params(|params| params.set("task", wanted)));
+        exchange.carry_tasks();
+        Ok(Background { exchange: Box::new(exchange), lease: Some(lease) })
+    }
+
+    /// Asks a server about one of its tasks, or for all that it has: `method` with `params`, JSON text,
+    /// in the words of the legacy era. Returns its answer.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when there is no such server, or it gives no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the request at the server.
+    pub async fn ask_about_task(
+        &self,
+        server: &str,
+        method: &str,
+        params: &str,
+    ) -> Result<Message, CallError> {
+        let slot = self.pool.slot(server).ok_or_else(|| self.unknown_server(server))?;
+        let request = Message::request(method, Some(params));
+        let session = Session::anonymous(Scope::Every);
+        let ours = task::id_of(&request).and_then(|id| slot.finished().get(&id, Instant::now()));
+        if let Some(Outcome::Answer(answer)) = ours.and_then(|ours| about_finished(&request, &ours))
+        {
+            return Ok(Message::parse(answer).unwrap_or(request));
+        }
+        let client = session.client();
+        let mut exchange = Exchange::new(slot, None, client, request, self.limits());
+        exchange.carry_tasks();
+        exchange.finish().await
+    }
+
+    /// Tells whether a server is connected now, so that asking it starts nothing; nothing where it is
+    /// not declared.
+    pub fn is_connected(&self, server: &str) -> Option<bool> {
+        Some(self.pool.slot(server)?.live(None).is_some_and(|connection| connection.is_live()))
+    }
+
+    /// Returns the connection to a server that all share, kept in use, if there is one now.
+    pub fn lease_of(&self, server: &str) -> Option<Lease> {
+        self.pool.slot(server)?.ready(None)
+    }
+
+    /// Returns the connected servers that list their tasks for whoever asks.
+    pub fn listing_tasks(&self) -> Vec<ServerName> {
+        let slots = self.pool.slots();
+        let lists = |slot: &&Arc<Slot>| {
+            let live = slot.live(None).filter(|_| !slot.is_owned());
+            let profile = live.as_ref().and_then(|connection| connection.profile());
+            profile.is_some_and(|profile| {
+                profile.era() == Era::Legacy
+                    && profile.result["capabilities"]["tasks"]["list"].is_object()
+            })
+        };
+        slots.values().filter(lists).map(|slot| slot.name().clone()).collect()
     }
 }
 

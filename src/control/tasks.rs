@@ -1,0 +1,299 @@
+//! Calls that go on without their callers: `tools/call-async` and `tasks/…`.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time;
+
+use super::{Answer, Desk, Params, to_text, tools};
+use crate::{
+    call::CallError,
+    config::defaults,
+    protocol::{
+        RpcError,
+        error::{INTERNAL_ERROR, INVALID_PARAMS},
+        jsonrpc::Part,
+        task,
+    },
+    report::chain,
+    task::{NotCancelled, NotStarted, Outcome, Status, Task, Work},
+    view::operator,
+};
+
+/// Answers `tools/call-async`.
+pub(super) async fn call(desk: &Desk, params: &Params<'_>) -> Answer {
+    let wanted = tools::wanted(params)?;
+    let patience = match params.optional::<u64>("timeout")? {
+        Some(0) => return Err(params.wrong("timeout", "at least 1 ms")),
+        Some(ms) => Duration::from_millis(ms).min(defaults::TASK_PATIENCE_MAX),
+        None => defaults::TASK_PATIENCE,
+    };
+    let call = operator::Call {
+        tool: &wanted,
+        args: params.object("arguments")?.unwrap_or("{}"),
+        // That of the call itself, which nobody waits for.
+        timeout: None,
+        meta: params.meta()?,
+    };
+    let (tool, request) = desk.views.operator_request(&call).await?;
+    let work = Work { slot: tool.slot, tool: tool.item, request, patience };
+    let task = desk.calls.start(work).await.map_err(not_started)?;
+    let told = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
+    Ok(to_text(&told))
+}
+
+/// Answers `tasks/list`: ours, and what servers list themselves that are connected.
+pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
+    let wanted: Option<String> = params.optional("server")?;
+    if let Some(server) = &wanted {
+        desk.views.of_server(server).map_err(|error| error.to_operator())?;
+    }
+    let expiry = desk.calls.expiry();
+    let mut servers: Map<String, Value> = Map::new();
+    let mut add = |server: &str, told: Value| {
+        let tasks = servers.entry(server.to_owned()).or_insert_with(|| json!([]));
+        if let Some(tasks) = tasks.as_array_mut() {
+            tasks.push(told);
+        }
+    };
+    let ours = desk.calls.all();
+    let is_wanted = |server: &str| wanted.as_deref().is_none_or(|wanted| wanted == server);
+    for task in ours.iter().filter(|task| is_wanted(&task.server)) {
+        add(&task.server, task.told(expiry));
+    }
+    let listing = desk.views.listing_tasks();
+    let listing = listing.iter().filter(|server| is_wanted(server.as_str()));
+    let listed = listing.map(|server| async move { (server, own(desk, server.as_str()).await) });
+    for (server, told) in futures_util::future::join_all(listed).await {
+        let is_ours = |told: &Value| {
+            ours.iter().any(|task| {
+                task.server == server.as_str()
+                    && task.upstream.as_ref().is_some_and(|found| told["taskId"] == found.id)
+            })
+        };
+        told.into_iter().filter(|told| !is_ours(told)).for_each(|told| add(server.as_str(), told));
+    }
+    let mut rows: Vec<(String, Value)> = servers.into_iter().collect();
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    let rows = rows.into_iter().map(|(server, tasks)| json!({ "server": server, "tasks": tasks }));
+    Ok(to_text(&rows.collect::<Vec<_>>()))
+}
+
+/// Returns the tasks that a server lists, as far as it does in time.
+async fn own(desk: &Desk, server: &str) -> Vec<Value> {
+    let mut tasks = Vec::new();
+    let reading = async {
+        let mut params = "{}".to_owned();
+        for _ in 0..defaults::TASK_PAGES_MAX {
+            let Ok(answer) = desk.views.ask_about_task(server, task::LIST, &params).await else {
+                return;
+            };
+            let page: Value = answer
+                .part(Part::Result)
+                .and_then(|result| serde_json::from_str(result).ok())
+                .unwrap_or_default();
+            tasks.extend(page["tasks"].as_array().into_iter().flatten().cloned());
+            match page["nextCursor"].as_str() {
+                Some(cursor) => params = json!({ "cursor": cursor }).to_string(),
+                None => return,
+            }
+        }
+    };
+    let _in_time = time::timeout(defaults::LIST_PATIENCE, reading).await;
+    tasks
+}
+
+/// Answers `tasks/get`.
+pub(super) async fn get(desk: &Desk, params: &Params<'_>) -> Answer {
+    match find(desk, params)? {
+        Found::Ours(task) => {
+            let task = looked_at(desk, *task).await;
+            Ok(to_text(&task.told(desk.calls.expiry())))
+        }
+        Found::Of { server, id } => ask(desk, &server, task::GET, &id).await,
+    }
+}
+
+/// Answers `tasks/result`.
+pub(super) async fn result(desk: &Desk, params: &Params<'_>) -> Answer {
+    let is_waiting = params.flag("wait")?;
+    let task = match find(desk, params)? {
+        Found::Ours(task) => looked_at(desk, *task).await,
+        Found::Of { server, id } => return ask(desk, &server, task::RESULT, &id).await,
+    };
+    let patience = desk.views.config().service.request_timeout;
+    let task = match is_waiting && !task.status.has_ended() {
+        true => desk.calls.ended(&task.id, patience).await.unwrap_or(task),
+        false => task,
+    };
+    outcome(&task)
+}
+
+/// Answers `tasks/cancel`.
+pub(super) async fn cancel(desk: &Desk, params: &Params<'_>) -> Answer {
+    let task = match find(desk, params)? {
+        Found::Ours(task) => *task,
+        Found::Of { server, id } => return ask(desk, &server, task::CANCEL, &id).await,
+    };
+    if task.status.has_ended() {
+        return Err(ended(&task).into());
+    }
+    let cancelled =
+        desk.calls.cancel(&task.id).await.map_err(|error| not_cancelled(&task, &error))?;
+    match cancelled {
+        Some(task) if task.status == Status::Cancelled => {
+            Ok(to_text(&task.told(desk.calls.expiry())))
+        }
+        // It was faster.
+        Some(task) => Err(ended(&task).into()),
+        None => Err(unknown(&task.id).into()),
+    }
+}
+
+/// Whose task is meant.
+enum Found {
+    /// One that was begun here.
+    Ours(Box<Task>),
+    /// One that a server knows, maybe.
+    Of {
+        /// The server.
+        server: String,
+        /// The id there.
+        id: String,
+    },
+}
+
+fn find(desk: &Desk, params: &Params<'_>) -> Result<Found, Box<RpcError>> {
+    let id: String = params.required("taskId")?;
+    let server: Option<String> = params.optional("server")?;
+    if let Some(task) = desk.calls.find(server.as_deref(), &id) {
+        return Ok(Found::Ours(Box::new(task)));
+    }
+    let Some(server) = server else { return Err(unknown(&id).into()) };
+    desk.views.of_server(&server).map_err(|error| error.to_operator())?;
+    // Asking a server that is not there would start it, and it would know nothing.
+    match desk.views.is_connected(&server) {
+        Some(true) => Ok(Found::Of { server, id }),
+        Some(false) | None => Err(unknown(&id).into()),
+    }
+}
+
+/// Has the server of a call that was lost asked again first, as far as it answers soon.
+async fn looked_at(desk: &Desk, task: Task) -> Task {
+    if task.status != Status::Unreachable {
+        return task;
+    }
+    let looking = desk.calls.look(&task.id);
+    let looked = time::timeout(defaults::LIST_PATIENCE, looking).await.ok().flatten();
+    looked.or_else(|| desk.calls.get(&task.id)).unwrap_or(task)
+}
+
+/// Asks a server about a task that was not begun here.
+async fn ask(desk: &Desk, server: &str, method: &str, id: &str) -> Answer {
+    let params = json!({ "taskId": id }).to_string();
+    let answer =
+        desk.views.ask_about_task(server, method, &params).await.map_err(|error| match error {
+            // A server that has no tasks does not know this one either.
+            CallError::Untranslatable { .. } => unknown(id),
+            error => error.to_operator(),
+        })?;
+    match (answer.part(Part::Result), answer.part(Part::Error)) {
+        (Some(result), _) => Ok(result.to_owned()),
+        (None, error) => Err(told(error.unwrap_or("{}"), server, id).into()),
+    }
+}
+
+/// Returns what came of a call.
+fn outcome(task: &Task) -> Answer {
+    match (task.status, &task.outcome) {
+        (_, Some(Outcome::Result(result))) => Ok(result.clone()),
+        (_, Some(Outcome::Error(error))) => Err(told(error, &task.server, &task.id).into()),
+        (Status::Working | Status::InputRequired | Status::Unreachable, None) => {
+            let message =
+                format!("task `{}` is {}: it has no result yet", task.id, task.status.name());
+            let remedy = match task.status {
+                Status::InputRequired => {
+                    "Its server waits for an answer that nobody can give here: cancel it with `tasks/cancel`, and make the call from a client that can be asked."
+                }
+                Status::Unreachable => {
+                    "Its server was lost: it is asked again when it is connected. See `servers/list`."
+                }
+                _ => "Ask again later, or with `wait`: true.",
+            };
+            Err(about(
+                task,
+                RpcError::new(INVALID_PARAMS, "TASK_NOT_FINISHED", message).suggest(remedy),
+            )
+            .into())
+        }
+        (Status::Cancelled, None) => {
+            let message = format!("task `{}` was cancelled: it has no result", task.id);
+            let error = RpcError::new(INTERNAL_ERROR, "TASK_CANCELLED", message);
+            Err(about(task, error.suggest("Call the tool again if you want its result.")).into())
+        }
+        (Status::UnknownOutcome | Status::Completed | Status::Failed, None) => {
+            let why = task.message.as_deref().unwrap_or("its result was not kept");
+            let message = format!("nobody knows what came of task `{}`: {why}", task.id);
+            let error = RpcError::new(INTERNAL_ERROR, "OUTCOME_UNKNOWN", message);
+            let remedy = "See what the tool has done before you call it again.";
+            Err(about(task, error.suggest(remedy)).into())
+        }
+    }
+}
+
+/// Returns an error with what is known of the task.
+fn about(task: &Task, error: RpcError) -> RpcError {
+    let (status, tool) = (task.status.name(), &task.tool);
+    error.context(json!({
+        "taskId": task.id, "server": task.server, "tool": tool, "status": status,
+    }))
+}
+
+/// Returns the error that a call has failed with, or a server has answered with, as an error of ours.
+fn told(error: &str, server: &str, id: &str) -> RpcError {
+    let found: Value = serde_json::from_str(error).unwrap_or_default();
+    let message = found["message"].as_str().unwrap_or("the task has failed").to_owned();
+    let code = found["code"].as_i64().unwrap_or(INTERNAL_ERROR);
+    let remedy = found["data"]["suggestion"].as_str();
+    RpcError::new(code, "TASK_FAILED", message)
+        .suggest(
+            remedy.unwrap_or(
+                "The words are those of the server: correct the arguments, or see its log.",
+            ),
+        )
+        .context(json!({ "taskId": id, "server": server, "data": found["data"] }))
+}
+
+fn unknown(id: &str) -> RpcError {
+    let shown = crate::redact::cut(id, defaults::SUGGESTION_BYTES_MAX);
+    RpcError::new(INVALID_PARAMS, "TASK_NOT_FOUND", format!("there is no task `{shown}`"))
+        .suggest("See `tasks/list`: a task is forgotten some time after its end. Name its `server` if it was not begun here.")
+        .context(json!({ "taskId": shown }))
+}
+
+fn ended(task: &Task) -> RpcError {
+    let error = task::ended(task.status.name());
+    about(task, error.suggest("There is nothing to cancel: see `tasks/result`."))
+}
+
+fn not_cancelled(task: &Task, error: &NotCancelled) -> RpcError {
+    let message = format!("task `{}` goes on: {}", task.id, chain(error));
+    let remedy = match error {
+        NotCancelled::Unasked(_) => "Cancel it again when its server is there.",
+        NotCancelled::Refused(_) => "Look at it with `tasks/get`: it may have ended.",
+    };
+    about(task, RpcError::new(INTERNAL_ERROR, "TASK_NOT_CANCELLED", message).suggest(remedy))
+}
+
+fn not_started(error: NotStarted) -> Box<RpcError> {
+    let (name, remedy) = match error {
+        NotStarted::Full => {
+            ("TOO_MANY_TASKS", "Wait until one has ended, or cancel one: see `tasks/list`.")
+        }
+        NotStarted::Stopping => {
+            ("SERVICE_STOPPING", "Call again in a moment: the service may come back.")
+        }
+    };
+    let error = RpcError::new(INTERNAL_ERROR, name, error.to_string()).suggest(remedy);
+    error.context(json!({ "max": defaults::TASKS_RUNNING_MAX })).into()
+}

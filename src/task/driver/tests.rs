@@ -1,0 +1,166 @@
+//! Calls with servers inside the test, in virtual time.
+
+use tokio::{sync::mpsc, task::JoinSet};
+
+use super::*;
+use crate::{
+    catalog::{Catalog, Store as Cache},
+    config::{SessionRules, load::parsed},
+    connection::in_process::Servers,
+    pool::Pool,
+    protocol::mcp::method,
+    provision::Provisioner,
+    session::{Seal, Sessions},
+    task::Outcome,
+};
+
+struct Rig {
+    tasks: Arc<Tasks>,
+    servers: Arc<Servers>,
+    pool: Arc<Pool>,
+    state: tempfile::TempDir,
+    stop: CancellationToken,
+    hurry: CancellationToken,
+    owned: JoinSet<()>,
+}
+
+impl Rig {
+    fn new(more: &str) -> Self {
+        let servers = Servers::new();
+        let (dialer, announced) = servers.dialer();
+        let config = Arc::new(parsed(&format!("{more}\n[servers.git]\ncommand = \"git\"\n")));
+        let pool = Arc::new(Pool::new(dialer, &config));
+        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        let (telling, _told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
+        let catalog = Catalog::new(slots, clients, TaskTracker::new(), telling, Cache::default());
+        let catalog = Arc::new(catalog);
+        let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
+        let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
+        let provisioner = Arc::new(provisioner);
+        let views = Views::new(Arc::clone(&pool), sessions, catalog, provisioner, config);
+        let views = Arc::new(views);
+        let state = tempfile::tempdir().expect("a directory");
+        let tasks = Tasks::new(Arc::clone(&views), Shelf::below(Some(state.path())));
+        let (stop, hurry, mut owned) =
+            (CancellationToken::new(), CancellationToken::new(), JoinSet::new());
+        owned.spawn(views.heed(announced, stop.clone()));
+        owned.spawn(Arc::clone(&tasks).keep(stop.clone(), hurry.clone()));
+        Self { tasks, servers, pool, state, stop, hurry, owned }
+    }
+
+    fn work(&self, tool: &str, patience: Duration) -> Work {
+        let definition =
+            format!(r#"{{"tools":[{{"name":"{tool}","inputSchema":{{"type":"object"}}}}]}}"#);
+        let page = crate::protocol::mcp::Page::read(crate::protocol::mcp::List::Tools, &definition);
+        let tool = page.expect("a page").items.remove(0);
+        let params = format!(r#"{{"name":"{}","arguments":{{}}}}"#, tool.key);
+        let request = Message::request(method::TOOLS_CALL, Some(&params));
+        Work { slot: self.pool.slot("git").expect("declared"), tool, request, patience }
+    }
+
+    async fn start(&self, tool: &str) -> String {
+        self.tasks.start(self.work(tool, defaults::TASK_PATIENCE)).await.expect("it begins").id
+    }
+
+    async fn ended(&self, id: &str) -> Task {
+        self.tasks.ended(id, 2 * defaults::TASK_PATIENCE).await.expect("known")
+    }
+
+    fn files(&self) -> usize {
+        let found = std::fs::read_dir(self.state.path().join("tasks"));
+        found.map(Iterator::count).unwrap_or_default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_forgotten_an_hour_after_its_end_and_its_file_with_it() {
+    let rig = Rig::new("");
+    let id = rig.start("echo").await;
+    let task = rig.ended(&id).await;
+    assert_eq!(task.status, Status::Completed, "{task:?}");
+    assert!(matches!(task.outcome, Some(Outcome::Result(_))));
+    time::sleep(defaults::TASK_EXPIRY - Duration::from_secs(1)).await;
+    assert!(rig.tasks.get(&id).is_some());
+    assert_eq!(rig.files(), 1);
+    time::sleep(Duration::from_secs(2)).await;
+    assert!(rig.tasks.get(&id).is_none());
+    while rig.files() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_time_can_be_declared() {
+    let rig = Rig::new("[tasks]\nexpiry = \"1m\"");
+    let id = rig.start("echo").await;
+    rig.ended(&id).await;
+    time::sleep(Duration::from_secs(59)).await;
+    assert!(rig.tasks.get(&id).is_some());
+    time::sleep(Duration::from_secs(2)).await;
+    assert!(rig.tasks.get(&id).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_longer_than_it_was_given_is_cut_off() {
+    let rig = Rig::new("");
+    let minute = Duration::from_secs(60);
+    let task = rig.tasks.start(rig.work("wait", minute)).await.expect("it begins");
+    assert_eq!(rig.tasks.n_running(), 1);
+    let ended = rig.tasks.ended(&task.id, 2 * minute).await.expect("known");
+    assert_eq!(ended.status, Status::Failed);
+    assert_eq!(
+        ended.ended_ms.map(|ended| ended - ended.min(task.created_ms + 59_000) <= 2_000),
+        Some(true)
+    );
+    assert_eq!(rig.tasks.n_running(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_run_at_a_time() {
+    let rig = Rig::new("");
+    let mut ids = Vec::new();
+    for _ in 0..defaults::TASKS_RUNNING_MAX {
+        ids.push(rig.start("wait").await);
+    }
+    let refused = rig.tasks.start(rig.work("wait", defaults::TASK_PATIENCE)).await;
+    assert_eq!(refused.err(), Some(NotStarted::Full));
+    let cancelled = rig.tasks.cancel(&ids[0]).await.expect("told").expect("known");
+    assert_eq!(cancelled.status, Status::Cancelled);
+    rig.start("wait").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_lets_calls_finish_and_then_ends_them() {
+    let mut rig = Rig::new("");
+    let (quick, stuck) = (rig.start("wait").await, rig.start("wait").await);
+    rig.stop.cancel();
+    while !rig.tasks.stop.is_cancelled() {
+        tokio::task::yield_now().await;
+    }
+    let refused = rig.tasks.start(rig.work("echo", defaults::TASK_PATIENCE)).await;
+    assert_eq!(refused.err(), Some(NotStarted::Stopping));
+    let git = rig.servers.of("git");
+    while git.n_calls() < 2 {
+        time::sleep(Duration::from_millis(1)).await;
+    }
+    git.release(1);
+    let ended = [rig.ended_of_two(&quick, &stuck).await];
+    assert_eq!(ended, [Status::Completed]);
+    rig.hurry.cancel();
+    while rig.owned.join_next().await.is_some() {}
+    let statuses = [&quick, &stuck].map(|id| rig.tasks.get(id).expect("known").status);
+    assert!(statuses.contains(&Status::UnknownOutcome), "{statuses:?}");
+    assert_eq!(rig.files(), 2);
+}
+
+impl Rig {
+    /// Waits until one of two calls has ended.
+    async fn ended_of_two(&self, one: &str, other: &str) -> Status {
+        tokio::select! {
+            task = self.ended(one) => task.status,
+            task = self.ended(other) => task.status,
+        }
+    }
+}

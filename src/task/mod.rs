@@ -1,0 +1,26 @@
+//! Calls that go on without whoever made them: started, looked at, fetched and cancelled later.
+//!
+//! ```text
+//!  tools/call-async ──▶ Tasks ──▶ one driver for each call ──▶ call::Exchange ──▶ server
+//!                         │            │  a task of the server: tasks/get … tasks/result
+//!  tasks/get … ─────▶ Store (pure) ◀───┘
+//!                         │
+//!                       Shelf: one file for each, so that a restart forgets none
+//! ```
+//!
+//! Where the server has tasks itself and the tool takes them, the call is one of those: it may outlive
+//! our connection. All others are requests that wait for their answers here. To whoever asks, both
+//! look the same, but for what becomes of them when the server or we are gone.
+
+mod driver;
+mod record;
+mod run;
+mod shelf;
+mod status;
+mod store;
+
+pub use driver::{NotCancelled, NotStarted, Tasks, Work};
+pub use record::{Outcome, Task, Upstream};
+pub use shelf::Shelf;
+pub use status::Status;
+pub use store::{Bounds, End, Event, Store};

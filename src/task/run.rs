@@ -1,0 +1,420 @@
+//! One call from its start to its end.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{self, Instant},
+};
+
+use super::{End, Event, NotCancelled, Tasks, Upstream, Work, driver::Order};
+use crate::{
+    backoff::Backoff,
+    call::{CallError, Exchange},
+    config::{Transport, defaults},
+    connection::{Aside, Event as Came, Limits},
+    pool::Lease,
+    protocol::{
+        Members, Message, RpcError,
+        error::{INTERNAL_ERROR, REQUEST_TIMEOUT},
+        jsonrpc::Part,
+        mcp::method,
+        task,
+    },
+    report::chain,
+    view::Background,
+};
+
+/// How a call went on that its server may have made a task of.
+enum Answered {
+    /// It is over.
+    Ended(End),
+    /// There is such a task.
+    Task(Upstream),
+}
+
+/// What a server says of a task.
+enum Told {
+    /// It goes on; to be looked at again after this long.
+    Goes(Event, Duration),
+    /// It has ended.
+    Ended(End),
+    /// The server cannot be asked.
+    Lost(String),
+}
+
+impl Tasks {
+    /// Makes the call, and sees it to its end. `begins` once it is on the disk.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        id: String,
+        work: Work,
+        mut orders: mpsc::Receiver<Order>,
+        begins: oneshot::Sender<()>,
+    ) {
+        self.save(&id).await;
+        let _gone = begins.send(());
+        let server = work.slot.name().as_str().to_owned();
+        let survives = survives(&work.slot.declared().transport);
+        let until = Instant::now() + work.patience;
+        let limits = Limits { silence: work.patience, total: work.patience };
+        // The server keeps it at least until we have seen its end, and for as long as we do.
+        let ttl = work.patience + self.expiry();
+        let request = reporting(work.request, &id);
+        let calling = self.views.call_in_background(work.slot, &work.tool, request, limits, ttl);
+        tokio::pin!(calling);
+        let begun = loop {
+            tokio::select! {
+                begun = &mut calling => break begun,
+                Some(order) = orders.recv() => match order {
+                    Order::Look(told) => answer_all(vec![told]),
+                    order @ Order::Cancel(_) => return self.gave_up(&id, order).await,
+                },
+                () = self.hurry.cancelled() => {
+                    let message = "the service was stopped before the call was sent".to_owned();
+                    return self.happened(&id, Event::Ended(End::Cancelled { message })).await;
+                }
+            }
+        };
+        let Background { exchange, lease } = match begun {
+            Ok(background) => background,
+            Err(error) => return self.happened(&id, Event::Ended(failed(&error))).await,
+        };
+        match self.answer(&id, *exchange, &mut orders, survives).await {
+            Some(Answered::Ended(end)) => self.happened(&id, Event::Ended(end)).await,
+            Some(Answered::Task(upstream)) => {
+                self.happened(&id, Event::Accepted(upstream.clone())).await;
+                self.follow(&id, &server, upstream, lease, until, &mut orders).await;
+            }
+            None => {}
+        }
+    }
+
+    /// Goes on with the task of a server of an earlier process.
+    pub(super) async fn find_again(
+        self: Arc<Self>,
+        id: String,
+        server: String,
+        mut orders: mpsc::Receiver<Order>,
+    ) {
+        let Some(upstream) = self.get(&id).and_then(|task| task.upstream) else { return };
+        let until = Instant::now() + defaults::TASK_PATIENCE_MAX;
+        self.follow(&id, &server, upstream, None, until, &mut orders).await;
+    }
+
+    /// Waits for the answer to the call; nothing where it is over already.
+    async fn answer(
+        &self,
+        id: &str,
+        mut exchange: Exchange,
+        orders: &mut mpsc::Receiver<Order>,
+        survives: bool,
+    ) -> Option<Answered> {
+        loop {
+            tokio::select! {
+                came = exchange.next() => match came {
+                    Ok(Came::Answer(answer)) => return Some(answered(&answer, survives)),
+                    Ok(Came::Aside(Aside::Notification(notice))) => {
+                        if let Some(progress) = progress(&notice) {
+                            self.happened(id, Event::Progress(progress)).await;
+                        }
+                    }
+                    // Nobody is there to be asked.
+                    Ok(Came::Aside(Aside::Question(question))) => question.refuse(),
+                    Ok(Came::Deferred) => {}
+                    Err(error) => return Some(Answered::Ended(failed(&error))),
+                },
+                Some(order) = orders.recv() => match order {
+                    Order::Look(told) => answer_all(vec![told]),
+                    order @ Order::Cancel(_) => {
+                        exchange.cancel();
+                        self.gave_up(id, order).await;
+                        return None;
+                    }
+                },
+                () = self.hurry.cancelled() => {
+                    exchange.cancel();
+                    self.stopped(id).await;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Asks for the task of a server until it has ended. `lease` keeps its connection in use.
+    async fn follow(
+        &self,
+        id: &str,
+        server: &str,
+        upstream: Upstream,
+        mut lease: Option<Lease>,
+        until: Instant,
+        orders: &mut mpsc::Receiver<Order>,
+    ) {
+        let mut pause = match lease {
+            Some(_) => bounded(upstream.poll_ms),
+            // That of an earlier process.
+            None => Duration::ZERO,
+        };
+        let mut backoff = Backoff::new(defaults::TASK_LOST_PAUSE);
+        let mut lost_until: Option<Instant> = None;
+        let mut looks: Vec<oneshot::Sender<()>> = Vec::new();
+        loop {
+            let now = Instant::now();
+            if now >= until {
+                let _best_effort = self.tell_cancelled(server, &upstream.id).await;
+                let text = "it took longer than it was given: its server was told to cancel it";
+                return self.happened(id, Event::Ended(timed_out(text))).await;
+            }
+            if lost_until.is_some_and(|lost_until| now >= lost_until) {
+                let message = "its server was lost and did not come back in time".to_owned();
+                return self.happened(id, Event::Ended(End::Unknown { message })).await;
+            }
+            tokio::select! {
+                () = time::sleep_until((now + pause).min(until)) => {}
+                Some(order) = orders.recv() => match order {
+                    Order::Look(told) => looks.push(told),
+                    Order::Cancel(told) => {
+                        let cancelled = self.tell_cancelled(server, &upstream.id).await;
+                        if cancelled.is_ok() {
+                            let message = "cancelled by an operator".to_owned();
+                            self.happened(id, Event::Ended(End::Cancelled { message })).await;
+                        }
+                        let is_over = cancelled.is_ok();
+                        let _gone = told.send(cancelled);
+                        if is_over {
+                            return;
+                        }
+                        // It may have ended meanwhile: it is looked at now.
+                    }
+                },
+                () = self.hurry.cancelled() => {
+                    return self.left(id, server, &upstream).await;
+                }
+                // It need not be waited for: it is asked for after the next start.
+                () = self.stop.cancelled(), if upstream.survives => return,
+            }
+            // Nobody is started only to hear that it knows nothing.
+            let is_asked = lost_until.is_none() || upstream.survives || !looks.is_empty();
+            if !is_asked && self.views.is_connected(server) == Some(false) {
+                pause = defaults::TASK_LOST_PAUSE.0;
+                continue;
+            }
+            let told = tokio::select! {
+                told = self.ask(server, &upstream) => told,
+                () = self.hurry.cancelled() => return self.left(id, server, &upstream).await,
+                () = self.stop.cancelled(), if upstream.survives => return,
+            };
+            match told {
+                Told::Goes(event, next) => {
+                    self.happened(id, event).await;
+                    if lost_until.take().is_some() {
+                        backoff = Backoff::new(defaults::TASK_LOST_PAUSE);
+                    }
+                    pause = next;
+                    if lease.is_none() {
+                        lease = self.views.lease_of(server);
+                    }
+                }
+                Told::Ended(end) => {
+                    self.happened(id, Event::Ended(end)).await;
+                    return answer_all(looks);
+                }
+                Told::Lost(message) => {
+                    lease = None;
+                    lost_until = lost_until.or(Some(now + self.expiry()));
+                    self.happened(id, Event::Lost { message }).await;
+                    pause = backoff.pause(fastrand::f64());
+                }
+            }
+            answer_all(std::mem::take(&mut looks));
+        }
+    }
+
+    /// Asks a server how its task is doing, and for what came of it.
+    async fn ask(&self, server: &str, upstream: &Upstream) -> Told {
+        let params = params(&upstream.id);
+        let answer = match self.views.ask_about_task(server, task::GET, &params).await {
+            Ok(answer) => answer,
+            Err(error) => return refused(error),
+        };
+        let Some(told) = answer.part(Part::Result).and_then(Members::read) else {
+            return match end_of(&answer) {
+                // Something of its own is out of order, and it says nothing about the task.
+                End::Error { error, message }
+                    if RpcError::code_of(&error) == Some(INTERNAL_ERROR) =>
+                {
+                    Told::Lost(format!("its server cannot say how it is doing: {message}"))
+                }
+                end => Told::Ended(forgotten(end)),
+            };
+        };
+        let message = told.string("statusMessage");
+        let poll_ms = told.get("pollInterval").and_then(|ms| ms.parse().ok()).or(upstream.poll_ms);
+        match told.string("status").as_deref() {
+            Some("completed" | "failed") => {
+                match self.views.ask_about_task(server, task::RESULT, &params).await {
+                    Ok(answer) => Told::Ended(end_of(&answer)),
+                    Err(error) => refused(error),
+                }
+            }
+            Some("cancelled") => {
+                let message = message.unwrap_or_else(|| "cancelled by its server".to_owned());
+                Told::Ended(End::Cancelled { message })
+            }
+            Some("input_required") => {
+                Told::Goes(Event::InputRequired { message }, bounded(poll_ms))
+            }
+            Some(_) | None => Told::Goes(Event::Working { message }, bounded(poll_ms)),
+        }
+    }
+
+    /// Has a server cancel its task.
+    async fn tell_cancelled(&self, server: &str, id: &str) -> Result<(), NotCancelled> {
+        let asked = self.views.ask_about_task(server, task::CANCEL, &params(id)).await;
+        let answer = asked.map_err(NotCancelled::Unasked)?;
+        match end_of(&answer) {
+            End::Error { message, .. } => Err(NotCancelled::Refused(message)),
+            End::Result(_) | End::Cancelled { .. } | End::Unknown { .. } => Ok(()),
+        }
+    }
+
+    /// Ends a call of which nothing is left at its server.
+    async fn gave_up(&self, id: &str, order: Order) {
+        let message = "cancelled by an operator".to_owned();
+        self.happened(id, Event::Ended(End::Cancelled { message })).await;
+        if let Order::Cancel(told) = order {
+            let _gone = told.send(Ok(()));
+        }
+    }
+
+    /// Ends a call whose server was told not to go on, as the service stops.
+    async fn stopped(&self, id: &str) {
+        let message =
+            "the service was stopped while the call ran, and its server told to cancel it";
+        let message = message.to_owned();
+        self.happened(id, Event::Ended(End::Unknown { message })).await;
+    }
+
+    /// Leaves the task of a server, as the service stops.
+    async fn left(&self, id: &str, server: &str, upstream: &Upstream) {
+        if upstream.survives {
+            return;
+        }
+        match time::timeout(defaults::HURRY / 2, self.tell_cancelled(server, &upstream.id)).await {
+            Ok(Ok(())) => {
+                let message = "cancelled because the service was stopped".to_owned();
+                self.happened(id, Event::Ended(End::Cancelled { message })).await;
+            }
+            Ok(Err(_)) | Err(_) => self.stopped(id).await,
+        }
+    }
+}
+
+/// Answers those who wanted to know how a call is doing.
+fn answer_all(looks: Vec<oneshot::Sender<()>>) {
+    for told in looks {
+        let _gone = told.send(());
+    }
+}
+
+/// Tells whether a server is a process of its own, which need not end with ours.
+fn survives(transport: &Transport) -> bool {
+    match transport {
+        Transport::Http { .. } => true,
+        // Each connection to a unit is another process.
+        Transport::Stdio { .. } | Transport::Unit { .. } => false,
+    }
+}
+
+/// Returns a call that is told how far it has come.
+fn reporting(request: Message, id: &str) -> Message {
+    if request.part(Part::ProgressToken).is_some() {
+        return request;
+    }
+    let token = Value::from(id).to_string();
+    request.with_params(|params| params.set_within("_meta", "progressToken", &token))
+}
+
+/// Returns how far a call has come, if that is what a server says.
+fn progress(notice: &Message) -> Option<Value> {
+    if notice.method() != Some(method::PROGRESS) {
+        return None;
+    }
+    let params: Map<String, Value> = serde_json::from_str(notice.params()?).ok()?;
+    let told = ["progress", "total", "message"];
+    let found =
+        told.into_iter().filter_map(|name| Some((name.to_owned(), params.get(name)?.clone())));
+    Some(Value::Object(found.collect()))
+}
+
+/// Returns how long to wait before a server is asked again.
+fn bounded(poll_ms: Option<u64>) -> Duration {
+    let (shortest, longest) = defaults::TASK_POLL_RANGE;
+    poll_ms.map_or(defaults::TASK_POLL, Duration::from_millis).clamp(shortest, longest)
+}
+
+fn params(id: &str) -> String {
+    format!(r#"{{"taskId":{}}}"#, Value::from(id))
+}
+
+/// Returns what the answer to the call says, which may be that there is a task now.
+fn answered(answer: &Message, survives: bool) -> Answered {
+    let created = answer.part(Part::Result).and_then(|result| Members::one(result, "task"));
+    let Some(task) = created.and_then(Members::read) else {
+        return Answered::Ended(end_of(answer));
+    };
+    match task.string("taskId") {
+        Some(id) => {
+            let poll_ms = task.get("pollInterval").and_then(|ms| ms.parse().ok());
+            Answered::Task(Upstream { id, poll_ms, survives })
+        }
+        None => Answered::Ended(end_of(answer)),
+    }
+}
+
+/// Returns the end that an answer is.
+fn end_of(answer: &Message) -> End {
+    match (answer.part(Part::Result), answer.part(Part::Error)) {
+        (Some(result), _) => End::Result(result.to_owned()),
+        (None, error) => {
+            let error = error.unwrap_or("{}");
+            let message = Members::read(error).and_then(|error| error.string("message"));
+            End::Error { error: error.to_owned(), message: message.unwrap_or_default() }
+        }
+    }
+}
+
+/// Returns the end of a task that its server does not know any more.
+fn forgotten(end: End) -> End {
+    match end {
+        End::Error { error, message } => {
+            let message = format!("its server does not know the task any more: {message}");
+            End::Error { error, message }
+        }
+        other @ (End::Result(_) | End::Cancelled { .. } | End::Unknown { .. }) => other,
+    }
+}
+
+/// Returns the end of a call that has failed on the way.
+fn failed(error: &CallError) -> End {
+    End::Error { error: error.to_rpc().object(), message: chain(error) }
+}
+
+fn timed_out(text: &str) -> End {
+    let error = RpcError::new(REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text)
+        .suggest("Give it more time: `timeout`, in milliseconds.");
+    End::Error { error: error.object(), message: text.to_owned() }
+}
+
+/// Returns what it means that a server cannot be asked for its task.
+fn refused(error: CallError) -> Told {
+    match error {
+        // It will not come back.
+        CallError::UnknownServer { .. } | CallError::Untranslatable { .. } => {
+            Told::Ended(failed(&error))
+        }
+        error => Told::Lost(chain(&error)),
+    }
+}

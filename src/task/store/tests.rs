@@ -1,0 +1,204 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const BOUNDS: Bounds =
+    Bounds { n_running: 3, n_tasks: 4, n_bytes: 100, expiry: Duration::from_secs(3600) };
+const HOUR_MS: u64 = 3_600_000;
+
+fn begun(store: &mut Store, id: &str, now_ms: u64) -> Vec<String> {
+    store.insert(Task::new(id.to_owned(), "git", "log", now_ms))
+}
+
+fn result(text: &str) -> Event {
+    Event::Ended(End::Result(text.to_owned()))
+}
+
+fn upstream(id: &str) -> Upstream {
+    Upstream { id: id.to_owned(), poll_ms: Some(10), survives: true }
+}
+
+#[test]
+fn a_call_ends_once_and_nothing_changes_it_then() {
+    let mut store = Store::new(BOUNDS);
+    begun(&mut store, "a", 1);
+    assert_eq!(store.apply("a", result(r#"{"content":[]}"#), 2), Some(vec![]));
+    let ended = store.get("a").cloned();
+    for event in [
+        result("{}"),
+        Event::Working { message: None },
+        Event::Lost { message: "gone".into() },
+        Event::Ended(End::Cancelled { message: "late".into() }),
+    ] {
+        assert_eq!(store.apply("a", event, 3), None);
+    }
+    assert_eq!(store.get("a").cloned(), ended);
+    assert_eq!(store.apply("b", result("{}"), 3), None, "nobody knows it");
+}
+
+#[test]
+fn what_a_call_ends_with_says_how_it_is_doing() {
+    let error = || End::Error { error: r#"{"code":1}"#.into(), message: "no".into() };
+    for (end, status, has_outcome) in [
+        (End::Result("{}".into()), Status::Completed, true),
+        (End::Result(r#"{"isError":true}"#.into()), Status::Failed, true),
+        (error(), Status::Failed, true),
+        (End::Cancelled { message: "you".into() }, Status::Cancelled, false),
+        (End::Unknown { message: "gone".into() }, Status::UnknownOutcome, false),
+    ] {
+        let mut store = Store::new(BOUNDS);
+        begun(&mut store, "a", 1);
+        store.apply("a", Event::Ended(end), 5);
+        let task = store.get("a").expect("known");
+        assert_eq!((task.status, task.outcome.is_some()), (status, has_outcome));
+        assert_eq!((task.updated_ms, task.ended_ms), (5, Some(5)));
+        assert_eq!(task.message.is_none(), status == Status::Completed);
+    }
+}
+
+#[test]
+fn the_task_of_a_server_that_was_lost_goes_on_when_it_is_found_again() {
+    let mut store = Store::new(BOUNDS);
+    begun(&mut store, "a", 1);
+    store.apply("a", Event::Accepted(upstream("x")), 2);
+    store.apply("a", Event::Lost { message: "connection refused".into() }, 3);
+    let task = store.get("a").expect("known");
+    assert_eq!(
+        (task.status, task.message.as_deref()),
+        (Status::Unreachable, Some("connection refused"))
+    );
+    assert_eq!(store.n_running(), 1);
+    store.apply("a", Event::Working { message: None }, 4);
+    assert_eq!(store.get("a").map(|task| task.status), Some(Status::Working));
+    assert_eq!(store.upstream("git", "x").map(|task| task.id.as_str()), Some("a"));
+    assert!(store.upstream("jira", "x").is_none() && store.upstream("git", "y").is_none());
+}
+
+#[test]
+fn a_call_is_forgotten_a_while_after_its_end_and_never_while_it_runs() {
+    let mut store = Store::new(BOUNDS);
+    begun(&mut store, "runs", 0);
+    begun(&mut store, "ends", 0);
+    assert_eq!(store.sweep(100 * HOUR_MS), (vec![], None));
+    store.apply("ends", result("{}"), 7);
+    assert_eq!(store.sweep(HOUR_MS + 6), (vec![], Some(HOUR_MS + 7)));
+    assert_eq!(store.sweep(HOUR_MS + 7), (vec!["ends".to_owned()], None));
+    assert!(store.get("ends").is_none() && store.get("runs").is_some());
+}
+
+#[test]
+fn what_ended_first_makes_room_and_what_runs_does_not() {
+    let mut store = Store::new(BOUNDS);
+    for (id, now_ms) in [("a", 0), ("b", 1), ("c", 2)] {
+        begun(&mut store, id, now_ms);
+    }
+    assert!(!store.has_room());
+    store.apply("c", result("{}"), 3);
+    store.apply("b", result("{}"), 4);
+    assert_eq!(begun(&mut store, "d", 5), Vec::<String>::new());
+    assert_eq!(begun(&mut store, "e", 6), ["c"]);
+    assert_eq!(store.apply("e", result(&"x".repeat(1000)), 7), Some(vec!["b".to_owned()]));
+    let known: Vec<&str> = store.all().iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(known, ["a", "d", "e"], "the last one stays, however large it is");
+    store.apply("d", result("{}"), 8);
+    assert!(store.get("e").is_none(), "and goes for the next");
+}
+
+#[test]
+fn an_operator_is_told_when_it_is_forgotten() {
+    let mut store = Store::new(BOUNDS);
+    begun(&mut store, "a", 1_700_000_000_000);
+    store.apply("a", Event::Accepted(upstream("x")), 1_700_000_000_000);
+    store.apply("a", result("{}"), 1_700_000_001_500);
+    let told = store.get("a").expect("known").told(BOUNDS.expiry);
+    insta::assert_snapshot!(told, @r#"{"createdAt":"2023-11-14T22:13:20.000Z","endedAt":"2023-11-14T22:13:21.500Z","expiresAt":"2023-11-14T23:13:21.500Z","lastUpdatedAt":"2023-11-14T22:13:21.500Z","pollInterval":10,"server":"git","serverTaskId":"x","status":"completed","taskId":"a","tool":"log","ttl":3600000}"#);
+}
+
+/// What may happen, in whatever order.
+#[derive(Clone, Debug)]
+enum Act {
+    Begin(u8),
+    Happen(u8, Event),
+    Sweep,
+    Pass(u64),
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        Just(Event::Accepted(upstream("x"))),
+        Just(Event::Working { message: None }),
+        Just(Event::InputRequired { message: Some("who?".into()) }),
+        Just(Event::Progress(Value::Null)),
+        Just(Event::Lost { message: "gone".into() }),
+        (0..200_usize).prop_map(|n_bytes| result(&"x".repeat(n_bytes))),
+        Just(Event::Ended(End::Cancelled { message: "you".into() })),
+        Just(Event::Ended(End::Unknown { message: "gone".into() })),
+    ]
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        (0..9_u8).prop_map(Act::Begin),
+        (0..9_u8, events()).prop_map(|(id, event)| Act::Happen(id, event)),
+        Just(Act::Sweep),
+        (0..2 * HOUR_MS).prop_map(Act::Pass),
+    ];
+    prop::collection::vec(act, 0..60)
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_the_bounds_are_kept_and_nobody_is_lost(acts in acts()) {
+        let mut store = Store::new(BOUNDS);
+        let (mut now_ms, mut known) = (0, BTreeSet::new());
+        for act in acts {
+            match act {
+                Act::Begin(id) => {
+                    let id = format!("{id}");
+                    if !store.has_room() || store.get(&id).is_some() {
+                        continue;
+                    }
+                    known.insert(id.clone());
+                    for gone in begun(&mut store, &id, now_ms) {
+                        prop_assert!(known.remove(&gone));
+                    }
+                }
+                Act::Happen(id, event) => {
+                    let id = format!("{id}");
+                    let before = store.get(&id).cloned();
+                    let had_ended = before.as_ref().is_none_or(|task| task.status.has_ended());
+                    let gone = store.apply(&id, event, now_ms);
+                    prop_assert_eq!(gone.is_none(), had_ended);
+                    if had_ended {
+                        prop_assert_eq!(store.get(&id).cloned(), before, "an end is an end");
+                    }
+                    for gone in gone.into_iter().flatten() {
+                        prop_assert!(known.remove(&gone) && gone != id);
+                    }
+                }
+                Act::Sweep => {
+                    let (gone, next) = store.sweep(now_ms);
+                    prop_assert!(next.is_none_or(|next| next > now_ms));
+                    for gone in gone {
+                        prop_assert!(known.remove(&gone));
+                    }
+                }
+                Act::Pass(ms) => now_ms += ms,
+            }
+            let all = store.all();
+            let ids: BTreeSet<String> = all.iter().map(|task| task.id.clone()).collect();
+            prop_assert_eq!(&ids, &known, "what is forgotten is told, and nothing else");
+            let n_bytes: usize = all.iter().map(|task| task.n_bytes()).sum();
+            prop_assert_eq!(n_bytes, store.n_bytes);
+            let n_large = all.iter().filter(|task| task.n_bytes() > 0).count();
+            prop_assert!(n_bytes <= BOUNDS.n_bytes || n_large <= 1);
+            prop_assert!(all.len() <= BOUNDS.n_tasks && store.n_running() <= BOUNDS.n_running);
+            for task in all {
+                prop_assert_eq!(task.ended_ms.is_some(), task.status.has_ended());
+                prop_assert!(task.updated_ms >= task.created_ms);
+            }
+        }
+    }
+}
