@@ -140,6 +140,7 @@
 //! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
+//! | [`import`] | what other clients have declared, read from their files and written as ours |
 //! | [`systemd`] | inherited sockets, notices, capabilities |
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
@@ -199,6 +200,7 @@
 //! - What [`web`] asks carries no key and takes no proxy that is not declared, and goes nowhere else.
 //! - A literal value of `env` or `headers` is never printed. One that comes from a credential or our
 //!   environment is blacked out in what its server writes to standard error or into an error page.
+//! - What [`import`] takes for a secret leaves it as the name of a credential, and in no other way.
 
 pub mod acceptor;
 pub mod backoff;
@@ -217,6 +219,7 @@ pub mod embedding;
 pub mod era;
 pub mod fault;
 pub mod files;
+pub mod import;
 pub mod ingress;
 pub mod meta;
 pub mod name;

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod check;
 mod demo_server;
+mod import;
 mod output;
 mod search;
 mod serve;
@@ -27,6 +28,7 @@ enum Command {
     Status(status::Args),
     Search(search::SearchArgs),
     Grep(search::GrepArgs),
+    Import(import::Args),
     DemoServer(demo_server::Args),
 }
 
@@ -79,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Search(args) => search::search(&args),
         Command::Grep(args) => search::grep(&args),
+        Command::Import(args) => import::run(&args),
         Command::DemoServer(args) => demo_server::run(&args),
     };
     match done {

@@ -48,6 +48,15 @@ pub fn file(path: &Path) -> Result<Config, LoadError> {
     Err(LoadError::Content(Box::new(problem.locate(path, &text))))
 }
 
+/// Checks a text as if it were the file at `path`, which need not be there.
+///
+/// # Errors
+///
+/// [`LoadError::Content`] when the text says something that is not meant.
+pub fn content(path: &Path, text: &str) -> Result<Config, LoadError> {
+    parse(text).map_err(|problem| LoadError::Content(Box::new(problem.locate(path, text))))
+}
+
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -221,7 +230,7 @@ fn declared(
 }
 
 /// Tells whether a URL leads to our own port, under whatever name of this host.
-fn is_ourselves(url: &hyper::Uri, ours: SocketAddr) -> bool {
+pub(crate) fn is_ourselves(url: &hyper::Uri, ours: SocketAddr) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_local = host.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());

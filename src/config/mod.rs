@@ -28,7 +28,7 @@ pub mod tasks;
 pub mod tls;
 pub mod tools;
 mod url;
-mod variables;
+pub(crate) mod variables;
 mod word;
 mod wording;
 

@@ -65,7 +65,7 @@ fn is_text(value: &str) -> bool {
 }
 
 /// Headers that belong to the protocol are ours to set.
-fn is_header(name: &str) -> bool {
+pub(crate) fn is_header(name: &str) -> bool {
     const OURS: [&str; 8] = [
         "accept",
         "connection",

@@ -73,6 +73,7 @@ fn wrong_usage_exits_with_64_and_help_with_0() {
       status       Show the running service and its servers
       search       Find tools of all servers by what they do
       grep         Find tools of all servers by a regular expression
+      import       Print the servers that other clients declare as a configuration
       demo-server  Run a demonstration MCP server on standard input and output
       help         Print this message or the help of the given subcommand(s)
 

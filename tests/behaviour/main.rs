@@ -27,6 +27,7 @@ mod features;
 mod fidelity;
 mod generations;
 mod held;
+mod import;
 mod kills;
 mod levels;
 mod lists;

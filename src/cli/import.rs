@@ -1,0 +1,173 @@
+//! `metamcp import`: what other clients have declared, as a configuration of ours.
+
+use std::{
+    env, fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use super::{FAILED, Failed, output};
+use crate::{
+    config::{defaults, load},
+    import::{self, Context, Foreign, Format, Import, ReadError, Root},
+    report::chain,
+};
+
+/// Print the servers that other clients declare as a configuration
+///
+/// Reads Claude Code (.mcp.json, .claude.json), Claude Desktop, Cursor, VS Code (mcp.json,
+/// settings.json), Windsurf, Codex (config.toml) and OpenCode (opencode.json): the files that are
+/// named, or those in their usual places. None of them is changed. Secrets are not printed: they
+/// become references to credentials, and what is to be created is told on standard error. Servers
+/// that are switched off, or that cannot be used as they are declared, are printed as comments with
+/// the reason.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files of other clients; without any, all that are in their usual places below the home and
+    /// the current directory
+    files: Vec<PathBuf>,
+    /// All files in their usual places, as without a file
+    #[arg(long, conflicts_with = "files")]
+    all: bool,
+    /// Whose files these are: claude-code, claude-desktop, cursor, vscode, windsurf, codex or
+    /// opencode; by default, what they look like
+    #[arg(long, requires = "files", value_parser = format)]
+    format: Option<Format>,
+    /// Print a module for NixOS that sets services.metamcp
+    #[arg(long, conflicts_with = "json")]
+    nix: bool,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn format(word: &str) -> Result<Format, String> {
+    Format::of_word(word)
+        .ok_or_else(|| format!("there are {}", Format::ALL.map(Format::word).join(", ")))
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let found = match args.files.is_empty() {
+        true => usual()?,
+        false => named(&args.files, args.format)?,
+    };
+    if found.len() > defaults::IMPORT_SERVERS_MAX {
+        return Err(unread(None, &ReadError::TooMany));
+    }
+    let import = import::import(found);
+    let text = checked(&import)?;
+    output::complain(&import.in_words(args.nix));
+    if args.json {
+        output::print(&format!("{:#}\n", import.to_json()));
+    } else if args.nix {
+        output::print(&import.to_nix());
+    } else {
+        output::print(&text);
+    }
+    Ok(())
+}
+
+/// Returns the configuration, after it was read as the service would read it.
+fn checked(import: &Import) -> Result<String, Failed> {
+    let text = import.to_toml();
+    load::content(Path::new("imported.toml"), &text).map_err(|error| {
+        let text = format!("what was made of it is no configuration: {}", chain(&error));
+        Failed::new(FAILED, text)
+            .hint("This is a mistake of this program: import the files one by one.")
+    })?;
+    Ok(text)
+}
+
+/// Reads the files that are named; all of them must be readable.
+fn named(files: &[PathBuf], format: Option<Format>) -> Result<Vec<Foreign>, Failed> {
+    let mut found = Vec::new();
+    for path in files {
+        let text = text(path).map_err(|error| unopened(path, &error))?;
+        let context = context(path);
+        let servers = import::read(path, &text, format, &context);
+        let servers = servers.map_err(|error| unread(Some(path), &error))?;
+        if servers.is_empty() {
+            output::complain(&format!("{}: no server is declared\n", path.display()));
+        }
+        found.extend(servers);
+    }
+    Ok(found)
+}
+
+/// Reads the files in their usual places. One that cannot be read is named, and the others count.
+fn usual() -> Result<Vec<Foreign>, Failed> {
+    let home = env::home_dir();
+    let config = env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let project = env::current_dir().ok();
+    let mut found = Vec::new();
+    let (mut n_read, mut failed) = (0, None);
+    for place in import::places() {
+        let root = match place.root {
+            Root::Home => &home,
+            Root::Config => &config,
+            // In the home, the places of a project are those of the user.
+            Root::Project if project == home => &None,
+            Root::Project => &project,
+        };
+        let Some(path) = root.as_ref().map(|root| root.join(place.path)) else { continue };
+        let text = match text(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                failed = Some(complained(unopened(&path, &error)));
+                continue;
+            }
+        };
+        let context = match place.root {
+            Root::Project => context(&path),
+            Root::Home | Root::Config => Context { project: None, ..context(&path) },
+        };
+        match import::read(&path, &text, Some(place.format), &context) {
+            Ok(servers) => {
+                n_read += 1;
+                found.extend(servers);
+            }
+            Err(error) => failed = Some(complained(unread(Some(&path), &error))),
+        }
+    }
+    match failed {
+        _ if n_read > 0 => Ok(found),
+        Some(failed) => Err(failed),
+        None => Err(Failed::new(FAILED, "no client has a file in its usual place")
+            .hint("Name the file: `metamcp import FILE`.")),
+    }
+}
+
+fn complained(failed: Failed) -> Failed {
+    output::complain(&format!("not read: {}\n", failed.text));
+    failed
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    // A file may be without an end; one byte too many tells as much as all of them.
+    let most = defaults::IMPORT_BYTES_MAX as u64 + 1;
+    let mut text = String::new();
+    fs::File::open(path)?.take(most).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Returns what is known of where a file belongs.
+fn context(path: &Path) -> Context {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    import::context_of(&path, env::home_dir().as_deref())
+}
+
+fn unopened(path: &Path, error: &io::Error) -> Failed {
+    Failed::new(FAILED, format!("read `{}`: {error}", path.display()))
+}
+
+fn unread(path: Option<&Path>, error: &ReadError) -> Failed {
+    let text = match path {
+        Some(path) => format!("read `{}`: {error}", path.display()),
+        None => error.to_string(),
+    };
+    Failed::new(FAILED, text).hint(error.hint())
+}

@@ -1,0 +1,37 @@
+//! Claude Code: `.mcp.json` of a project, and the user's `.claude.json`, which has the servers of each
+//! project besides the user's own.
+//!
+//! Pure. Source: the documentation of Claude Code.
+
+use serde_json::Value;
+
+use super::{
+    context::{Context, Origin},
+    foreign::Foreign,
+    mcp_servers,
+};
+
+pub(super) fn read(document: &Value, origin: &Origin, context: &Context) -> Vec<Foreign> {
+    let mut found = mcp_servers::read(own(document), origin, context);
+    for (path, project) in document["projects"].as_object().into_iter().flatten() {
+        let origin = Origin { project: Some(path.clone()), ..origin.clone() };
+        let context = Context { project: Some(path.clone()), ..context.clone() };
+        let mut servers = mcp_servers::read(&project["mcpServers"], &origin, &context);
+        let off = project["disabledMcpServers"].as_array();
+        for server in &mut servers {
+            let is_off = |name: &Value| name.as_str() == Some(server.name.as_str());
+            server.is_disabled |= off.is_some_and(|off| off.iter().any(is_off));
+        }
+        found.extend(servers);
+    }
+    found
+}
+
+/// Returns the table of servers. A plug-in's file may be that table itself.
+fn own(document: &Value) -> &Value {
+    let is_server = |table: &Value| table["command"].is_string() || table["url"].is_string();
+    let is_table = document
+        .as_object()
+        .is_some_and(|servers| !servers.is_empty() && servers.values().all(is_server));
+    if is_table { document } else { &document["mcpServers"] }
+}

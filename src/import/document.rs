@@ -1,0 +1,128 @@
+//! From the text of a file to a tree of values, whichever of the two notations it is in.
+//!
+//! Pure. An error tells the place and never quotes the text, which may hold secrets.
+
+use std::path::Path;
+
+use jsonc_parser::{ParseOptions, errors::ParseError, parse_to_serde_value};
+use serde_json::Value;
+
+use super::format::Format;
+use crate::config::defaults;
+
+/// Why nothing was read from a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The file is larger than [`defaults::IMPORT_BYTES_MAX`].
+    #[error("it has more than the {} bytes that are read", defaults::IMPORT_BYTES_MAX)]
+    TooLarge,
+    /// It is neither JSON nor JSON with comments.
+    #[error("not JSON: line {line}, column {column}")]
+    Json {
+        /// The line, from 1.
+        line: usize,
+        /// The column in characters, from 1.
+        column: usize,
+    },
+    /// It is no TOML.
+    #[error("not TOML: line {line}, column {column}")]
+    Toml {
+        /// The line, from 1.
+        line: usize,
+        /// The column in characters, from 1.
+        column: usize,
+    },
+    /// It says nothing of servers in a way that is known.
+    #[error("no MCP servers are declared in it in a way that is known")]
+    Unknown,
+    /// There are more servers than [`defaults::IMPORT_SERVERS_MAX`].
+    #[error("more than {} servers are declared", defaults::IMPORT_SERVERS_MAX)]
+    TooMany,
+}
+
+impl ReadError {
+    /// What can be done about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::TooLarge => "Name the file in which only the servers are.",
+            Self::Json { .. } | Self::Toml { .. } => {
+                "Does the client itself read the file? Correct what is there, or name the format with --format."
+            }
+            Self::Unknown => {
+                "Name the format with --format; `metamcp import --help` lists those that are known."
+            }
+            Self::TooMany => "Import the files one by one.",
+        }
+    }
+}
+
+/// Reads a text as `format` writes it, or as it looks like, and returns which format that is.
+pub(super) fn read(
+    path: &Path,
+    text: &str,
+    format: Option<Format>,
+) -> Result<(Format, Value), ReadError> {
+    if text.len() > defaults::IMPORT_BYTES_MAX {
+        return Err(ReadError::TooLarge);
+    }
+    // Editors may mark the beginning of a file; it means nothing.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let is_toml = match format {
+        Some(format) => format.is_toml(),
+        None => path.extension().is_some_and(|extension| extension == "toml"),
+    };
+    if is_toml {
+        return Ok((Format::Codex, toml(text)?));
+    }
+    let document = json(text)?;
+    let format = format.or_else(|| Format::of_document(path, &document));
+    Ok((format.ok_or(ReadError::Unknown)?, document))
+}
+
+fn json(text: &str) -> Result<Value, ReadError> {
+    // What clients read and no more: comments, and a comma too many.
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    parse_to_serde_value(text, &options).map_err(|error: ParseError| ReadError::Json {
+        line: error.line_display(),
+        column: error.column_display(),
+    })
+}
+
+fn toml(text: &str) -> Result<Value, ReadError> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start.min(text.len()));
+        let before = text.get(..at).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        ReadError::Toml {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    })?;
+    Ok(of_toml(toml::Value::Table(table)))
+}
+
+/// Numbers that JSON cannot express are none that a server is declared with.
+fn of_toml(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => number.into(),
+        toml::Value::Boolean(is_true) => Value::Bool(is_true),
+        toml::Value::Datetime(moment) => Value::String(moment.to_string()),
+        toml::Value::Array(items) => items.into_iter().map(of_toml).collect(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(key, value)| (key, of_toml(value))).collect()
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Whose file it is.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// A client whose file is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// `.mcp.json` of a project, or the user's `.claude.json` with the servers of each project.
+    ClaudeCode,
+    /// `claude_desktop_config.json`.
+    ClaudeDesktop,
+    /// `.cursor/mcp.json`.
+    Cursor,
+    /// `.vscode/mcp.json`, or the part `mcp` of `settings.json`.
+    VsCode,
+    /// `mcp_config.json`.
+    Windsurf,
+    /// `config.toml`.
+    Codex,
+    /// `opencode.json`.
+    OpenCode,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Windsurf,
+        Self::Codex,
+        Self::OpenCode,
+    ];
+
+    /// Returns the word for it on the command line, which also tells servers of one name apart.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vscode",
+            Self::Windsurf => "windsurf",
+            Self::Codex => "codex",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    /// Returns what the client is called.
+    pub fn client(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Cursor => "Cursor",
+            Self::VsCode => "VS Code",
+            Self::Windsurf => "Windsurf",
+            Self::Codex => "Codex",
+            Self::OpenCode => "OpenCode",
+        }
+    }
+
+    /// Returns the format that `word` names.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.word() == word)
+    }
+
+    /// Tells whether its files are TOML, and not JSON with comments.
+    pub fn is_toml(self) -> bool {
+        self == Self::Codex
+    }
+
+    /// Returns the format of a document in JSON, by what is in it and by the name of its file.
+    pub(super) fn of_document(path: &Path, document: &Value) -> Option<Self> {
+        let named = Self::of_path(path);
+        if document["mcpServers"].is_object() {
+            // Four clients write the same, and only the name of the file tells which one.
+            return Some(match named {
+                Some(named @ (Self::ClaudeDesktop | Self::Cursor | Self::Windsurf)) => named,
+                _ => Self::ClaudeCode,
+            });
+        }
+        if document["projects"].is_object() {
+            return Some(Self::ClaudeCode);
+        }
+        if document["servers"].is_object() {
+            return Some(Self::VsCode);
+        }
+        if document["mcp"].is_object() && named != Some(Self::VsCode) {
+            let has_inputs = document["mcp"]["inputs"].is_array();
+            return Some(if has_inputs { Self::VsCode } else { Self::OpenCode });
+        }
+        named
+    }
+
+    /// Returns the format that files of this name have.
+    fn of_path(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let directory = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+        match (name, directory) {
+            (".mcp.json" | ".claude.json", _) => Some(Self::ClaudeCode),
+            ("claude_desktop_config.json", _) => Some(Self::ClaudeDesktop),
+            ("mcp_config.json", _) => Some(Self::Windsurf),
+            ("mcp.json", Some(".cursor")) => Some(Self::Cursor),
+            ("mcp.json", Some(".vscode" | "User")) | ("settings.json", _) => Some(Self::VsCode),
+            ("opencode.json" | "opencode.jsonc", _) => Some(Self::OpenCode),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The member `mcpServers`, which Claude Desktop, Cursor and Windsurf have alike, and Claude Code too.
+//!
+//! Pure. Source: the documentation of each of these clients.
+
+use serde_json::Value;
+
+use super::{
+    context::{Context, Origin},
+    entry::{self, Entry},
+    foreign::Foreign,
+    value::Syntax,
+};
+
+/// Reads every server of a table.
+pub(super) fn read(servers: &Value, origin: &Origin, context: &Context) -> Vec<Foreign> {
+    let servers = servers.as_object().into_iter().flatten();
+    servers
+        .map(|(name, table)| {
+            let Some(mut entry) = Entry::new(table, Syntax::Dollar, context) else {
+                return entry::broken(name, origin);
+            };
+            let way = entry.way();
+            entry.finish(name, origin, way)
+        })
+        .collect()
+}

@@ -1,0 +1,50 @@
+//! OpenCode: `mcp` of `opencode.json`, or `mcp.servers` in its second version.
+//!
+//! Pure. Source: the documentation of OpenCode.
+
+use serde_json::Value;
+
+use super::{
+    context::{Context, Origin},
+    entry::{self, Entry},
+    foreign::{Foreign, Way},
+    value::Syntax,
+};
+
+pub(super) fn read(document: &Value, origin: &Origin, context: &Context) -> Vec<Foreign> {
+    let table = &document["mcp"];
+    // A server may be called `servers`.
+    let is_server = |table: &Value| table["command"].is_array() || table["url"].is_string();
+    let table = match &table["servers"] {
+        servers if servers.is_object() && !is_server(servers) => servers,
+        _ => table,
+    };
+    let servers = table.as_object().into_iter().flatten();
+    servers
+        .filter_map(|(name, table)| {
+            let Some(mut entry) = Entry::new(table, Syntax::Braces, context) else {
+                return Some(entry::broken(name, origin));
+            };
+            // A file may do no more than to switch on or off what another one declares.
+            let is_switch = table
+                .as_object()
+                .is_some_and(|table| table.len() == 1 && table.contains_key("enabled"));
+            if is_switch {
+                return None;
+            }
+            let way = way(&mut entry);
+            Some(entry.finish(name, origin, way))
+        })
+        .collect()
+}
+
+fn way(entry: &mut Entry<'_>) -> Result<Way, String> {
+    if let Some(url) = entry.text(&["url"])? {
+        return Ok(Way::Endpoint { url, headers: entry.table(&["headers"])? });
+    }
+    let mut words = entry.list("command")?.into_iter();
+    let command = words.next().ok_or("it has neither a `command` nor a `url`")?;
+    let env = entry.table(&["environment", "env"])?;
+    let cwd = entry.text(&["cwd"])?;
+    Ok(Way::Program { command, args: words.collect(), env, cwd })
+}

@@ -1,0 +1,81 @@
+//! Where clients keep their files.
+//!
+//! Pure: no place is looked at here. Source: the documentation of each client, for Linux.
+
+use std::path::{Path, PathBuf};
+
+use super::{context::Context, format::Format};
+
+/// What a place is below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// The home of the user.
+    Home,
+    /// The directory of the user's configuration, `$XDG_CONFIG_HOME` or `.config` of the home.
+    Config,
+    /// The current directory, if that is a project.
+    Project,
+}
+
+/// Where a client keeps a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Whose.
+    pub format: Format,
+    /// Below what.
+    pub root: Root,
+    /// The path from there.
+    pub path: &'static str,
+}
+
+/// Returns all places, those of the user before those of a project.
+pub fn places() -> impl Iterator<Item = Place> {
+    use Format::{ClaudeCode, ClaudeDesktop, Codex, Cursor, OpenCode, VsCode, Windsurf};
+    use Root::{Config, Home, Project};
+    [
+        (ClaudeCode, Home, ".claude.json"),
+        (ClaudeDesktop, Config, "Claude/claude_desktop_config.json"),
+        (Cursor, Home, ".cursor/mcp.json"),
+        (VsCode, Config, "Code/User/mcp.json"),
+        (VsCode, Config, "Code/User/settings.json"),
+        (VsCode, Config, "VSCodium/User/mcp.json"),
+        (VsCode, Config, "VSCodium/User/settings.json"),
+        (Windsurf, Home, ".codeium/windsurf/mcp_config.json"),
+        (Codex, Home, ".codex/config.toml"),
+        (OpenCode, Config, "opencode/opencode.json"),
+        (OpenCode, Config, "opencode/opencode.jsonc"),
+        (ClaudeCode, Project, ".mcp.json"),
+        (Cursor, Project, ".cursor/mcp.json"),
+        (VsCode, Project, ".vscode/mcp.json"),
+        (VsCode, Project, ".vscode/settings.json"),
+        (Codex, Project, ".codex/config.toml"),
+        (OpenCode, Project, "opencode.json"),
+        (OpenCode, Project, "opencode.jsonc"),
+        (OpenCode, Project, ".opencode/opencode.json"),
+        (OpenCode, Project, ".opencode/opencode.jsonc"),
+    ]
+    .into_iter()
+    .map(|(format, root, path)| Place { format, root, path })
+}
+
+/// Returns what is known of where the file at `path` belongs, an absolute path.
+pub fn context_of(path: &Path, home: Option<&Path>) -> Context {
+    let directory = path.parent().unwrap_or(path);
+    // Directories that hold nothing but a client's files are not the project.
+    let is_clients = |name: &str| matches!(name, ".cursor" | ".vscode" | ".codex" | ".opencode");
+    let name = directory.file_name().and_then(|name| name.to_str());
+    let project: PathBuf = match directory.parent() {
+        Some(parent) if name.is_some_and(is_clients) => parent.to_owned(),
+        _ => directory.to_owned(),
+    };
+    // What the user has for all projects belongs to none of them.
+    let is_users = home
+        .is_some_and(|home| project == home || project.starts_with(home.join(".config")))
+        || project.ends_with("User")
+        || project.ends_with("windsurf")
+        || project.ends_with("Claude");
+    Context {
+        home: home.map(|home| home.display().to_string()),
+        project: Some(project.display().to_string()).filter(|_| !is_users),
+    }
+}

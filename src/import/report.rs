@@ -1,0 +1,196 @@
+//! What is said of an import: in comments, in words, as JSON.
+//!
+//! Pure.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    plan::{Import, Imported, NoteKind, State},
+    server::Setting,
+};
+use crate::redact::is_unruly;
+
+/// Where what is written is to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a configuration file.
+    File,
+    /// In a module of NixOS.
+    Module,
+}
+
+/// Returns the lines at the head of what is written.
+pub(super) fn head(import: &Import, place: Place) -> Vec<String> {
+    let mut lines = vec!["Written by `metamcp import`, which read".to_owned()];
+    for (client, file) in import.sources() {
+        lines.push(format!("  {file} ({client})"));
+    }
+    for paragraph in [credentials(import, place), variables(import, place), programs(import, place)]
+    {
+        if !paragraph.is_empty() {
+            lines.push(String::new());
+            lines.extend(paragraph);
+        }
+    }
+    lines
+}
+
+/// Says which credentials are to be made.
+fn credentials(import: &Import, place: Place) -> Vec<String> {
+    let needed = import.credentials();
+    if needed.is_empty() {
+        return Vec::new();
+    }
+    let how = match place {
+        Place::File => "each a file (LoadCredential=NAME:/path of the unit)",
+        Place::Module => "each the file that is named in services.metamcp.credentials",
+    };
+    let mut lines = vec![format!("Credentials to be made, {how}:")];
+    for (credential, servers) in needed {
+        let first = servers.first().and_then(|server| server.origins.first());
+        let place = first.map(|origin| format!(" in {}", origin.file)).unwrap_or_default();
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let (name, holds) = (&credential.name, &credential.holds);
+        lines.push(format!("  {name}: {holds}, for {}{place}", names.join(", ")));
+    }
+    lines
+}
+
+/// Says which variables are to be set.
+fn variables(import: &Import, place: Place) -> Vec<String> {
+    let needed = import.variables();
+    if needed.is_empty() {
+        return Vec::new();
+    }
+    let how = match place {
+        Place::File => "Environment= of the unit",
+        Place::Module => "systemd.services.metamcp.environment",
+    };
+    let mut lines = vec![format!("Variables to be set for the service ({how}):")];
+    for (name, servers) in needed {
+        lines.push(format!("  {name}, for {}", servers.join(", ")));
+    }
+    lines
+}
+
+/// Says which programs the servers look for. A service has few in its path on NixOS.
+fn programs(import: &Import, place: Place) -> Vec<String> {
+    let programs: BTreeSet<String> = import.active().filter_map(program).collect();
+    if place == Place::File || programs.is_empty() {
+        return Vec::new();
+    }
+    let programs: Vec<String> = programs.into_iter().collect();
+    let what = "Programs to be had from services.metamcp.extraPackages:";
+    vec![what.to_owned(), format!("  {}", programs.join(", "))]
+}
+
+/// Returns the program that is looked for to start a server.
+fn program(server: &Imported) -> Option<String> {
+    let find = |key| server.converted.settings.iter().find(|(known, _)| *known == key);
+    let (_, Setting::Text(command)) = find("command")? else { return None };
+    let program = match find("args") {
+        // What a shell is to start stands in its script.
+        Some((_, Setting::List(args))) if command == "/bin/sh" => {
+            args.get(1)?.strip_prefix("exec ")?.split(' ').next()?
+        }
+        _ => command,
+    };
+    (!program.contains(['/', '"', '\''])).then(|| program.to_owned())
+}
+
+/// Returns the lines above one server.
+pub(super) fn about(import: &Import, server: &Imported) -> Vec<String> {
+    let mut lines: Vec<String> = server.origins.iter().map(ToString::to_string).collect();
+    let name = server.name.as_str();
+    let notes = import.notes.iter().filter(|note| note.server == name);
+    lines.extend(notes.filter(|note| note.kind != NoteKind::Merged).map(|note| note.text.clone()));
+    lines
+}
+
+/// Returns a text on one line.
+pub(super) fn tame(text: &str) -> String {
+    text.replace(is_unruly, " ")
+}
+
+impl Import {
+    /// Returns what somebody has to know and to do, each on a line; for NixOS if `is_nix`.
+    pub fn in_words(&self, is_nix: bool) -> String {
+        let place = if is_nix { Place::Module } else { Place::File };
+        let mut lines = Vec::new();
+        for note in &self.notes {
+            lines.push(format!("{}: {}", note.server, note.text));
+        }
+        lines.extend(credentials(self, place));
+        lines.extend(variables(self, place));
+        lines.extend(programs(self, place));
+        lines.iter().map(|line| format!("{}\n", tame(line))).collect()
+    }
+
+    /// Returns everything, for programs.
+    pub fn to_json(&self) -> Value {
+        let servers: Vec<Value> = self.servers.iter().map(server).collect();
+        let credentials: Vec<Value> = self
+            .credentials()
+            .into_iter()
+            .map(|(credential, servers)| {
+                let servers: Vec<&str> =
+                    servers.iter().map(|server| server.name.as_str()).collect();
+                json!({
+                    "name": credential.name, "holds": credential.holds,
+                    "file": credential.file, "servers": servers,
+                })
+            })
+            .collect();
+        let variables: Vec<Value> = self
+            .variables()
+            .into_iter()
+            .map(|(name, servers)| json!({ "name": name, "servers": servers }))
+            .collect();
+        let notes: Vec<Value> = self
+            .notes
+            .iter()
+            .map(|note| {
+                json!({ "kind": note.kind.word(), "server": note.server, "text": note.text })
+            })
+            .collect();
+        json!({
+            "servers": servers, "credentials": credentials, "variables": variables, "notes": notes,
+        })
+    }
+}
+
+fn server(server: &Imported) -> Value {
+    let origins: Vec<Value> = server
+        .origins
+        .iter()
+        .map(|origin| {
+            json!({
+                "client": origin.format.word(), "file": origin.file, "project": origin.project,
+            })
+        })
+        .collect();
+    let settings: serde_json::Map<String, Value> = server
+        .converted
+        .settings
+        .iter()
+        .map(|(key, setting)| {
+            let value = match setting {
+                Setting::Text(text) => json!(text),
+                Setting::List(items) => json!(items),
+                Setting::Table(members) => json!(members),
+            };
+            ((*key).to_owned(), value)
+        })
+        .collect();
+    let (state, reason) = match &server.state {
+        State::Active => ("active", None),
+        State::Disabled => ("disabled", None),
+        State::Refused(reason) => ("refused", Some(reason)),
+    };
+    json!({
+        "name": server.name, "state": state, "reason": reason,
+        "origins": origins, "settings": settings,
+    })
+}

@@ -1,0 +1,421 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::load;
+
+/// A file as a client documents it, with what is hard about it.
+struct Example {
+    /// Its name among the snapshots.
+    name: &'static str,
+    path: &'static str,
+    text: &'static str,
+    /// The project that it belongs to.
+    project: Option<&'static str>,
+}
+
+/// Every secret in these has this word in it.
+const CANARY: &str = "CANARY";
+
+const EXAMPLES: [Example; 9] = [
+    Example {
+        name: "claude_code_user",
+        path: "/home/ada/.claude.json",
+        text: include_str!("../../tests/import/claude-code-user.json"),
+        project: None,
+    },
+    Example {
+        name: "claude_code_project",
+        path: "/srv/shop/.mcp.json",
+        text: include_str!("../../tests/import/claude-code-project.json"),
+        project: Some("/srv/shop"),
+    },
+    Example {
+        name: "claude_desktop",
+        path: "/home/ada/.config/Claude/claude_desktop_config.json",
+        text: include_str!("../../tests/import/claude-desktop.json"),
+        project: None,
+    },
+    Example {
+        name: "cursor",
+        path: "/srv/shop/.cursor/mcp.json",
+        text: include_str!("../../tests/import/cursor.json"),
+        project: Some("/srv/shop"),
+    },
+    Example {
+        name: "vscode",
+        path: "/srv/shop/.vscode/mcp.json",
+        text: include_str!("../../tests/import/vscode-mcp.json"),
+        project: Some("/srv/shop"),
+    },
+    Example {
+        name: "vscode_settings",
+        path: "/home/ada/.config/Code/User/settings.json",
+        text: include_str!("../../tests/import/vscode-settings.json"),
+        project: None,
+    },
+    Example {
+        name: "windsurf",
+        path: "/home/ada/.codeium/windsurf/mcp_config.json",
+        text: include_str!("../../tests/import/windsurf.json"),
+        project: None,
+    },
+    Example {
+        name: "codex",
+        path: "/home/ada/.codex/config.toml",
+        text: include_str!("../../tests/import/codex.toml"),
+        project: None,
+    },
+    Example {
+        name: "opencode",
+        path: "/home/ada/.config/opencode/opencode.jsonc",
+        text: include_str!("../../tests/import/opencode.jsonc"),
+        project: None,
+    },
+];
+
+impl Example {
+    fn read(&self) -> Vec<Foreign> {
+        let path = Path::new(self.path);
+        let context = context_of(path, Some(Path::new("/home/ada")));
+        assert_eq!(context.project.as_deref(), self.project, "{}", self.path);
+        read(path, self.text, None, &context)
+            .unwrap_or_else(|error| panic!("{}: {error}", self.path))
+    }
+}
+
+/// Imports a text as the file at `path`.
+fn imported(path: &str, text: &str) -> Import {
+    let path = Path::new(path);
+    let context = context_of(path, Some(Path::new("/home/ada")));
+    import(read(path, text, None, &context).expect("readable"))
+}
+
+fn mcp_servers(servers: &str) -> Import {
+    imported("/srv/shop/.mcp.json", &format!("{{\"mcpServers\": {servers}}}"))
+}
+
+/// Everything that anybody is shown of an import.
+fn all_of(import: &Import) -> String {
+    let json = import.to_json().to_string();
+    [import.to_toml(), import.to_nix(), json, import.in_words(false)].concat()
+}
+
+fn is_taken(text: &str) {
+    if let Err(error) = load::content(Path::new("imported.toml"), text) {
+        panic!("{error}\n{text}");
+    }
+}
+
+#[test]
+fn every_format_is_written_like_this() {
+    for example in &EXAMPLES {
+        let import = import(example.read());
+        is_taken(&import.to_toml());
+        insta::assert_snapshot!(format!("{}_toml", example.name), import.to_toml());
+        insta::assert_snapshot!(format!("{}_nix", example.name), import.to_nix());
+    }
+}
+
+#[test]
+fn no_secret_of_any_format_comes_out() {
+    let mut all = Vec::new();
+    for example in &EXAMPLES {
+        let found = example.read();
+        all.extend(found.clone());
+        assert!(!all_of(&import(found)).contains(CANARY), "{}", example.name);
+    }
+    let import = import(all);
+    is_taken(&import.to_toml());
+    assert!(!all_of(&import).contains(CANARY));
+    insta::assert_snapshot!("all_in_words", import.in_words(false));
+    insta::assert_snapshot!("all_json", format!("{:#}", import.to_json()));
+}
+
+#[test]
+fn a_secret_does_not_come_out_wherever_it_stands() {
+    let secret = "ghp_CANARYabcdefgh0123456789";
+    for server in [
+        r#""command": "x", "env": {"A": "SECRET"}"#,
+        r#""command": "x", "env": {"SECRET": "1", "A=SECRET": ""}"#,
+        r#""command": "x", "env": {"A": "credential:SECRET", "B": "env:SECRET"}"#,
+        r#""command": "x", "env": {"A": "a ${B} SECRET", "C": "${C:-SECRET}"}"#,
+        r#""command": "x", "args": ["SECRET", "--x=SECRET", "-e", "A=SECRET", "A: SECRET"]"#,
+        r#""command": "x", "args": ["${A}SECRET", "https://a:SECRET@b", "a SECRET b"]"#,
+        r#""command": "sh", "args": ["-c", "A=SECRET x --token SECRET"]"#,
+        r#""command": "SECRET""#,
+        r#""command": "x SECRET", "cwd": "/SECRET""#,
+        r#""command": "x", "env": {"A": "SECRET\u0000"}, "args": ["SECRET\u0000"]"#,
+        r#""url": "http://SECRET@host/""#,
+        r#""url": "http://a:SECRET@host/SECRET?a=SECRET&b=${B}#SECRET""#,
+        r#""url": "https://host/mcp/SECRET", "headers": {"A": "SECRET\n"}"#,
+        r#""url": "http://host/", "headers": {"SECRET": "a", "SEC RET": "SECRET"}"#,
+        r#""url": "SECRET", "bearerToken": "SECRET""#,
+        r#""url": "http://host/", "SECRET": 1, "oauth": {"clientSecret": "SECRET"}"#,
+        r#""command": ["SECRET"], "args": "SECRET""#,
+    ] {
+        let import = mcp_servers(&format!("{{\"a\": {{{server}}}}}").replace("SECRET", secret));
+        let shown = all_of(&import);
+        // A header may be called anything, and its name is no secret.
+        let shown = shown
+            .replace(&format!("{secret} = \"a\""), "")
+            .replace(&format!("\"{secret}\":\"a\""), "");
+        let is_name = server.contains("\"SECRET\": \"1\"");
+        assert!(is_name || !shown.contains(CANARY), "{server}\n{shown}");
+        is_taken(&import.to_toml());
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_without_being_quoted() {
+    let of = |path: &str, text: &str| {
+        let error = read(Path::new(path), text, None, &Context::default()).expect_err(text);
+        assert!(!error.hint().is_empty());
+        error.to_string()
+    };
+    assert_eq!(of("a.json", "{\n  \"key\": sk-CANARY\n}"), "not JSON: line 2, column 10");
+    assert_eq!(of("a.json", "{} {}"), "not JSON: line 1, column 4");
+    assert_eq!(of("a.toml", "a = 1\nkey = sk-CANARY\n"), "not TOML: line 2, column 7");
+    let unknown = "no MCP servers are declared in it in a way that is known";
+    assert_eq!(of("a.json", "{\"a\": 1}"), unknown);
+    assert_eq!(of("a.json", "[]"), unknown);
+    let deep = "[".repeat(100_000);
+    assert!(of("a.json", &deep).starts_with("not JSON: line 1"));
+    assert!(of("a.toml", &format!("a = {deep}")).starts_with("not TOML: line 1"));
+    let many: Vec<String> = (0..=1000).map(|n| format!("\"s{n}\": {{}}")).collect();
+    let many = format!("{{\"mcpServers\": {{{}}}}}", many.join(","));
+    assert_eq!(of("a.json", &many), "more than 1000 servers are declared");
+}
+
+#[test]
+fn a_format_is_told_by_what_is_in_a_file_and_by_its_name() {
+    for (path, text, format) in [
+        ("x.json", "{\"mcpServers\": {}}", Format::ClaudeCode),
+        ("/h/.cursor/mcp.json", "{\"mcpServers\": {}}", Format::Cursor),
+        ("claude_desktop_config.json", "{\"mcpServers\": {}}", Format::ClaudeDesktop),
+        ("mcp_config.json", "{\"mcpServers\": {}}", Format::Windsurf),
+        (".claude.json", "{}", Format::ClaudeCode),
+        ("x.json", "{\"projects\": {}}", Format::ClaudeCode),
+        ("x.json", "{\"servers\": {}}", Format::VsCode),
+        ("settings.json", "{\"mcp\": {}}", Format::VsCode),
+        ("x.json", "{\"mcp\": {}}", Format::OpenCode),
+        ("x.toml", "", Format::Codex),
+    ] {
+        let found = document::read(Path::new(path), text, None).expect(path);
+        assert_eq!(found.0, format, "{path} {text}");
+    }
+    let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
+    let found = read(Path::new("x"), text, Some(Format::Windsurf), &Context::default());
+    assert_eq!(found.expect("readable")[0].origin.format, Format::Windsurf);
+    for format in Format::ALL {
+        assert_eq!(Format::of_word(format.word()), Some(format));
+    }
+}
+
+#[test]
+fn a_name_that_is_none_is_made_one_and_stays_the_only_one() {
+    let import = mcp_servers(
+        r#"{
+            "a b": {"command": "1"}, "a.b": {"command": "2"}, "a__b": {"command": "3"},
+            "__": {"command": "4"}, "ünï": {"command": "5"},
+            "a-very-long-name-that-nobody-would-want-to-type-twice": {"command": "6"}
+        }"#,
+    );
+    let names: Vec<&str> = import.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["server", "a-b", "a-very-long-name-that-nobody-would-want", "a-b-claude-code", "a_b", "n",]
+    );
+    let renamed = import.notes.iter().filter(|note| note.kind == NoteKind::Renamed);
+    assert_eq!(renamed.count(), 6);
+}
+
+#[test]
+fn what_several_clients_declare_is_one_server() {
+    let server = |name: &str, env: &str, more: &str| {
+        format!("{{\"mcpServers\": {{\"{name}\": {{\"command\": \"x\", \"env\": {env}{more}}}}}}}")
+    };
+    let read = |path: &str, text: &str| {
+        read(Path::new(path), text, None, &Context::default()).expect("readable")
+    };
+    let mut found = read("/a/.mcp.json", &server("one", "{\"A\": \"1\"}", ", \"disabled\": true"));
+    found.extend(read("/b/.cursor/mcp.json", &server("two", "{\"A\": \"1\"}", "")));
+    found.extend(read("/c/mcp_config.json", &server("one", "{\"A\": \"2\"}", "")));
+    found.extend(read("/d/mcp_config.json", &server("three", "{\"A\": \"3\"}", "")));
+    let import = import(found);
+
+    let names: Vec<&str> = import.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["one", "three"]);
+    assert_eq!(import.servers[0].state, State::Active, "used by one is used");
+    insta::assert_snapshot!(import.in_words(false), @r"
+    one: also declared as `two` in Cursor, /b/.cursor/mcp.json
+    one: also declared in Windsurf, /c/mcp_config.json, with other variables or headers: those of Claude Code, /a/.mcp.json are taken
+    ");
+}
+
+#[test]
+fn a_credential_is_shared_by_those_that_have_the_same_value() {
+    let import = mcp_servers(
+        r#"{
+            "a": {"command": "x", "env": {"TOKEN": "one"}},
+            "b": {"command": "y", "env": {"TOKEN": "one"}},
+            "c": {"command": "z", "env": {"TOKEN": "two", "A_TOKEN": "two"}}
+        }"#,
+    );
+    let credentials: Vec<(&str, usize)> = import
+        .credentials()
+        .into_iter()
+        .map(|(credential, servers)| (credential.name.as_str(), servers.len()))
+        .collect();
+    assert_eq!(credentials, [("a-token", 2), ("c-a-token", 1), ("c-token", 1)]);
+}
+
+#[test]
+fn what_is_said_of_times_is_taken_over() {
+    let import = mcp_servers(
+        r#"{
+            "a": {"command": "x", "lifecycle": "keep-alive"},
+            "b": {"command": "y", "lifecycle": {"mode": "keep-alive", "idleTimeoutMs": 1500}},
+            "c": {"command": "z", "lifecycle": {"mode": "ephemeral"}},
+            "d": {"command": "w", "lifecycle": {"mode": "keep-alive", "idleTimeoutMs": 0}}
+        }"#,
+    );
+    let toml = import.to_toml();
+    let tables: Vec<&str> = toml.lines().filter(|line| line.contains("lifecycle")).collect();
+    assert_eq!(
+        tables,
+        [
+            "lifecycle = \"keep-alive\"",
+            "lifecycle = { idle_timeout = \"1500ms\", mode = \"keep-alive\" }",
+            "lifecycle = \"ephemeral\"",
+            "# lifecycle = { idle_timeout = \"0s\", mode = \"keep-alive\" }",
+        ]
+    );
+    assert!(matches!(import.servers[3].state, State::Refused(_)));
+}
+
+/// Texts that look like the files of clients, with values of any kind in any place.
+fn documents() -> impl Strategy<Value = serde_json::Value> {
+    let word = prop::sample::select(vec![
+        "command",
+        "args",
+        "env",
+        "url",
+        "headers",
+        "cwd",
+        "disabled",
+        "enabled",
+        "lifecycle",
+        "mode",
+        "idleTimeoutMs",
+        "environment",
+        "serverUrl",
+        "env_vars",
+        "http_headers",
+        "startup_timeout_sec",
+        "mcpServers",
+        "servers",
+        "mcp",
+        "mcp_servers",
+        "inputs",
+        "projects",
+    ]);
+    let text = prop_oneof![
+        any::<String>(),
+        "[ -~]{0,12}",
+        prop::sample::select(vec![
+            "${A}",
+            "${input:a}",
+            "${workspaceFolder}/x",
+            "{file:/k}",
+            "http://h/p",
+            "http://",
+            "./x",
+            "--token",
+            "credential:",
+            "env:a=b",
+            "keep-alive",
+            "a\u{0}b",
+            "\u{85}",
+            "\r\n",
+            "'''",
+            "\"\"\"",
+            "${",
+            "$${",
+            "\\",
+        ])
+        .prop_map(str::to_owned),
+    ];
+    let key = prop_oneof![3 => word.prop_map(str::to_owned), 1 => any::<String>()];
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(serde_json::Value::from),
+        any::<i64>().prop_map(serde_json::Value::from),
+        text.prop_map(serde_json::Value::from),
+    ];
+    leaf.prop_recursive(5, 48, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(serde_json::Value::from),
+            prop::collection::btree_map(key.clone(), inner, 0..6)
+                .prop_map(|members| members.into_iter().collect()),
+        ]
+    })
+}
+
+/// Reads a text as each format, and holds what must hold of whatever comes of it.
+fn holds_for_any(path: &str, text: &str) {
+    let context = context_of(Path::new("/srv/shop/.mcp.json"), None);
+    for format in Format::ALL {
+        if let Ok(found) = read(Path::new(path), text, Some(format), &context) {
+            let import = import(found);
+            is_taken(&import.to_toml());
+            let is_even = |text: &str| text.matches('{').count() >= 2;
+            assert!(is_even(&import.to_nix()));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_refused_or_becomes_a_configuration_that_is_taken(text in any::<String>()) {
+        holds_for_any("a.json", &text);
+    }
+
+    #[test]
+    fn any_document_becomes_a_configuration_that_is_taken(document in documents()) {
+        for wrapped in [
+            serde_json::json!({ "mcpServers": document }),
+            serde_json::json!({ "mcpServers": { "a": document } }),
+            serde_json::json!({ "servers": { "a": document }, "mcp": { "a": document } }),
+        ] {
+            holds_for_any("a.json", &format!("// a comment\n{wrapped:#}"));
+        }
+        let table = serde_json::json!({ "mcp_servers": { "a": document } });
+        if let Ok(text) = toml::to_string(&table) {
+            holds_for_any("a.toml", &text);
+        }
+    }
+
+    #[test]
+    fn a_value_that_its_name_calls_secret_never_comes_out(
+        key in "[A-Z]{0,4}(_?)(TOKEN|KEY|SECRET|PASSWORD)",
+        before in "[a-z0-9 /:@=${}_-]{0,8}", after in "[ -~]{0,8}",
+    ) {
+        let value = format!("{before}{CANARY}{after}");
+        for server in [
+            serde_json::json!({ "command": "x", "env": { &key: value } }),
+            serde_json::json!({ "command": "x", "args": [format!("--{key}"), format!("x{value}")] }),
+            serde_json::json!({ "command": "x", "args": [format!("--{key}={value}")] }),
+            serde_json::json!({ "command": "x", "args": ["-e", format!("{key}={value}")] }),
+            serde_json::json!({ "url": "http://host/", "headers": { &key: value } }),
+            serde_json::json!({ "url": "http://host/", "bearerToken": value }),
+            serde_json::json!({ "url": format!("http://host/?{key}={CANARY}") }),
+        ] {
+            let document = serde_json::json!({ "mcpServers": { "a": server } });
+            let import = imported("/srv/shop/.mcp.json", &document.to_string());
+            let shown = all_of(&import);
+            // The name of a variable is none of its values.
+            let is_reference = value.contains("${") || value.contains('{');
+            prop_assert!(is_reference || !shown.contains(CANARY), "{document}\n{shown}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What was read, as a file of ours.
+//!
+//! Pure.
+
+use toml::Value;
+
+use super::{
+    plan::{Import, Imported, State},
+    report::{self, Place},
+    server::Setting,
+};
+use crate::name::ServerName;
+
+impl Import {
+    /// Returns a configuration file with all servers, those in comments that are not used.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for line in report::head(self, Place::File) {
+            comment(&mut text, &line);
+        }
+        for server in &self.servers {
+            text.push('\n');
+            for line in report::about(self, server) {
+                comment(&mut text, &line);
+            }
+            write(&mut text, server);
+        }
+        text
+    }
+}
+
+fn write(text: &mut String, server: &Imported) {
+    let table = table(&server.name, &server.converted.settings);
+    match &server.state {
+        State::Active => text.push_str(&table),
+        State::Disabled => table.lines().for_each(|line| comment(text, line)),
+        // Of one of which nothing is known, there is nothing to be corrected.
+        State::Refused(_) if server.converted.settings.is_empty() => {}
+        State::Refused(_) => table.lines().for_each(|line| comment(text, line)),
+    }
+}
+
+/// Returns the table of one server.
+pub(super) fn table(name: &ServerName, settings: &[(&'static str, Setting)]) -> String {
+    let mut text = format!("[servers.{name}]\n");
+    for (key, setting) in settings {
+        text.push_str(&format!("{key} = {}\n", value(setting)));
+    }
+    text
+}
+
+fn value(setting: &Setting) -> Value {
+    match setting {
+        Setting::Text(text) => Value::String(text.clone()),
+        Setting::List(items) => items.iter().cloned().map(Value::String).collect::<Vec<_>>().into(),
+        Setting::Table(members) => {
+            let members = members.iter().map(|(key, value)| (key.clone(), value.clone().into()));
+            Value::Table(members.collect())
+        }
+    }
+}
+
+/// Adds a comment of one line; what TOML has no place for in one is a space.
+fn comment(text: &mut String, line: &str) {
+    text.push_str("# ");
+    text.push_str(&report::tame(line));
+    text.truncate(text.trim_end_matches(' ').len());
+    text.push('\n');
+}

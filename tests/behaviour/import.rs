@@ -1,0 +1,181 @@
+//! `metamcp import`: the files of other clients, read where they are.
+#![expect(clippy::disallowed_methods, reason = "starts the program in another home")]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::harness::daemon::{self, PROGRAM};
+
+/// Where the examples are put, as their clients have them.
+const PLACES: [(&str, &str); 9] = [
+    ("claude-code-user.json", "home/.claude.json"),
+    ("claude-code-project.json", "shop/.mcp.json"),
+    ("claude-desktop.json", "home/.config/Claude/claude_desktop_config.json"),
+    ("cursor.json", "shop/.cursor/mcp.json"),
+    ("vscode-mcp.json", "shop/.vscode/mcp.json"),
+    ("vscode-settings.json", "home/.config/Code/User/settings.json"),
+    ("windsurf.json", "home/.codeium/windsurf/mcp_config.json"),
+    ("codex.toml", "home/.codex/config.toml"),
+    ("opencode.jsonc", "home/.config/opencode/opencode.jsonc"),
+];
+
+/// Runs `metamcp import` in the project below `root`, whose user lives there too.
+fn import(root: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let project = root.join("shop");
+    fs::create_dir_all(&project).expect("made");
+    let output = Command::new(PROGRAM)
+        .arg("import")
+        .args(arguments)
+        .current_dir(project)
+        .env("HOME", root.join("home"))
+        .env_remove("XDG_CONFIG_HOME")
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts");
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8(output.stdout).expect("UTF-8"),
+        String::from_utf8(output.stderr).expect("UTF-8"),
+    )
+}
+
+#[test]
+fn the_usual_places_are_read_and_stay_as_they_are() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    let examples = Path::new("tests/import");
+    for (example, place) in PLACES {
+        let place = root.join(place);
+        fs::create_dir_all(place.parent().expect("below the root")).expect("made");
+        fs::copy(examples.join(example), place).expect("copied");
+    }
+
+    let (code, toml, told) = import(root, &[]);
+    assert_eq!(code, 0, "{told}");
+    assert_eq!(import(root, &["--all"]), (code, toml.clone(), told.clone()));
+    let (code, nix, _) = import(root, &["--nix"]);
+    assert_eq!(code, 0);
+    let (code, json, _) = import(root, &["--json"]);
+    assert_eq!(code, 0);
+    for shown in [&toml, &nix, &json, &told] {
+        assert!(!shown.contains("CANARY"), "{shown}");
+    }
+
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let origins = json["servers"].as_array().into_iter().flatten().flat_map(|server| {
+        server["origins"].as_array().expect("a list").iter().map(|origin| origin["client"].clone())
+    });
+    let mut clients: Vec<String> =
+        origins.map(|client| client.as_str().expect("a text").to_owned()).collect();
+    clients.sort();
+    clients.dedup();
+    let all =
+        ["claude-code", "claude-desktop", "codex", "cursor", "opencode", "vscode", "windsurf"];
+    assert_eq!(clients, all);
+    assert!(told.contains("Credentials to be made"), "{told}");
+
+    let config = root.join("metamcp.toml");
+    fs::write(&config, &toml).expect("written");
+    let config = config.display().to_string();
+    assert_eq!(daemon::run(&["check", "--offline", &config]).0, 0);
+    for (example, place) in PLACES {
+        let is_same = fs::read(examples.join(example)).ok() == fs::read(root.join(place)).ok();
+        assert!(is_same, "{place} is as it was");
+    }
+}
+
+#[test]
+fn a_file_that_is_named_must_be_readable_and_any_other_need_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    let (code, stdout, stderr) = import(root, &[]);
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    assert_eq!(
+        stderr,
+        "error: no client has a file in its usual place\nhint: Name the file: `metamcp import FILE`.\n"
+    );
+
+    fs::write(root.join("shop/.mcp.json"), "{\"token\": CANARY}").expect("written");
+    let (code, _, stderr) = import(root, &[".mcp.json"]);
+    assert_eq!(code, 1);
+    insta::assert_snapshot!(stderr, @r"
+    error: read `.mcp.json`: not JSON: line 1, column 11
+    hint: Does the client itself read the file? Correct what is there, or name the format with --format.
+    ");
+
+    fs::create_dir_all(root.join("home/.cursor")).expect("made");
+    let cursor = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
+    fs::write(root.join("home/.cursor/mcp.json"), cursor).expect("written");
+    let (code, stdout, stderr) = import(root, &[]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.ends_with("[servers.a]\ncommand = \"x\"\n"), "{stdout}");
+    assert!(stderr.starts_with("not read: read `") && !stderr.contains("CANARY"), "{stderr}");
+}
+
+#[test]
+fn wrong_usage_exits_with_64() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for wrong in [
+        &["--format", "zed", "x.json"][..],
+        &["--format", "cursor"],
+        &["--nix", "--json"],
+        &["--all", "x.json"],
+    ] {
+        assert_eq!(import(directory.path(), wrong).0, 64, "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_shell_gives_a_program_the_arguments_that_it_had() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    let arguments = [
+        "%s|",
+        "it's",
+        "a b",
+        "$HOME",
+        "`id`",
+        "",
+        "new\nline",
+        "\\",
+        "\"",
+        "--token",
+        "se'cr$et x",
+        "--header",
+        "Authorization: Bearer ab'c",
+        "KEY=va lue",
+        "ünï",
+        "*",
+    ];
+    let server = serde_json::json!({ "command": "/usr/bin/printf", "args": arguments });
+    let file = serde_json::json!({ "mcpServers": { "a": server } });
+    fs::create_dir_all(root.join("shop")).expect("made");
+    fs::write(root.join("shop/.mcp.json"), file.to_string()).expect("written");
+
+    let (code, json, stderr) = import(root, &[".mcp.json", "--json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let settings = &json["servers"][0]["settings"];
+    let secrets = [
+        ("TOKEN", "credential:a-token", "se'cr$et x"),
+        ("AUTHORIZATION", "credential:a-authorization", "Bearer ab'c"),
+        ("KEY", "credential:a-key", "va lue"),
+    ];
+    let mut shell = Command::new(settings["command"].as_str().expect("a text"));
+    for argument in settings["args"].as_array().expect("a list") {
+        shell.arg(argument.as_str().expect("a text"));
+    }
+    for (variable, reference, value) in secrets {
+        assert_eq!(settings["env"][variable], reference);
+        shell.env(variable, value);
+    }
+    let output = shell.output().expect("it starts");
+
+    let given: String = arguments[1..].iter().map(|argument| format!("{argument}|")).collect();
+    assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), given);
+}
