@@ -216,6 +216,7 @@
 //! - What [`web`] asks carries no key and takes no proxy that is not declared, and goes nowhere else.
 //! - A literal value of `env` or `headers` is never printed. One that comes from a credential or our
 //!   environment is blacked out in what its server writes to standard error or into an error page.
+//! - What [`import`] takes for a secret leaves it as the name of a credential, and in no other way.
 
 pub mod acceptor;
 pub mod backoff;

@@ -1,7 +1,8 @@
 //! `metamcp import`: what other clients have declared, as a configuration of ours.
 
 use std::{
-    env, fs, io,
+    env, fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -84,7 +85,11 @@ fn named(files: &[PathBuf], format: Option<Format>) -> Result<Vec<Foreign>, Fail
         let text = text(path).map_err(|error| unopened(path, &error))?;
         let context = context(path);
         let servers = import::read(path, &text, format, &context);
-        found.extend(servers.map_err(|error| unread(Some(path), &error))?);
+        let servers = servers.map_err(|error| unread(Some(path), &error))?;
+        if servers.is_empty() {
+            output::complain(&format!("{}: no server is declared\n", path.display()));
+        }
+        found.extend(servers);
     }
     Ok(found)
 }
@@ -142,13 +147,11 @@ fn complained(failed: Failed) -> Failed {
 }
 
 fn text(path: &Path) -> io::Result<String> {
-    // A file may grow to any size; what is too large is not even read.
-    let length = fs::metadata(path)?.len();
-    if length > defaults::IMPORT_BYTES_MAX as u64 {
-        let bytes = usize::try_from(length).unwrap_or(usize::MAX);
-        return Err(io::Error::other(ReadError::TooLarge { bytes }));
-    }
-    fs::read_to_string(path)
+    // A file may be without an end; one byte too many tells as much as all of them.
+    let most = defaults::IMPORT_BYTES_MAX as u64 + 1;
+    let mut text = String::new();
+    fs::File::open(path)?.take(most).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Returns what is known of where a file belongs.

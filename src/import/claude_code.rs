@@ -1,7 +1,7 @@
 //! Claude Code: `.mcp.json` of a project, and the user's `.claude.json`, which has the servers of each
 //! project besides the user's own.
 //!
-//! Pure. Source: the documentation of Claude Code.
+//! Pure. As examples in its documentation have it.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Codex: `[mcp_servers.NAME]` of `config.toml`.
 //!
-//! Pure. Source: the documentation of Codex. It knows no variables in texts, and has keys for them.
+//! Pure. As examples in its documentation have it: it knows no variables in texts, and has keys for them.
 
 use serde_json::Value;
 

@@ -42,7 +42,8 @@ impl Names {
             return name.clone();
         }
         let (server, key) = (kebab(server.as_str()), kebab(key));
-        let base = match key.starts_with(&server) {
+        // What begins with the server's name says it already.
+        let base = match key == server || key.starts_with(&format!("{server}-")) {
             true => key,
             false => format!("{server}-{key}"),
         };

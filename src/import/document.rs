@@ -14,11 +14,8 @@ use crate::config::defaults;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The file is larger than [`defaults::IMPORT_BYTES_MAX`].
-    #[error("{bytes} bytes are more than the {} that are read", defaults::IMPORT_BYTES_MAX)]
-    TooLarge {
-        /// How large it is.
-        bytes: usize,
-    },
+    #[error("it has more than the {} bytes that are read", defaults::IMPORT_BYTES_MAX)]
+    TooLarge,
     /// It is neither JSON nor JSON with comments.
     #[error("not JSON: line {line}, column {column}")]
     Json {
@@ -47,7 +44,7 @@ impl ReadError {
     /// What can be done about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::TooLarge { .. } => "Name the file in which only the servers are.",
+            Self::TooLarge => "Name the file in which only the servers are.",
             Self::Json { .. } | Self::Toml { .. } => {
                 "Does the client itself read the file? Correct what is there, or name the format with --format."
             }
@@ -66,7 +63,7 @@ pub(super) fn read(
     format: Option<Format>,
 ) -> Result<(Format, Value), ReadError> {
     if text.len() > defaults::IMPORT_BYTES_MAX {
-        return Err(ReadError::TooLarge { bytes: text.len() });
+        return Err(ReadError::TooLarge);
     }
     // Editors may mark the beginning of a file; it means nothing.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

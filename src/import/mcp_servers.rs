@@ -1,6 +1,6 @@
 //! The member `mcpServers`, which Claude Desktop, Cursor and Windsurf have alike, and Claude Code too.
 //!
-//! Pure. Source: the documentation of each of these clients.
+//! Pure. As examples in their documentation have it.
 
 use serde_json::Value;
 

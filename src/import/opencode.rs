@@ -1,6 +1,6 @@
 //! OpenCode: `mcp` of `opencode.json`, or `mcp.servers` in its second version.
 //!
-//! Pure. Source: the documentation of OpenCode.
+//! Pure. As examples in its documentation have it.
 
 use serde_json::Value;
 

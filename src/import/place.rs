@@ -1,6 +1,6 @@
 //! Where clients keep their files.
 //!
-//! Pure: no place is looked at here. Source: the documentation of each client, for Linux.
+//! Pure: no place is looked at here. As the clients have it on Linux.
 
 use std::path::{Path, PathBuf};
 

@@ -29,7 +29,7 @@ const OF_NUMBERS: [&str; 9] =
 const OF_PATHS: [&str; 5] = ["FILE", "PATH", "DIR", "DIRECTORY", "CREDENTIALS"];
 
 /// How tokens begin that are given out by whom they are for.
-/// Source: the secret-scanning documentation of those who give them out.
+/// Ours: beginnings that those who give tokens out are known by.
 const BEGINNINGS: [&str; 48] = [
     "sk-",
     "sk_",

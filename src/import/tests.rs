@@ -269,6 +269,30 @@ fn a_credential_is_shared_by_those_that_have_the_same_value() {
     assert_eq!(credentials, [("a-token", 2), ("c-a-token", 1), ("c-token", 1)]);
 }
 
+#[test]
+fn what_is_said_of_times_is_taken_over() {
+    let import = mcp_servers(
+        r#"{
+            "a": {"command": "x", "lifecycle": "keep-alive"},
+            "b": {"command": "y", "lifecycle": {"mode": "keep-alive", "idleTimeoutMs": 1500}},
+            "c": {"command": "z", "lifecycle": {"mode": "ephemeral"}},
+            "d": {"command": "w", "lifecycle": {"mode": "keep-alive", "idleTimeoutMs": 0}}
+        }"#,
+    );
+    let toml = import.to_toml();
+    let tables: Vec<&str> = toml.lines().filter(|line| line.contains("lifecycle")).collect();
+    assert_eq!(
+        tables,
+        [
+            "lifecycle = \"keep-alive\"",
+            "lifecycle = { idle_timeout = \"1500ms\", mode = \"keep-alive\" }",
+            "lifecycle = \"ephemeral\"",
+            "# lifecycle = { idle_timeout = \"0s\", mode = \"keep-alive\" }",
+        ]
+    );
+    assert!(matches!(import.servers[3].state, State::Refused(_)));
+}
+
 /// Texts that look like the files of clients, with values of any kind in any place.
 fn documents() -> impl Strategy<Value = serde_json::Value> {
     let word = prop::sample::select(vec![

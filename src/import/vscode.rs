@@ -1,6 +1,6 @@
 //! VS Code: `servers` and `inputs` of `mcp.json`, or the same below `mcp` of `settings.json`.
 //!
-//! Pure. Source: the documentation of VS Code.
+//! Pure. As examples in its documentation have it.
 
 use std::collections::BTreeMap;
 

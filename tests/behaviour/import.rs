@@ -103,7 +103,10 @@ fn a_file_that_is_named_must_be_readable_and_any_other_need_not() {
     fs::write(root.join("shop/.mcp.json"), "{\"token\": CANARY}").expect("written");
     let (code, _, stderr) = import(root, &[".mcp.json"]);
     assert_eq!(code, 1);
-    insta::assert_snapshot!(stderr, @"");
+    insta::assert_snapshot!(stderr, @r"
+    error: read `.mcp.json`: not JSON: line 1, column 11
+    hint: Does the client itself read the file? Correct what is there, or name the format with --format.
+    ");
 
     fs::create_dir_all(root.join("home/.cursor")).expect("made");
     let cursor = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
@@ -125,4 +128,54 @@ fn wrong_usage_exits_with_64() {
     ] {
         assert_eq!(import(directory.path(), wrong).0, 64, "{wrong:?}");
     }
+}
+
+#[test]
+fn a_shell_gives_a_program_the_arguments_that_it_had() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    let arguments = [
+        "%s|",
+        "it's",
+        "a b",
+        "$HOME",
+        "`id`",
+        "",
+        "new\nline",
+        "\\",
+        "\"",
+        "--token",
+        "se'cr$et x",
+        "--header",
+        "Authorization: Bearer ab'c",
+        "KEY=va lue",
+        "ünï",
+        "*",
+    ];
+    let server = serde_json::json!({ "command": "/usr/bin/printf", "args": arguments });
+    let file = serde_json::json!({ "mcpServers": { "a": server } });
+    fs::create_dir_all(root.join("shop")).expect("made");
+    fs::write(root.join("shop/.mcp.json"), file.to_string()).expect("written");
+
+    let (code, json, stderr) = import(root, &[".mcp.json", "--json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let settings = &json["servers"][0]["settings"];
+    let secrets = [
+        ("TOKEN", "credential:a-token", "se'cr$et x"),
+        ("AUTHORIZATION", "credential:a-authorization", "Bearer ab'c"),
+        ("KEY", "credential:a-key", "va lue"),
+    ];
+    let mut shell = Command::new(settings["command"].as_str().expect("a text"));
+    for argument in settings["args"].as_array().expect("a list") {
+        shell.arg(argument.as_str().expect("a text"));
+    }
+    for (variable, reference, value) in secrets {
+        assert_eq!(settings["env"][variable], reference);
+        shell.env(variable, value);
+    }
+    let output = shell.output().expect("it starts");
+
+    let given: String = arguments[1..].iter().map(|argument| format!("{argument}|")).collect();
+    assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), given);
 }
