@@ -6,12 +6,13 @@
 //! this is how a group is let in by a socket unit, whose `SocketGroup=` says which one it is, and it
 //! is all that is known of other users where `PrivateUsers=` hides their numbers.
 
-use std::{os::unix::fs::MetadataExt as _, path::Path};
+use std::{os::unix::fs::MetadataExt as _, path::Path, sync::Arc};
 
 use nix::unistd::{Gid, Group, Uid, User};
 use serde_json::json;
 use tokio::{
     net::{UnixListener, UnixStream},
+    sync::Semaphore,
     task, time,
 };
 
@@ -53,9 +54,16 @@ pub(super) struct Door {
     own: u32,
     /// The socket's file keeps out who is neither its owner nor in its group.
     is_guarded: bool,
+    /// For each stranger of whom it is looked up which groups it is in.
+    lookups: Arc<Semaphore>,
 }
 
 impl Peer {
+    fn of(stream: &UnixStream) -> std::io::Result<Self> {
+        let found = stream.peer_cred()?;
+        Ok(Self { uid: found.uid(), gid: found.gid(), pid: found.pid() })
+    }
+
     /// Tells whether it is root or our own user: who could as well stop us with a signal.
     pub(super) fn is_master(self) -> bool {
         self.uid == 0 || self.uid == own_user()
@@ -83,7 +91,8 @@ impl Door {
     pub(super) fn of(listener: &UnixListener) -> Self {
         let address = listener.local_addr().ok();
         let path = address.as_ref().and_then(|address| address.as_pathname());
-        Self { own: own_user(), is_guarded: path.is_some_and(is_guarded) }
+        let lookups = Arc::new(Semaphore::new(defaults::GROUP_LOOKUPS_MAX));
+        Self { own: own_user(), is_guarded: path.is_some_and(is_guarded), lookups }
     }
 
     /// Returns who has connected; `group` is the group that is let in, if any is.
@@ -100,20 +109,36 @@ impl Door {
         stream: &UnixStream,
         group: Option<&str>,
     ) -> Result<Peer, Refusal> {
-        let found = stream.peer_cred().map_err(Refusal::Unknown)?;
-        let peer = Peer { uid: found.uid(), gid: found.gid(), pid: found.pid() };
+        let peer = Peer::of(stream).map_err(Refusal::Unknown)?;
         if self.is_known(peer) {
             return Ok(peer);
         }
         let is_member = match group {
-            Some(group) => {
-                let group = group.to_owned();
-                let asking = task::spawn_blocking(move || is_member(peer, &group));
-                matches!(time::timeout(defaults::GROUP_LOOKUP_TIMEOUT, asking).await, Ok(Ok(true)))
-            }
+            Some(group) => self.looks_up(peer, group.to_owned()).await,
             None => false,
         };
         if is_member { Ok(peer) } else { Err(Refusal::Foreign { uid: peer.uid }) }
+    }
+
+    /// Tells whether a stranger is in `group`, as far as that can be found out in time.
+    async fn looks_up(&self, peer: Peer, group: String) -> bool {
+        let lookups = Arc::clone(&self.lookups);
+        let asking = async {
+            let permit = lookups.acquire_owned().await.ok()?;
+            let asking = task::spawn_blocking(move || {
+                let is_member = is_member(peer, &group);
+                // Also if nobody waits for it any more.
+                drop(permit);
+                is_member
+            });
+            asking.await.ok()
+        };
+        time::timeout(defaults::GROUP_LOOKUP_TIMEOUT, asking).await.ok().flatten().unwrap_or(false)
+    }
+
+    /// Returns who has connected, if they may ask whatever groups they are in.
+    pub(super) fn known(&self, stream: &UnixStream) -> Option<Peer> {
+        Peer::of(stream).ok().filter(|peer| self.is_known(*peer))
     }
 
     /// Tells whether a peer may ask whatever groups it is in.
@@ -152,7 +177,8 @@ mod tests {
         for (is_guarded, uid, expected) in
             [(false, 0, true), (false, 1000, true), (false, 1001, false), (true, 1001, true)]
         {
-            let door = Door { own: 1000, is_guarded };
+            let lookups = Arc::new(Semaphore::new(1));
+            let door = Door { own: 1000, is_guarded, lookups };
             assert_eq!(door.is_known(peer(uid)), expected, "{is_guarded} {uid}");
         }
     }

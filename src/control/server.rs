@@ -52,13 +52,18 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, pulse: Pulse) {
     let door = Arc::new(Door::of(&listener));
     let (stop, tasks) = (desk.stop.clone(), desk.tasks.clone());
     let serve = |stream| {
+        // In the order in which they come: tasks begin in any, and who has come before could lose its
+        // seat to who has waited longer, before it has said a word.
+        let seat = door.known(&stream).map(|peer| desk.seats.take(peer.uid));
         let (desk, door) = (Arc::clone(&desk), Arc::clone(&door));
-        async move { connection(stream, &desk, &door).await }
+        async move { connection(stream, seat, &desk, &door).await }
     };
     acceptor::accept(listener, defaults::CONTROL_ACCEPTED_MAX, pulse, stop, tasks, serve).await;
 }
 
-async fn connection(stream: UnixStream, desk: &Arc<Desk>, door: &Door) {
+/// Serves who has connected, if they may ask and have a `seat`; that of a stranger is taken only when
+/// it is known that they may.
+async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<Desk>, door: &Door) {
     let group = desk.control_group();
     let peer = match door.admit(&stream, group.as_deref()).await {
         Ok(peer) => peer,
@@ -69,7 +74,7 @@ async fn connection(stream: UnixStream, desk: &Arc<Desk>, door: &Door) {
     };
     let Peer { uid, gid, pid } = peer;
     tracing::debug!(peer_uid = uid, peer_gid = gid, peer_pid = pid, "operator connected");
-    let Some(seat) = desk.seats.take(uid) else {
+    let Some(seat) = seat.unwrap_or_else(|| desk.seats.take(uid)) else {
         let text = "as many connections as are served have something running";
         let error = RpcError::new(INTERNAL_ERROR, "TOO_MANY_CONNECTIONS", text)
             .suggest("Ask again when others are done, or send several requests on one connection.")

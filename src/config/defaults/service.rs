@@ -62,6 +62,10 @@ pub const CONTROL_HANG_UP_POLL: Duration = Duration::from_millis(100);
 /// How long it is looked up who belongs to a group; the database may be on another host. Ours.
 pub const GROUP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Of how many strangers at a time it is looked up which groups they are in. Ours: a lookup may wait for
+/// another host, and others have work to do as well.
+pub const GROUP_LOOKUPS_MAX: usize = 4;
+
 /// How long it is found out how much memory the servers take; what is not known by then is left out.
 /// Ours: some milliseconds for each process.
 pub const MEMORY_PATIENCE: Duration = Duration::from_secs(2);

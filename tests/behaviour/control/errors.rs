@@ -140,7 +140,6 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
         + &fakes.server("two", &[])
         + "[servers.broken]\ncommand = \"/no/such/program\"\n"
         + "[servers.tripped]\ncommand = \"/no/such/program\"\n";
-    let config = config + "[service]\nrequest_timeout = \"1s\"\n";
     let daemon = Daemon::with(config).ready();
     let mut operator = Operator::at(&daemon).await;
     // Known from now on, though it is not connected when there is no room.
@@ -191,7 +190,8 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
     let held = json!({ "name": "one/hold", "arguments": { "key": "a" } });
     other.request(json!(1), "tools/call", held).await;
     until(async || server_status(&daemon, "one").await["in_flight"] == 1).await;
-    let error = operator.error("tools/call", name("two/echo")).await;
+    let call = json!({ "name": "two/echo", "arguments": { "value": 1 }, "timeout": 300 });
+    let error = operator.error("tools/call", call).await;
     assert_complete(&error);
     assert_eq!(error["data"]["code"], "POOL_EXHAUSTED", "{error}");
 }
