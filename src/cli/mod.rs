@@ -14,6 +14,7 @@ mod demo_server;
 mod grep;
 mod indent;
 mod info;
+mod interrupt;
 mod item;
 mod logs;
 mod man;
