@@ -3,17 +3,17 @@
 use std::{
     io::Read as _,
     path::{Path, PathBuf},
-    pin::pin,
 };
 
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
-    signal,
+    signal::unix::Signal,
     time::{Instant, sleep_until},
 };
 
 use super::{
-    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, output, service, table::Table,
+    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, interrupt, output, service,
+    table::Table,
 };
 use crate::{
     cli::service::Reader,
@@ -161,8 +161,9 @@ async fn call(
         }
     };
     params.push('}');
+    let interrupted = interrupt::catch()?;
     let asked = service.send(method, &params).await.map_err(service::failed)?;
-    let result = answer(&mut service, asked).await?;
+    let result = answer(&mut service, asked, interrupted).await?;
     match method {
         "tools/validate" => verdict(&result, &ours.reader),
         "tools/call-async" => ours.reader.print(&result, |task| {
@@ -182,10 +183,13 @@ async fn call(
 
 /// Waits for the answer to a request. Ctrl-c cancels it, and an answer that comes all the same is
 /// taken.
-async fn answer(service: &mut Connection, asked: u64) -> Result<Box<RawValue>, Failed> {
+async fn answer(
+    service: &mut Connection,
+    asked: u64,
+    mut interrupted: Signal,
+) -> Result<Box<RawValue>, Failed> {
     let cancelled = || Failed::new(CANCELLED, "cancelled");
     let mut bar = Bar::new();
-    let mut interrupted = pin!(signal::ctrl_c());
     let mut is_cancelled = false;
     let mut deadline = Instant::now() + defaults::CONTROL_CALL_PATIENCE;
     loop {
@@ -206,8 +210,7 @@ async fn answer(service: &mut Connection, asked: u64) -> Result<Box<RawValue>, F
                 }
                 Ok(Said::Answer(..) | Said::Notification(..)) => {}
             },
-            caught = &mut interrupted, if !is_cancelled => {
-                caught.map_err(|error| Failed::new(FAILED, format!("catch ctrl-c: {error}")))?;
+            _ = interrupted.recv(), if !is_cancelled => {
                 is_cancelled = true;
                 bar.clear();
                 service.cancel(asked).await.map_err(service::failed)?;

@@ -16,6 +16,7 @@ mod grep;
 mod import;
 mod indent;
 mod info;
+mod interrupt;
 mod item;
 mod launch;
 mod logs;

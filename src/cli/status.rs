@@ -1,11 +1,9 @@
 //! `metamcp status`: what the running service does.
 
-use std::pin::pin;
-
 use serde_json::json;
-use tokio::{signal, time};
+use tokio::time;
 
-use super::{FAILED, Failed, output, overview, service, service::Reader, terminal};
+use super::{Failed, interrupt, output, overview, service, service::Reader, terminal};
 use crate::{config::defaults, control::client::Connection};
 
 /// Show the running service and its servers
@@ -68,7 +66,7 @@ impl Drop for Page {
 
 fn watch(args: &Args) -> Result<(), Failed> {
     service::run(async {
-        let mut interrupted = pin!(signal::ctrl_c());
+        let mut interrupted = interrupt::catch()?;
         let mut ticks = time::interval(defaults::WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         // A service that is not there at the start is a mistake; one that goes away may come back.
@@ -76,31 +74,32 @@ fn watch(args: &Args) -> Result<(), Failed> {
         let page = Page::open();
         let mut last = String::new();
         loop {
-            tokio::select! {
-                caught = &mut interrupted => {
-                    caught.map_err(|error| Failed::new(FAILED, format!("catch ctrl-c: {error}")))?;
-                    // What was seen last stays.
-                    if page.is_some() {
-                        drop(page);
-                        output::print(&last);
-                    }
-                    return Ok(());
+            let next = async {
+                ticks.tick().await;
+                look(args, &mut service).await
+            };
+            let looked = tokio::select! {
+                looked = next => looked,
+                _ = interrupted.recv() => break,
+            };
+            last = match looked {
+                Ok(text) => text,
+                Err(failed) => {
+                    service = None;
+                    format!("{}\n", failed.text)
                 }
-                _ = ticks.tick() => {
-                    last = match look(args, &mut service).await {
-                        Ok(text) => text,
-                        Err(failed) => {
-                            service = None;
-                            format!("{}\n", failed.text)
-                        }
-                    };
-                    match page {
-                        Some(_) => Page::draw(&last),
-                        None => output::print(&format!("{last}\n")),
-                    }
-                }
+            };
+            match page {
+                Some(_) => Page::draw(&last),
+                None => output::print(&format!("{last}\n")),
             }
         }
+        // What was seen last stays.
+        if page.is_some() {
+            drop(page);
+            output::print(&last);
+        }
+        Ok(())
     })
 }
 

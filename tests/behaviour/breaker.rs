@@ -157,7 +157,7 @@ async fn one_probe_passes_at_a_time_and_one_whose_client_hangs_up_gives_way() {
         assert_eq!(code(&reply.answer()), "SERVER_TRIPPED", "{reply:?}");
     }
     let (_, table, _) = status(&daemon, &[]);
-    assert!(table.contains("(breaker probes)"), "{table}");
+    assert!(table.contains("breaker probes"), "{table}");
 
     drop(probe);
     until(async || breaker(&daemon, "fake").await["state"] == "open").await;
