@@ -163,6 +163,7 @@
 //! | [`control`] | the control socket |
 //! | [`demo`] | three demonstration servers, built on rmcp |
 //! | [`daemon`] | the service from its start to its end |
+//! | [`doctor`] | what is wrong with a host, and what to do about it |
 //! | [`cli`] | the command line |
 //!
 //! # Invariants
@@ -214,6 +215,7 @@ pub mod connection;
 pub mod control;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod embedding;
 pub mod era;
 pub mod fault;

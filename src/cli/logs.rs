@@ -10,8 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{FAILED, Failed, USAGE, output, service, service::Target, terminal, unit::Unit};
-use crate::{config::defaults, daemon::listen::SYSTEM_SOCKET, name::ServerName, report::chain};
+use super::{FAILED, Failed, USAGE, output, service, service::Target, terminal};
+use crate::{
+    config::defaults, daemon::listen::SYSTEM_SOCKET, name::ServerName, report::chain,
+    systemd::unit::Unit,
+};
 
 /// Show what the service has logged
 ///

@@ -11,6 +11,7 @@ mod check;
 mod complete;
 mod completions;
 mod demo_server;
+mod doctor;
 mod effective;
 mod grep;
 mod indent;
@@ -40,7 +41,6 @@ mod tasks;
 mod terminal;
 mod tools;
 mod typegen;
-mod unit;
 
 /// Run each MCP server once per host and serve it to every client
 ///
@@ -85,6 +85,7 @@ enum Command {
     Reload(reload::Args),
     Stop(stop::Args),
     Logs(logs::Args),
+    Doctor(doctor::Args),
     Typegen(typegen::Args),
     DemoServer(demo_server::Args),
     #[command(hide = true)]
@@ -186,6 +187,7 @@ pub fn main() -> ExitCode {
         Command::Reload(args) => reload::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Logs(args) => logs::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Typegen(args) => typegen::run(&args),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -116,6 +116,11 @@ fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, KeyError>
     }
 }
 
+/// Returns where a service in this environment keeps what is to outlive it.
+pub fn state_directory() -> Option<PathBuf> {
+    directory(|name| std::env::var_os(name))
+}
+
 /// Returns where the service may keep what is to outlive it.
 /// Source: systemd.exec(5), `StateDirectory=`, and the XDG base directories.
 fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
