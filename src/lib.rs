@@ -176,6 +176,7 @@
 //! | [`bridge`] | a client on standard input and output, and a service that may be restarted |
 //! | [`demo`] | three demonstration servers, built on rmcp |
 //! | [`daemon`] | the service from its start to its end |
+//! | [`doctor`] | what is wrong with a host, and what to do about it |
 //! | [`cli`] | the command line |
 //!
 //! # Invariants
@@ -232,6 +233,7 @@ pub mod connection;
 pub mod control;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod embedding;
 pub mod era;
 pub mod fault;

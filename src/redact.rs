@@ -1,8 +1,8 @@
 //! Text from elsewhere, made fit to be shown: without known secrets, and not longer than useful.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use crate::config::defaults;
+use crate::config::{Secret, defaults};
 
 /// The secrets that one server was given.
 #[derive(Clone, Default)]
@@ -32,6 +32,13 @@ impl Redactor {
         }
         lines.sort_by_key(|line| std::cmp::Reverse(line.len()));
         Self { secrets: lines }
+    }
+
+    /// Returns a redactor for those of `values` that are declared as references: what came from one is
+    /// a secret, wherever it turns up.
+    pub fn of(declared: &BTreeMap<String, Secret>, values: &BTreeMap<String, String>) -> Self {
+        let references = declared.iter().filter(|(_, value)| value.is_reference());
+        Self::new(references.filter_map(|(key, _)| values.get(key)))
     }
 
     /// Returns the length of the longest secret, in bytes.

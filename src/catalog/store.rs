@@ -49,7 +49,7 @@ impl Store {
     }
 
     /// Returns the directory, if there is to be one.
-    pub(super) fn directory(&self) -> Option<&Path> {
+    pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::{self, Instant};
 
-use super::{FAILED, Failed, check, unit::Unit};
+use super::{FAILED, Failed, check};
 use crate::{
     config::{Sources, defaults, environment},
     control::client::{self, ClientError},
@@ -21,6 +21,7 @@ use crate::{
         lock::{Lock, Taken},
     },
     report::chain,
+    systemd::unit::Unit,
 };
 
 /// The configuration of the host.

@@ -10,10 +10,11 @@ use std::{
     path::Path,
 };
 
-use super::{
-    FAILED, Failed, USAGE, launch, output, service, service::Target, terminal, unit::Unit,
+use super::{FAILED, Failed, USAGE, launch, output, service, service::Target, terminal};
+use crate::{
+    config::defaults, daemon::listen::SYSTEM_SOCKET, name::ServerName, report::chain,
+    systemd::unit::Unit,
 };
-use crate::{config::defaults, daemon::listen::SYSTEM_SOCKET, name::ServerName, report::chain};
 
 /// Show what the service has logged
 ///

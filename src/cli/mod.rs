@@ -11,6 +11,7 @@ mod check;
 mod complete;
 mod completions;
 mod demo_server;
+mod doctor;
 mod effective;
 mod grep;
 mod import;
@@ -44,7 +45,6 @@ mod tasks;
 mod terminal;
 mod tools;
 mod typegen;
-mod unit;
 
 /// Run each MCP server once per host and serve it to every client
 ///
@@ -91,6 +91,7 @@ enum Command {
     Stop(stop::Args),
     Logs(logs::Args),
     Stdio(stdio::Args),
+    Doctor(doctor::Args),
     Typegen(typegen::Args),
     DemoServer(demo_server::Args),
     #[command(hide = true)]
@@ -194,6 +195,7 @@ pub fn main() -> ExitCode {
         Command::Stop(args) => stop::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Stdio(args) => stdio::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Typegen(args) => typegen::run(&args),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Completions(args) => completions::run(&args),

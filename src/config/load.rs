@@ -60,15 +60,6 @@ pub fn content(path: &Path, text: &str) -> Result<Config, LoadError> {
     parse(text).map_err(|problem| LoadError::Content(Box::new(problem.locate(path, text))))
 }
 
-/// Checks a text as if it were the file at `path`, which need not be there.
-///
-/// # Errors
-///
-/// [`LoadError::Content`] when the text says something that is not meant.
-pub fn content(path: &Path, text: &str) -> Result<Config, LoadError> {
-    parse(text).map_err(|problem| LoadError::Content(Box::new(problem.locate(path, text))))
-}
-
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {

@@ -1,6 +1,7 @@
 //! Codex: `[mcp_servers.NAME]` of `config.toml`.
 //!
-//! Pure. As examples in its documentation have it: it knows no variables in texts, and has keys for them.
+//! Pure. As examples in its documentation have it: it knows no variables in texts, and has keys for
+//! them.
 
 use serde_json::Value;
 

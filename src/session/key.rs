@@ -116,7 +116,7 @@ fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, KeyError>
     }
 }
 
-/// Returns where the service may keep what is to outlive it, if anywhere.
+/// Returns where a service in this environment keeps what is to outlive it.
 pub fn state_directory() -> Option<PathBuf> {
     directory(|name| std::env::var_os(name))
 }

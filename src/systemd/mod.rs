@@ -5,3 +5,4 @@
 pub mod capabilities;
 pub mod listen;
 pub mod notify;
+pub mod unit;

@@ -21,7 +21,7 @@ use crate::{
 const MARK_BYTES: usize = 4;
 
 /// Returns what `item` of `server` is called.
-pub(super) fn exposed(server: &ServerName, item: &str) -> String {
+pub fn exposed(server: &ServerName, item: &str) -> String {
     let whole = server.qualify(item);
     if whole.len() <= EXPOSED_NAME_MAX && whole.bytes().all(is_plain) {
         return whole;

@@ -31,7 +31,7 @@ use crate::{
     session::{Refused, Resumed, Scope, Session, Sessions},
 };
 
-mod alias;
+pub mod alias;
 mod calling;
 mod direct;
 mod find;

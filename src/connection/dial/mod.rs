@@ -207,7 +207,7 @@ impl Place<'_> {
                     env: self.dialer.resolve(self.server, env)?,
                     cwd: cwd.clone(),
                 };
-                let secrets = secrets(env, &program.env);
+                let secrets = Redactor::of(env, &program.env);
                 self.launch(Home::Program(program), secrets, opening).await
             }
             Transport::Unit { socket, unit } => {
@@ -221,7 +221,7 @@ impl Place<'_> {
                 let tasks = &self.dialer.tasks;
                 let over = |(link, ends): (http::Link, http::Ends), opening| {
                     let link = Link::Http(Box::new(link));
-                    let connection = self.connection(link, secrets(headers, &values));
+                    let connection = self.connection(link, Redactor::of(headers, &values));
                     tasks.spawn(http::run(Arc::clone(&connection), ends));
                     self.establish(connection, opening)
                 };
@@ -314,10 +314,4 @@ impl Place<'_> {
             }
         }
     }
-}
-
-/// What came from a reference is a secret, wherever it turns up.
-fn secrets(declared: &BTreeMap<String, Secret>, values: &BTreeMap<String, String>) -> Redactor {
-    let references = declared.iter().filter(|(_, value)| value.is_reference());
-    Redactor::new(references.filter_map(|(key, _)| values.get(key)))
 }

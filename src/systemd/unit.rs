@@ -1,17 +1,14 @@
 //! The unit of systemd that a service runs in.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 /// A unit, and who manages it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unit {
+pub struct Unit {
     /// Its name: `metamcp.service`.
-    pub(super) name: String,
+    pub name: String,
     /// It belongs to a user's manager, not to that of the system.
-    pub(super) is_of_user: bool,
+    pub is_of_user: bool,
 }
 
 /// The name that we ship it with.
@@ -35,29 +32,56 @@ const USER_DIRECTORIES: [&str; 5] = [
 
 impl Unit {
     /// Returns the unit that the process with this id runs in, if it is one of ours.
-    pub(super) fn of_process(pid: u64) -> Option<Self> {
+    pub fn of_process(pid: u64) -> Option<Self> {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         groups.lines().find_map(|line| Self::of_group(line.rsplit(':').next()?))
     }
 
     /// Returns the unit of ours that is installed: that of the system rather than that of this user.
-    pub(super) fn installed() -> Option<Self> {
-        let is_in = |directory: &Path| directory.join(NAME).exists();
-        if SYSTEM_DIRECTORIES.into_iter().any(|it| is_in(Path::new(it))) {
-            return Some(Self { name: NAME.to_owned(), is_of_user: false });
+    pub fn installed() -> Option<Self> {
+        [false, true]
+            .map(|is_of_user| Self { name: NAME.to_owned(), is_of_user })
+            .into_iter()
+            .find(|unit| unit.file().is_some())
+    }
+
+    /// Returns its file, of several the one that counts.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.directories().into_iter().map(|it| it.join(&self.name)).find(|file| file.exists())
+    }
+
+    /// Returns the files that change it, in the order in which they are read.
+    pub fn drop_ins(&self) -> Vec<PathBuf> {
+        let mut found = BTreeMap::new();
+        // What stands first hides what has the same name and stands later.
+        for directory in self.directories().into_iter().rev() {
+            let Ok(entries) = fs::read_dir(directory.join(format!("{}.d", self.name))) else {
+                continue;
+            };
+            for file in entries.flatten().map(|entry| entry.path()) {
+                if file.extension().is_some_and(|extension| extension == "conf") {
+                    found.insert(file.file_name().map(ToOwned::to_owned), file);
+                }
+            }
         }
-        let shared = USER_DIRECTORIES.into_iter().map(PathBuf::from);
+        found.into_values().collect()
+    }
+
+    /// Returns where its manager looks for it, in the order in which they count.
+    fn directories(&self) -> Vec<PathBuf> {
+        if !self.is_of_user {
+            return SYSTEM_DIRECTORIES.into_iter().map(PathBuf::from).collect();
+        }
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let below = |variable: &str, default: &str| {
             let base = std::env::var_os(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
             base.or_else(|| Some(home.clone()?.join(default)))
         };
-        let own = [below("XDG_CONFIG_HOME", ".config"), below("XDG_DATA_HOME", ".local/share")];
-        let own = own.into_iter().flatten().map(|base| base.join("systemd/user"));
-        shared
-            .chain(own)
-            .any(|it| is_in(&it))
-            .then(|| Self { name: NAME.to_owned(), is_of_user: true })
+        let [own, data] =
+            [below("XDG_CONFIG_HOME", ".config"), below("XDG_DATA_HOME", ".local/share")]
+                .map(|base| base.map(|base| base.join("systemd/user")));
+        let shared = USER_DIRECTORIES.into_iter().map(PathBuf::from);
+        own.into_iter().chain(shared).chain(data).collect()
     }
 
     /// Returns the unit of a control group: the innermost one, as long as it has our name. A service that

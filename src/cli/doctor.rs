@@ -1,0 +1,171 @@
+//! `metamcp doctor`: what is wrong, and what to do about it.
+
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    CANCELLED, FAILED, Failed, USAGE, output,
+    service::{self, Reader},
+    table::Colour,
+    terminal,
+};
+use crate::{
+    doctor::{Dialled, Finding, Level, Question, Report, examine},
+    name::ServerName,
+    report::chain,
+};
+
+/// Find out what is wrong, and what to do about it
+///
+/// Looks at the configuration, the sockets, permissions, the unit, the clock and the memory, and dials
+/// each server by itself, as the service does: with the time that each phase takes, and the first lines
+/// of what it writes. Nothing is changed, and no secret is printed. Exits with 1 when something does
+/// not work.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The configuration file; by default that of the installed service
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Only this server
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// Start and connect to no server
+    #[arg(long, conflicts_with = "server")]
+    no_dial: bool,
+    /// Tell the option of the NixOS module to set, where there is one
+    #[arg(long)]
+    nix: bool,
+    #[command(flatten)]
+    reader: Reader,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let server = args.server.as_deref().map(ServerName::new).transpose();
+    let question = Question {
+        file: args.config.clone(),
+        socket: args.reader.target.path(),
+        server: server.map_err(|error| Failed::new(USAGE, chain(&error)))?,
+        dials: !args.no_dial,
+    };
+    let (report, was_stopped) = service::run(async {
+        let closing = CancellationToken::new();
+        let mut examining = std::pin::pin!(examine(&question, &closing));
+        let mut was_stopped = false;
+        let examined = tokio::select! {
+            examined = &mut examining => examined,
+            // What was started is seen off.
+            _ = tokio::signal::ctrl_c() => {
+                was_stopped = true;
+                closing.cancel();
+                examining.await
+            }
+        };
+        let report = examined.map_err(|error| {
+            Failed::new(USAGE, chain(&error)).hint("`metamcp servers` lists them.")
+        })?;
+        Ok((report, was_stopped))
+    })?;
+    if args.reader.json {
+        let text = serde_json::to_string(&report)
+            .map_err(|error| Failed::new(FAILED, format!("write the report: {error}")))?;
+        output::json(&text);
+    } else {
+        output::print(&shown(&report, args.nix, terminal::is_coloured()));
+    }
+    match (was_stopped, report.has_errors()) {
+        (true, _) => Err(Failed::told(CANCELLED)),
+        (false, true) => Err(Failed::told(FAILED)),
+        (false, false) => Ok(()),
+    }
+}
+
+/// Returns the report for people.
+fn shown(report: &Report, nix: bool, is_coloured: bool) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        text.push_str(&one(finding, nix, is_coloured));
+        let about = |dialled: &&Dialled| Some(&dialled.server) == finding.server.as_ref();
+        // Once, below the first thing that is told of the server.
+        let is_first = finding.area.name() == "servers"
+            && report
+                .findings
+                .iter()
+                .find(|other| other.server == finding.server && other.area == finding.area)
+                .is_some_and(|first| std::ptr::eq(first, finding));
+        if let Some(dialled) = report.servers.iter().find(about).filter(|_| is_first) {
+            text.push_str(&details(dialled, finding.level));
+        }
+    }
+    text.push_str(&summary(&report.findings));
+    text
+}
+
+fn one(finding: &Finding, nix: bool, is_coloured: bool) -> String {
+    let colour = match finding.level {
+        Level::Ok => Colour::Green,
+        Level::Note => Colour::Dim,
+        Level::Warning => Colour::Yellow,
+        Level::Error => Colour::Red,
+    };
+    let level = format!("{:<7}", finding.level.name());
+    let level = if is_coloured { colour.paint(&level) } else { level };
+    let subject = match &finding.server {
+        Some(server) => format!("{server}: "),
+        None => String::new(),
+    };
+    let mut text = format!("{level} {subject}{}\n", terminal::escape(&finding.what));
+    let mut more = |title: &str, told: &str| {
+        let told = output::text(told).replace('\n', "\n         ");
+        text.push_str(&format!("        {title}{told}\n"));
+    };
+    if let Some(why) = &finding.why {
+        more("", why);
+    }
+    match (&finding.nix, &finding.fix) {
+        (Some(option), _) if nix => more("nix: ", option),
+        (_, Some(fix)) => more("fix: ", fix),
+        (_, None) => {}
+    }
+    text
+}
+
+/// Returns what a dial has shown: all of it where something is wrong.
+fn details(dialled: &Dialled, level: Level) -> String {
+    let mut words: Vec<String> = dialled
+        .phases
+        .iter()
+        .map(|phase| format!("{} {} ms", phase.name, phase.took.as_millis()))
+        .collect();
+    words.extend(dialled.protocol_version.clone());
+    words.extend(dialled.tools.map(|n_tools| match n_tools {
+        1 => "1 tool".to_owned(),
+        n_tools => format!("{n_tools} tools"),
+    }));
+    words.extend(dialled.exit.clone());
+    let mut text = format!("        {}: {}\n", dialled.transport, words.join(", "));
+    let is_wrong = level == Level::Error;
+    let lines = dialled.stderr.iter().filter(|_| is_wrong).map(|line| ("stderr", line));
+    for (stream, line) in lines.chain(dialled.noise.iter().map(|line| ("stdout", line))) {
+        text.push_str(&format!("        {stream}| {}\n", terminal::escape(line)));
+    }
+    text
+}
+
+fn summary(findings: &[Finding]) -> String {
+    let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
+    let counted = |level: Level, word: &str| match count(level) {
+        0 => None,
+        1 => Some(format!("1 {word}")),
+        n => Some(format!("{n} {word}s")),
+    };
+    let told: Vec<String> =
+        [(Level::Error, "error"), (Level::Warning, "warning"), (Level::Note, "note")]
+            .into_iter()
+            .filter_map(|(level, word)| counted(level, word))
+            .collect();
+    match told.is_empty() {
+        true => "\nAll is well.\n".to_owned(),
+        false => format!("\n{}\n", told.join(", ")),
+    }
+}

@@ -1,0 +1,107 @@
+//! The host: its clock and its memory.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    time::{Duration, SystemTime},
+};
+
+use tokio::time;
+
+use super::finding::{Area, Finding};
+use crate::{
+    child::{Child, Program},
+    config::defaults,
+};
+
+/// When the newest version of the protocol was published that this program speaks, as seconds since
+/// 1970: no clock is right that shows an earlier time.
+const PROTOCOL_PUBLISHED: Duration = Duration::from_secs(1_785_196_800);
+
+/// Examines the clock.
+pub(super) async fn clock(found: &mut Vec<Finding>) {
+    // A file of a Nix store was changed last in 1970.
+    let program = std::env::current_exe().and_then(fs::metadata).and_then(|file| file.modified());
+    let built = program.ok().map_or(SystemTime::UNIX_EPOCH, |built| built);
+    let earliest = built.max(SystemTime::UNIX_EPOCH + PROTOCOL_PUBLISHED);
+    let synchronised = output("timedatectl", &["show", "--property=NTPSynchronized", "--value"]);
+    found.push(judged(SystemTime::now() < earliest, synchronised.await.as_deref()));
+}
+
+fn judged(is_past: bool, synchronised: Option<&str>) -> Finding {
+    if is_past {
+        return Finding::error(
+            Area::Clock,
+            "the clock is behind the time at which this program was made",
+        )
+        .why("Certificates are not valid yet, and what is kept for an hour is kept for years.")
+        .fix("Set it: `timedatectl set-ntp true`.")
+        .nix("services.timesyncd.enable = true;");
+    }
+    match synchronised.map(str::trim) {
+        Some("no") => Finding::note(Area::Clock, "the clock is not synchronised")
+            .fix("timedatectl set-ntp true")
+            .nix("services.timesyncd.enable = true;"),
+        Some("yes") => Finding::ok(Area::Clock, "the clock is synchronised"),
+        Some(_) | None => Finding::ok(Area::Clock, "the clock shows a time that can be"),
+    }
+}
+
+/// Examines the memory.
+pub(super) fn memory(found: &mut Vec<Finding>) {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    found.extend(available(&text).map(memory_of));
+}
+
+/// Returns how many bytes are to spare. Source: proc(5), `/proc/meminfo`, "MemAvailable".
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+fn memory_of(available: u64) -> Finding {
+    let told = format!("{} MB of memory to spare", available >> 20);
+    if available < defaults::DOCTOR_MEMORY_MIN {
+        return Finding::warning(Area::Memory, told)
+            .why("A server that starts may be ended by the system, or another one in its place.")
+            .fix("Close idle servers sooner with `pool.idle_timeout`, or allow fewer connections with `pool.size`.")
+            .nix("services.metamcp.settings.pool.idle_timeout = \"1m\";");
+    }
+    Finding::ok(Area::Memory, told)
+}
+
+/// Runs a program for a line of its output; `None` when there is none.
+pub(super) async fn output(command: &str, args: &[&str]) -> Option<String> {
+    let program = Program {
+        command: command.to_owned(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: BTreeMap::new(),
+        cwd: None,
+    };
+    let run = Child::output(&program, defaults::DOCTOR_ANSWER_BYTES_MAX);
+    time::timeout(defaults::DOCTOR_PROGRAM_PATIENCE, run).await.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Level;
+
+    #[test]
+    fn a_clock_that_cannot_be_right_is_an_error() {
+        assert_eq!(judged(true, Some("yes")).level, Level::Error);
+        assert_eq!(judged(false, Some("no\n")).level, Level::Note);
+        assert_eq!(judged(false, Some("yes\n")).what, "the clock is synchronised");
+        assert_eq!(judged(false, None).level, Level::Ok);
+    }
+
+    #[test]
+    fn little_memory_is_a_warning() {
+        let text = "MemTotal:  24684000 kB\nMemAvailable:     1024 kB\n";
+        assert_eq!(available(text), Some(1 << 20));
+        assert_eq!(memory_of(1 << 20).level, Level::Warning);
+        assert_eq!(memory_of(1 << 30).level, Level::Ok);
+        assert_eq!(available("nonsense"), None);
+    }
+}

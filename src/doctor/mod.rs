@@ -1,0 +1,265 @@
+//! What is wrong with a host, and what to do about it: configuration, sockets, permissions, servers,
+//! names, unit, clock and memory.
+//!
+//! What can be told from a text alone is pure, beside the probes that get the text. Nothing is changed,
+//! and no secret is printed. A server is dialled as the service does it, by the same code, on a
+//! connection of its own: where the service runs, there are two of it for that time.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use futures_util::{StreamExt as _, stream};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::{
+        Config, Sources, defaults, environment, load::LoadError, secret::credentials_directory,
+    },
+    name::ServerName,
+    report::chain,
+    systemd::unit::Unit,
+};
+
+mod dial;
+mod finding;
+mod host;
+mod names;
+mod pins;
+mod places;
+mod sockets;
+mod tap;
+mod unit;
+
+use dial::Outcome;
+pub use dial::{Dialled, Phase};
+pub use finding::{Area, Finding, Level};
+use sockets::Told;
+
+/// What is to be examined.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The configuration file; that of the installed service when absent.
+    pub file: Option<PathBuf>,
+    /// The control socket.
+    pub socket: PathBuf,
+    /// This server alone, and nothing besides.
+    pub server: Option<ServerName>,
+    /// Servers are dialled.
+    pub dials: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Each thing that was found, in the order in which it was looked for.
+    pub findings: Vec<Finding>,
+    /// What became of each dial, by server.
+    pub servers: Vec<Dialled>,
+}
+
+/// Why nothing was examined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no server is called `{0}` in the configuration")]
+pub struct NoServer(pub ServerName);
+
+impl Report {
+    /// Tells whether something does not work.
+    pub fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.level == Level::Error)
+    }
+}
+
+/// Examines this host; `closing` ends what is dialled, and what comes after it is left out.
+///
+/// # Errors
+///
+/// [`NoServer`] when it is to be one that is not declared.
+///
+/// # Cancel safety
+///
+/// Not safe: servers that are dialled stay until `closing` is cancelled.
+pub async fn examine(question: &Question, closing: &CancellationToken) -> Result<Report, NoServer> {
+    let mut report = Report::default();
+    let found = &mut report.findings;
+    let installed = Unit::installed();
+    let directives = installed.as_ref().and_then(directives);
+    let command = directives.as_ref().map(unit::command).unwrap_or_default();
+    let file = question
+        .file
+        .clone()
+        .or_else(|| unit::config_of(&command).map(PathBuf::from))
+        .or_else(places::configuration_file);
+    let config = configuration(file.as_deref(), found);
+    if let (Some(server), Some(config)) = (&question.server, &config)
+        && !config.servers.contains_key(server)
+    {
+        return Err(NoServer(server.clone()));
+    }
+    let told = sockets::control(&question.socket, found).await;
+    if question.server.is_none() {
+        if let Some(config) = &config {
+            sockets::http(&config.listen, told.is_some(), found).await;
+            places::directories(config, &question.socket, installed.is_none(), found);
+            if let Some(file) = &file {
+                places::secrets_in(file, config, found);
+            }
+        }
+        if let (Some(unit), Some(directives)) = (&installed, &directives) {
+            examine_unit(unit, directives, &command, found).await;
+        }
+        host::clock(found).await;
+        host::memory(found);
+    }
+    if let Some(config) = config.filter(|_| question.dials) {
+        let outcomes = dial_all(&config, question.server.as_ref(), closing).await;
+        let mut tools = Vec::new();
+        for mut outcome in outcomes {
+            judge_secret(&mut outcome, told.as_ref());
+            found.append(&mut outcome.findings);
+            if outcome.dialled.tools.is_some() {
+                tools.push((outcome.dialled.server.clone(), outcome.tools));
+            }
+            report.servers.push(outcome.dialled);
+        }
+        found.extend(names::examine(&tools));
+    }
+    Ok(report)
+}
+
+/// Reads the configuration, as the service does with the variables of this environment.
+fn configuration(file: Option<&Path>, found: &mut Vec<Finding>) -> Option<Config> {
+    let Some(file) = file else {
+        found.push(
+            Finding::warning(Area::Configuration, "there is no configuration file")
+                .why("Without one, three demonstration servers are served.")
+                .fix("Write /etc/metamcp/metamcp.toml, or name yours with --config.")
+                .nix("services.metamcp.settings.servers.NAME.command = \"PROGRAM\";"),
+        );
+        return None;
+    };
+    let sources = Sources { variables: environment::of_process(), ..Sources::of_file(file) };
+    let loaded = match sources.load() {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let finding = Finding::error(Area::Configuration, "the configuration is refused");
+            let fix = match &error {
+                LoadError::Read { .. } => "Name a file that this user may read with --config.",
+                LoadError::Content(_) => "Correct it there; `metamcp check FILE` tries it again.",
+            };
+            found.push(finding.why(chain(&error).trim_end()).fix(fix));
+            return None;
+        }
+    };
+    for variable in &loaded.unknown {
+        found.push(
+            Finding::warning(Area::Configuration, format!("the variable {variable} means nothing"))
+                .why("It begins as ours do, and names no key of the configuration.")
+                .fix("Remove it, or correct its name: METAMCP_SECTION_KEY."),
+        );
+    }
+    let n_servers = match loaded.config.servers.len() {
+        1 => "1 server".to_owned(),
+        n_servers => format!("{n_servers} servers"),
+    };
+    found.push(Finding::ok(Area::Configuration, format!("{}: {n_servers}", file.display())));
+    Some(loaded.config)
+}
+
+/// Returns what `[Service]` of a unit says, as far as its files can be read.
+fn directives(unit: &Unit) -> Option<unit::Directives> {
+    let main = std::fs::read_to_string(unit.file()?).ok()?;
+    let more = unit.drop_ins().into_iter().filter_map(|file| std::fs::read_to_string(file).ok());
+    let texts: Vec<String> = [main].into_iter().chain(more).collect();
+    Some(unit::read(texts.iter().map(String::as_str)))
+}
+
+/// Examines the unit and the program that it starts.
+async fn examine_unit(
+    unit: &Unit,
+    directives: &unit::Directives,
+    command: &[&str],
+    found: &mut Vec<Finding>,
+) {
+    let n_before = found.len();
+    found.extend(unit::compare(directives));
+    let Some(program) = command.first() else {
+        found.push(
+            Finding::error(Area::Unit, format!("{} starts nothing", unit.name))
+                .fix("Install the unit that is shipped, `systemd/metamcp.service`."),
+        );
+        return;
+    };
+    let ours = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
+    match Path::new(program).canonicalize() {
+        Err(error) => found.push(
+            Finding::error(
+                Area::Unit,
+                format!("{} starts `{program}`, which is not there", unit.name),
+            )
+            .why(error.to_string())
+            .fix("Install metamcp there, or correct `ExecStart=`."),
+        ),
+        Ok(path) if Some(&path) != ours.as_ref() => {
+            let told = host::output(program, &["--version"]).await.unwrap_or_default();
+            let told = told.trim().strip_prefix("metamcp ").unwrap_or("of unknown version");
+            if told != env!("CARGO_PKG_VERSION") {
+                found.push(
+                    Finding::warning(
+                        Area::Unit,
+                        format!(
+                            "{} starts metamcp {told}, this is {}",
+                            unit.name,
+                            env!("CARGO_PKG_VERSION")
+                        ),
+                    )
+                    .fix(format!("Install this one as `{program}`, or use that one.")),
+                );
+            }
+        }
+        Ok(_) => {}
+    }
+    if found.len() == n_before {
+        found.push(Finding::ok(Area::Unit, format!("{} is as it is shipped", unit.name)));
+    }
+}
+
+/// Dials all servers, or the one that is meant; several at a time, and in the order of their names.
+async fn dial_all(
+    config: &Config,
+    only: Option<&ServerName>,
+    closing: &CancellationToken,
+) -> Vec<Outcome> {
+    let credentials = credentials_directory();
+    let servers = config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
+    stream::iter(servers)
+        .take_until(closing.cancelled())
+        .map(|(name, server)| dial::dial(name, server, credentials.as_deref(), closing))
+        .buffered(defaults::DOCTOR_DIALS)
+        .collect()
+        .await
+}
+
+/// Says of a secret that is not here what the service says: it may have it.
+fn judge_secret(outcome: &mut Outcome, told: Option<&Told>) {
+    if !outcome.lacks_secret {
+        return;
+    }
+    let none = BTreeMap::new();
+    let known = told.map_or(&none, |told| &told.secrets).get(&outcome.dialled.server);
+    let Some(finding) = outcome.findings.first_mut() else { return };
+    match known {
+        Some(true) => {
+            finding.why = Some("The service has it: only this command is without.".to_owned());
+            finding.fix = None;
+            finding.nix = None;
+        }
+        Some(false) => {
+            finding.level = Level::Error;
+            finding.what.push_str(", nor by the service");
+        }
+        None => {}
+    }
+}

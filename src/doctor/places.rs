@@ -1,0 +1,175 @@
+//! Files and directories of the service, and who may use them.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::finding::{Area, Finding};
+use crate::{
+    catalog::Store,
+    config::{Config, Secret, Transport},
+    session::key::state_directory,
+};
+
+/// The bits of those who are neither the owner nor of the group.
+const OF_OTHERS: u32 = 0o007;
+/// The bits with which somebody else may write.
+const WRITTEN_BY_OTHERS: u32 = 0o022;
+/// The bit of directories in which each removes only their own.
+const STICKY: u32 = 0o1000;
+
+/// Examines the directories that the service has; those that it keeps things in only where it is
+/// `ours`, as one of another user has its own.
+pub(super) fn directories(config: &Config, socket: &Path, is_ours: bool, found: &mut Vec<Finding>) {
+    let n_before = found.len();
+    let runtime = socket.parent().map(Path::to_owned);
+    found.extend(runtime.and_then(|directory| directory_of("control socket", &directory, false)));
+    if is_ours {
+        let catalog = Store::declared(&config.catalog.cache);
+        let kept =
+            [("state", state_directory()), ("cache", catalog.directory().map(Path::to_owned))];
+        for (what, directory) in kept {
+            found.extend(directory.and_then(|directory| directory_of(what, &directory, true)));
+        }
+    }
+    if found.len() == n_before {
+        found.push(Finding::ok(Area::Permissions, "directories are as they should be"));
+    }
+}
+
+/// Returns what is wrong with the directory of `what`, if anything. One that is not there is made.
+fn directory_of(what: &str, directory: &Path, is_written: bool) -> Option<Finding> {
+    let name = directory.display();
+    let error = |told: String| Finding::error(Area::Permissions, told);
+    let metadata = match fs::metadata(directory) {
+        Ok(metadata) => metadata,
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return None,
+        Err(cause) => {
+            return Some(
+                error(format!("the directory of the {what}, `{name}`, cannot be looked at"))
+                    .why(cause.to_string())
+                    .fix("Use the command as the user of the service, or as root."),
+            );
+        }
+    };
+    let (owner, mode) = (metadata.uid(), metadata.mode());
+    let user = rustix::process::geteuid();
+    if mode & WRITTEN_BY_OTHERS != 0 && mode & STICKY == 0 {
+        return Some(
+            error(format!("others may write into the directory of the {what}, `{name}`"))
+                .why("They could put something of theirs in the place of what is ours.")
+                .fix(format!("chmod go-w {name}")),
+        );
+    }
+    if is_written && owner != user.as_raw() && !user.is_root() {
+        return Some(
+            error(format!("the directory of the {what}, `{name}`, belongs to another user"))
+                .why("A service of this user cannot write there.")
+                .fix(format!("chown -R $USER {name}")),
+        );
+    }
+    None
+}
+
+/// Examines whether the configuration file keeps to itself what it should.
+pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>) {
+    let is_public = fs::metadata(file).is_ok_and(|file| file.mode() & OF_OTHERS != 0);
+    if !is_public {
+        return;
+    }
+    for (name, server) in &config.servers {
+        let values = match &server.transport {
+            Transport::Stdio { env, .. } => env,
+            Transport::Http { headers, .. } => headers,
+            Transport::Unit { .. } => continue,
+        };
+        let is_literal = |value: &Secret| !value.is_reference();
+        let keys: Vec<&String> = values
+            .iter()
+            .filter(|(key, value)| is_literal(value) && sounds_secret(key))
+            .map(|(key, _)| key)
+            .collect();
+        if let Some(key) = keys.first() {
+            let listed: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+            found.push(
+                Finding::warning(
+                    Area::Permissions,
+                    format!("{} in a file that everybody can read", listed.join(", ")),
+                )
+                .of(name)
+                .why(format!("`{}` has the value itself.", file.display()))
+                .fix(format!("Write `credential:{name}` in its place, and `LoadCredential={name}:/path` into a drop-in of the unit; or chmod o= the file."))
+                .nix(format!("services.metamcp.settings.servers.{name}.env.{key} = \"credential:{name}\"; services.metamcp.credentials.{name} = \"/run/secrets/{name}\";")),
+            );
+        }
+    }
+}
+
+/// Tells whether a variable or header is called as secrets are.
+fn sounds_secret(key: &str) -> bool {
+    let key = key.to_ascii_uppercase();
+    [
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "API_KEY",
+        "APIKEY",
+        "API-KEY",
+        "AUTHORIZATION",
+        "PRIVATE_KEY",
+    ]
+    .iter()
+    .any(|word| key.contains(word))
+}
+
+/// Returns where the configuration of a service is whose unit does not say so.
+pub(super) fn configuration_file() -> Option<PathBuf> {
+    let home = std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
+    let own = home.map(|home| home.join("metamcp/metamcp.toml"));
+    own.into_iter().chain([PathBuf::from("/etc/metamcp/metamcp.toml")]).find(|file| file.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::{config::load, doctor::Level};
+
+    #[test]
+    fn a_directory_that_others_may_write_is_an_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path();
+        assert_eq!(directory_of("state", path, true), None);
+        assert_eq!(directory_of("state", &path.join("none"), true), None, "it is made");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("opened up");
+        let found = directory_of("state", path, true).expect("a finding");
+        assert_eq!(found.level, Level::Error);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o1777)).expect("as /tmp is");
+        assert_eq!(directory_of("state", path, true), None);
+    }
+
+    #[test]
+    fn a_secret_in_a_file_for_everybody_is_told_by_its_name() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("metamcp.toml");
+        let text = "[servers.a]\ncommand = \"x\"\nenv = { GIT_TOKEN = \"abcdef\", MODE = \"fast\", API_KEY = \"credential:a\" }\n";
+        fs::write(&file, text).expect("written");
+        let config = load::file(&file).expect("valid");
+        let examined = |mode| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("changed");
+            let mut found = Vec::new();
+            secrets_in(&file, &config, &mut found);
+            found
+        };
+        assert_eq!(examined(0o640), []);
+        let found = examined(0o644);
+        assert_eq!(found[0].what, "`GIT_TOKEN` in a file that everybody can read");
+        assert!(!format!("{found:?}").contains("abcdef"));
+    }
+}

@@ -1,0 +1,189 @@
+//! The sockets of the service: whether it answers there, and whom.
+
+use std::{collections::BTreeMap, io, net::SocketAddr, os::unix::fs::FileTypeExt as _, path::Path};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpStream, UnixStream},
+    time,
+};
+
+use super::finding::{Area, Finding};
+use crate::{
+    config::{Listen, defaults},
+    control::client,
+    name::ServerName,
+    report::chain,
+};
+
+/// What a service that answers tells.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Its version.
+    pub(super) version: Option<String>,
+    /// Of the servers that need a secret, whether it has that.
+    pub(super) secrets: BTreeMap<ServerName, bool>,
+}
+
+/// Examines the control socket; returns what the service tells, if it answers.
+pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> Option<Told> {
+    let name = path.display();
+    let finding = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Finding::note(Area::Sockets, format!("no service runs: there is no `{name}`"))
+                .fix("Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.")
+                .nix("services.metamcp.enable = true;")
+        }
+        Err(error) => Finding::error(Area::Sockets, format!("`{name}` cannot be looked at"))
+            .why(error.to_string())
+            .fix(ACCESS)
+            .nix(GROUP),
+        Ok(file) if !file.file_type().is_socket() => {
+            Finding::error(Area::Sockets, format!("`{name}` is no socket"))
+                .fix("Remove it, or set `listen.control` to another path.")
+        }
+        Ok(_) => match connect(path).await {
+            Ok(()) => match ask(path).await {
+                Ok(told) => {
+                    found.push(version(&told));
+                    return Some(told);
+                }
+                Err(why) => Finding::error(Area::Sockets, format!("the service at `{name}` does not answer"))
+                    .why(why)
+                    .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew."),
+            },
+            Err(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => {
+                    Finding::warning(Area::Sockets, format!("nobody listens at `{name}`"))
+                        .why("It is left over from a service that was killed.")
+                        .fix("Start the service: it replaces the socket.")
+                }
+                io::ErrorKind::PermissionDenied => {
+                    Finding::error(Area::Sockets, format!("`{name}` may not be used by this user"))
+                        .fix(ACCESS)
+                        .nix(GROUP)
+                }
+                _ => Finding::error(Area::Sockets, format!("`{name}` cannot be connected to"))
+                    .why(error.to_string())
+                    .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew."),
+            },
+        },
+    };
+    found.push(finding);
+    None
+}
+
+const ACCESS: &str = "Use it as root, or let a group in: `listen.control_group`, or `SocketGroup=` in a drop-in of metamcp-control.socket.";
+const GROUP: &str = "users.users.YOU.extraGroups = [ \"metamcp\" ];";
+
+/// Connects as the stale test does.
+async fn connect(path: &Path) -> io::Result<()> {
+    match time::timeout(defaults::DOCTOR_PATIENCE, UnixStream::connect(path)).await {
+        Ok(connected) => connected.map(drop),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+async fn ask(path: &Path) -> Result<Told, String> {
+    let status = client::ask(path, "daemon/status", None).await.map_err(|error| chain(&error))?;
+    let version = status["version"].as_str().map(str::to_owned);
+    let secrets = client::ask(path, "auth/status", None).await.unwrap_or_default();
+    let secrets = secrets.as_array().into_iter().flatten().filter_map(|entry| {
+        let server = ServerName::new(entry["server"].as_str()?).ok()?;
+        let is_needed = matches!(entry["auth"]["type"].as_str()?, "credential" | "environment");
+        is_needed.then_some((server, entry["auth"]["hasTokens"] == Value::Bool(true)))
+    });
+    Ok(Told { version, secrets: secrets.collect() })
+}
+
+fn version(told: &Told) -> Finding {
+    let ours = env!("CARGO_PKG_VERSION");
+    match told.version.as_deref() {
+        Some(theirs) if theirs != ours => Finding::warning(
+            Area::Sockets,
+            format!("the service is metamcp {theirs}, this is {ours}"),
+        )
+        .why("It was started before this one was installed, or from another place.")
+        .fix("Restart it: `systemctl restart metamcp`."),
+        Some(_) | None => Finding::ok(Area::Sockets, "the service answers at its control socket"),
+    }
+}
+
+/// Examines the address for clients; `is_running` says that the service answers elsewhere.
+pub(super) async fn http(listen: &Listen, is_running: bool, found: &mut Vec<Finding>) {
+    let address = listen.http;
+    // The system chooses, and nobody here knows which.
+    if address.port() == 0 {
+        return;
+    }
+    let health = match listen.tls {
+        // Only that somebody is there.
+        Some(_) => reach(address).await.map(|()| String::new()),
+        None => get(address, &address.to_string()).await,
+    };
+    found.push(match health {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            let what = format!("nobody listens at {address}");
+            match is_running {
+                true => Finding::error(Area::Sockets, what)
+                    .why("The service answers at its control socket, and clients cannot reach it.")
+                    .fix("Check that metamcp.socket listens where `listen.http` says: `systemctl status metamcp.socket`."),
+                false => Finding::ok(Area::Sockets, format!("{address} is free")),
+            }
+        }
+        Err(error) => Finding::error(Area::Sockets, format!("{address} does not answer"))
+            .why(error.to_string())
+            .fix("See which program listens there: `ss -ltnp`."),
+        Ok(_) if listen.tls.is_some() => {
+            Finding::note(Area::Sockets, format!("{address} is connected to; it speaks TLS, and is not asked more"))
+        }
+        Ok(answer) if is_ours(&answer) => {
+            // Whoever gets a browser to resolve a name of theirs to us must not get in.
+            match get(address, "example.org").await {
+                Ok(other) if other.starts_with("HTTP/1.1 403") => {
+                    Finding::ok(Area::Sockets, format!("clients are answered at {address}, and strangers are not"))
+                }
+                Ok(_) => Finding::warning(Area::Sockets, format!("{address} serves any name of a host"))
+                    .why("A page in a browser may reach the tools under a name of its own.")
+                    .fix("Remove `example.org` from `listen.allowed_hosts`, or have the proxy before it check the name.")
+                    .nix("services.metamcp.settings.listen.allowed_hosts = [ ];"),
+                Err(error) => Finding::warning(Area::Sockets, format!("{address} answers one time and not the next"))
+                    .why(error.to_string())
+                    .fix("See `metamcp logs`."),
+            }
+        }
+        Ok(_) => Finding::error(Area::Sockets, format!("another program listens at {address}"))
+            .fix("Stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
+            .nix("services.metamcp.settings.listen.http = \"127.0.0.1:12012\";"),
+    });
+}
+
+/// Tells whether an answer to `/healthz` is one of metamcp.
+fn is_ours(answer: &str) -> bool {
+    answer.starts_with("HTTP/1.1 ") && answer.contains(r#""name":"metamcp""#)
+}
+
+/// Connects, and says nothing.
+async fn reach(address: SocketAddr) -> io::Result<()> {
+    match time::timeout(defaults::DOCTOR_PATIENCE, TcpStream::connect(address)).await {
+        Ok(connected) => connected.map(drop),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Asks for `/healthz` under the name `host`, and returns the answer as it is.
+async fn get(address: SocketAddr, host: &str) -> io::Result<String> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await?;
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.take(defaults::DOCTOR_ANSWER_BYTES_MAX as u64).read_to_end(&mut answer).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    match time::timeout(defaults::DOCTOR_PATIENCE, exchange).await {
+        Ok(answer) => answer,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}

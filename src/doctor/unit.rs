@@ -1,0 +1,164 @@
+//! The unit of the service, beside the one that we ship.
+//!
+//! Pure.
+
+use std::collections::BTreeMap;
+
+use super::finding::{Area, Finding};
+
+/// The unit that we ship.
+pub(super) const SHIPPED: &str = include_str!("../../systemd/metamcp.service");
+
+/// What `[Service]` says, by directive: the values that hold.
+pub(super) type Directives = BTreeMap<String, Vec<String>>;
+
+/// What differs from one host to the next.
+const LOCAL: [&str; 9] = [
+    "ExecStart",
+    "ExecReload",
+    "Environment",
+    "EnvironmentFile",
+    "LoadCredential",
+    "LoadCredentialEncrypted",
+    "SetCredential",
+    "SupplementaryGroups",
+    "WorkingDirectory",
+];
+
+/// How a directive begins that takes something from the service.
+const HARDENING: [&str; 9] = [
+    "CapabilityBoundingSet",
+    "DynamicUser",
+    "Lock",
+    "NoNewPrivileges",
+    "Private",
+    "Protect",
+    "Restrict",
+    "SystemCall",
+    "UMask",
+];
+
+/// Reads `[Service]` of a unit and of what changes it, in this order.
+///
+/// Source: systemd.service(5), systemd.syntax(7): an empty value forgets those before it.
+pub(super) fn read<'a>(files: impl IntoIterator<Item = &'a str>) -> Directives {
+    let mut found = Directives::new();
+    for text in files {
+        let text = text.replace("\\\n", " ");
+        let mut is_service = false;
+        for line in text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                is_service = line == "[Service]";
+            } else if let Some((key, value)) = line.split_once('=')
+                && is_service
+                && !line.starts_with(['#', ';'])
+            {
+                let values = found.entry(key.trim().to_owned()).or_default();
+                match value.trim() {
+                    "" => values.clear(),
+                    value => values.push(value.to_owned()),
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Returns the words of the command that starts the service, without what says how it is started.
+pub(super) fn command(directives: &Directives) -> Vec<&str> {
+    let line = directives.get("ExecStart").and_then(|all| all.last());
+    let line = line.map_or("", String::as_str).trim_start_matches(['-', '@', ':', '+', '!']);
+    line.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect()
+}
+
+/// Returns the configuration file that the command names.
+pub(super) fn config_of<'a>(command: &[&'a str]) -> Option<&'a str> {
+    let at = command.iter().position(|word| *word == "--config");
+    let after = at.and_then(|at| command.get(at + 1)).copied();
+    after.or_else(|| command.iter().find_map(|word| word.strip_prefix("--config=")))
+}
+
+/// Returns what is to be said of a unit that is not as the one that we ship.
+pub(super) fn compare(installed: &Directives) -> Vec<Finding> {
+    let shipped = read([SHIPPED]);
+    let differs = |key: &&String| installed.get(*key) != shipped.get(*key);
+    let (hardening, others): (Vec<&String>, Vec<&String>) = shipped
+        .keys()
+        .filter(differs)
+        .filter(|key| !LOCAL.contains(&key.as_str()) && key.as_str() != "LimitNOFILE")
+        .partition(|key| HARDENING.iter().any(|start| key.starts_with(start)));
+    let listed = |keys: &[&String]| {
+        let keys: Vec<String> = keys.iter().map(|key| format!("{key}=")).collect();
+        keys.join(" ")
+    };
+    let mut found = Vec::new();
+    if !hardening.is_empty() {
+        found.push(
+            Finding::warning(Area::Unit, format!("the sandbox is not the one that is shipped: {}", listed(&hardening)))
+                .why("What it leaves open, every server that runs as a child may use.")
+                .fix("Install the unit that is shipped, and relax in a drop-in only what a server cannot do without.")
+                .nix("# remove what you set of it from systemd.services.metamcp.serviceConfig"),
+        );
+    }
+    if !others.is_empty() {
+        found.push(
+            Finding::note(
+                Area::Unit,
+                format!("the unit differs from the one that is shipped: {}", listed(&others)),
+            )
+            .why("Notices, the watchdog and the stop are made for the values that are shipped.")
+            .fix("Compare it with `systemd/metamcp.service` of this version."),
+        );
+    }
+    let files = |directives: &Directives| {
+        let limit = directives.get("LimitNOFILE").and_then(|all| all.last())?.clone();
+        let soft = limit.split(':').next().unwrap_or_default().to_owned();
+        if soft == "infinity" { Some(u64::MAX) } else { soft.parse().ok() }
+    };
+    let (has, wanted) = (files(installed), files(&shipped));
+    if has.unwrap_or(DEFAULT_FILES) < wanted.unwrap_or_default() {
+        let wanted = shipped.get("LimitNOFILE").and_then(|all| all.last());
+        let wanted = wanted.map_or("", String::as_str);
+        found.push(
+            Finding::warning(Area::Unit, format!("LimitNOFILE= allows {} open files", has.unwrap_or(DEFAULT_FILES)))
+                .why("Each client and each pipe of a server takes one: at the limit, clients are not accepted any more.")
+                .fix(format!("Set `LimitNOFILE={wanted}` in a drop-in of metamcp.service."))
+                .nix(format!("systemd.services.metamcp.serviceConfig.LimitNOFILE = \"{wanted}\";")),
+        );
+    }
+    found
+}
+
+/// How many files a unit may open that does not say so. Source: systemd.exec(5).
+const DEFAULT_FILES: u64 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_that_is_shipped_is_as_it_should_be() {
+        let shipped = read([SHIPPED]);
+        assert_eq!(compare(&shipped), []);
+        let command = command(&shipped);
+        assert_eq!(command[0], "/usr/bin/metamcp");
+        assert_eq!(config_of(&command), Some("/etc/metamcp/metamcp.toml"));
+    }
+
+    #[test]
+    fn a_drop_in_that_relaxes_is_told() {
+        let relaxed = "[Service]\nProtectHome=no\nProtectHome=\nLimitNOFILE=512\nKillMode=process\nExecStart=\nExecStart=-/x/metamcp serve \\\n  --config=/y\n[Unit]\nA=b";
+        let found = read([SHIPPED, relaxed]);
+        let told: Vec<String> = compare(&found).into_iter().map(|finding| finding.what).collect();
+        assert_eq!(
+            told,
+            [
+                "the sandbox is not the one that is shipped: ProtectHome=",
+                "the unit differs from the one that is shipped: KillMode=",
+                "LimitNOFILE= allows 512 open files",
+            ]
+        );
+        assert_eq!(command(&found), ["/x/metamcp", "serve", "--config=/y"]);
+        assert_eq!(config_of(&command(&found)), Some("/y"));
+    }
+}
