@@ -6,7 +6,11 @@
 //! this is how a group is let in by a socket unit, whose `SocketGroup=` says which one it is, and it
 //! is all that is known of other users where `PrivateUsers=` hides their numbers.
 
-use std::{os::unix::fs::MetadataExt as _, path::Path, sync::Arc};
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use nix::unistd::{Gid, Group, Uid, User};
 use serde_json::json;
@@ -37,11 +41,8 @@ pub(super) struct Peer {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     /// Neither our own user nor root nor of the group.
-    #[error("user {uid} may not use the control socket")]
-    Foreign {
-        /// The user.
-        uid: u32,
-    },
+    #[error("user {} may not use the control socket", .0.uid)]
+    Foreign(Peer),
     /// The kernel does not say who it is.
     #[error("the kernel does not tell who is connected")]
     Unknown(#[source] std::io::Error),
@@ -52,8 +53,8 @@ pub(super) enum Refusal {
 pub(super) struct Door {
     /// Our own user.
     own: u32,
-    /// The socket's file keeps out who is neither its owner nor in its group.
-    is_guarded: bool,
+    /// The socket's file, which may keep out who is neither its owner nor in its group.
+    path: Option<PathBuf>,
     /// For each stranger of whom it is looked up which groups it is in.
     lookups: Arc<Semaphore>,
 }
@@ -75,12 +76,20 @@ fn own_user() -> u32 {
 }
 
 impl Refusal {
+    /// Returns who is not let in, where that is known.
+    pub(super) fn peer(&self) -> Option<Peer> {
+        match self {
+            Self::Foreign(peer) => Some(*peer),
+            Self::Unknown(_) => None,
+        }
+    }
+
     pub(super) fn to_rpc(&self) -> RpcError {
         let error = RpcError::new(INVALID_REQUEST, "FORBIDDEN", self.to_string()).suggest(
             "Ask as root or as the user of the service, or set `listen.control_group` to a group that you are in.",
         );
         match self {
-            Self::Foreign { uid } => error.context(json!({ "uid": uid })),
+            Self::Foreign(peer) => error.context(json!({ "uid": peer.uid })),
             Self::Unknown(_) => error,
         }
     }
@@ -91,8 +100,9 @@ impl Door {
     pub(super) fn of(listener: &UnixListener) -> Self {
         let address = listener.local_addr().ok();
         let path = address.as_ref().and_then(|address| address.as_pathname());
+        let path = path.map(Path::to_owned);
         let lookups = Arc::new(Semaphore::new(defaults::GROUP_LOOKUPS_MAX));
-        Self { own: own_user(), is_guarded: path.is_some_and(is_guarded), lookups }
+        Self { own: own_user(), path, lookups }
     }
 
     /// Returns who has connected; `group` is the group that is let in, if any is.
@@ -117,7 +127,7 @@ impl Door {
             Some(group) => self.looks_up(peer, group.to_owned()).await,
             None => false,
         };
-        if is_member { Ok(peer) } else { Err(Refusal::Foreign { uid: peer.uid }) }
+        if is_member { Ok(peer) } else { Err(Refusal::Foreign(peer)) }
     }
 
     /// Tells whether a stranger is in `group`, as far as that can be found out in time.
@@ -143,7 +153,8 @@ impl Door {
 
     /// Tells whether a peer may ask whatever groups it is in.
     fn is_known(&self, peer: Peer) -> bool {
-        peer.uid == 0 || peer.uid == self.own || self.is_guarded
+        // Looked at each time: somebody may open the file to all while we run.
+        peer.uid == 0 || peer.uid == self.own || self.path.as_deref().is_some_and(is_guarded)
     }
 }
 
@@ -174,13 +185,19 @@ mod tests {
 
     #[test]
     fn our_own_user_and_root_are_let_in_and_others_only_where_the_file_keeps_the_rest_out() {
-        for (is_guarded, uid, expected) in
-            [(false, 0, true), (false, 1000, true), (false, 1001, false), (true, 1001, true)]
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = Some(file.path().to_owned());
+        let door = Door { own: 1000, path, lookups: Arc::new(Semaphore::new(1)) };
+        for (mode, uid, expected) in
+            [(0o666, 0, true), (0o666, 1000, true), (0o666, 1001, false), (0o660, 1001, true)]
         {
-            let lookups = Arc::new(Semaphore::new(1));
-            let door = Door { own: 1000, is_guarded, lookups };
-            assert_eq!(door.is_known(peer(uid)), expected, "{is_guarded} {uid}");
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(file.path(), permissions).expect("set");
+            assert_eq!(door.is_known(peer(uid)), expected, "{mode:o} {uid}");
         }
+        let nowhere = Door { path: None, ..door };
+        assert!(!nowhere.is_known(peer(1001)), "nothing keeps anybody out");
     }
 
     #[test]
@@ -209,8 +226,6 @@ mod tests {
             let refused = admitted.expect_err("a stranger").to_rpc();
             assert_eq!(refused.name, "FORBIDDEN");
         }
-        let open = Door::of(&listener);
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).expect("set");
-        assert!(!open.is_guarded && Door::of(&listener).is_guarded);
+        assert_eq!(Door::of(&listener).path, Some(path));
     }
 }

@@ -69,7 +69,9 @@ async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<D
     let peer = match door.admit(&stream, group.as_deref()).await {
         Ok(peer) => peer,
         Err(refusal) => {
-            tracing::warn!(error = %refusal, "nobody who may ask");
+            let peer = refusal.peer();
+            let (gid, pid) = (peer.map(|peer| peer.gid), peer.and_then(|peer| peer.pid));
+            tracing::warn!(peer_gid = gid, peer_pid = pid, error = %refusal, "operator turned away");
             return turn_away(stream, refusal.to_rpc()).await;
         }
     };
