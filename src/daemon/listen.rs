@@ -13,7 +13,7 @@ use std::{
 use nix::unistd::Group;
 use tokio::{
     net::{TcpListener, UnixListener},
-    time,
+    time::{self, Instant},
 };
 
 use super::lock::{self, Lock, Taken};
@@ -277,13 +277,23 @@ fn own_path(inherited: &Inherited, listen: &Listen) -> Option<PathBuf> {
 async fn sole(path: &Path, group: Option<&str>) -> Result<Lock, StartError> {
     make_directory(path, group)?;
     let lock = lock::path_of(path);
-    match Lock::take(&lock) {
-        Ok(lock) => Ok(lock),
-        Err(Taken::Unusable(source)) => Err(StartError::Lock { path: lock, source }),
-        Err(Taken::By(pid)) => Err(match probe(path).await {
-            Probed::Answers => StartError::Running { path: path.to_owned(), pid },
-            Probed::Silent | Probed::Nobody(_) => StartError::Silent { path: path.to_owned(), pid },
-        }),
+    let until = Instant::now() + defaults::PROBE_PATIENCE;
+    loop {
+        let pid = match Lock::take(&lock) {
+            Ok(lock) => return Ok(lock),
+            Err(Taken::Unusable(source)) => return Err(StartError::Lock { path: lock, source }),
+            Err(Taken::By(pid)) => pid,
+        };
+        match probe(path).await {
+            Probed::Answers => return Err(StartError::Running { path: path.to_owned(), pid }),
+            // It may be about to end, or not to answer yet.
+            Probed::Silent | Probed::Nobody(_) if Instant::now() < until => {
+                time::sleep(defaults::LAUNCH_POLL).await;
+            }
+            Probed::Silent | Probed::Nobody(_) => {
+                return Err(StartError::Silent { path: path.to_owned(), pid });
+            }
+        }
     }
 }
 

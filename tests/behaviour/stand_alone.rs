@@ -187,6 +187,27 @@ async fn of_two_that_are_started_at_once_one_serves() {
 }
 
 #[tokio::test]
+async fn one_that_is_started_while_the_last_one_ends_waits_for_that() {
+    let fakes = Fakes::new();
+    // It takes its time to leave, and the service with it.
+    let server =
+        fakes.server("slow", &["--ignore-term", "--no-eof-exit"]) + "start = \"prewarm\"\n";
+    let home = Home::new(&server);
+    let mut first = home.serve();
+    let pid = answering(&home).await;
+    daemon::signal(first.id(), Signal::TERM);
+    // Nobody is let in any more.
+    until(async || home.status().is_none()).await;
+
+    let mut second = home.serve();
+
+    assert!(exit_in_time(&mut first).expect("it ends").success());
+    assert_ne!(answering(&home).await, pid);
+    daemon::signal(second.id(), Signal::TERM);
+    assert!(exit_in_time(&mut second).expect("it ends").success());
+}
+
+#[tokio::test]
 async fn a_service_that_nobody_uses_exits_and_is_there_again_for_whoever_comes() {
     let fakes = Fakes::new();
     let config = "[service]\nidle_exit = \"1s\"\n".to_owned() + &fakes.server("fake", &[]);

@@ -222,7 +222,7 @@ fn a_listener_is_told_once_what_it_hears_of_and_then_that_something_may_have_cha
         },
     });
     between.service(&acknowledged);
-    assert_eq!(between.said().0, [acknowledged.clone()]);
+    assert_eq!(between.said().0, std::slice::from_ref(&acknowledged));
 
     // The service ends it when it stops.
     between.answer(&json!(7));

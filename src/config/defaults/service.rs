@@ -84,7 +84,8 @@ pub const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 /// servers do. Source: seed 001, the parent's 10 s.
 pub const LAUNCH_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a command looks whether the service that it has started answers. Ours.
+/// How often a command looks whether the service that it has started answers, and a service whether
+/// the one before it has ended. Ours.
 pub const LAUNCH_POLL: Duration = Duration::from_millis(10);
 
 /// After how long a service that a command has started exits when nobody uses it, where
