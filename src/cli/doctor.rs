@@ -78,7 +78,8 @@ async fn look(args: &Args) -> Result<Vec<Finding>, Failed> {
         }
         let cache = std::env::var_os("CACHE_DIRECTORY").map(PathBuf::from).or_else(|| {
             let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-            let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+            let home =
+                home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
             Some(home?.join("metamcp"))
         });
         let runtime = args.reader.target.path().parent().map(Path::to_owned);

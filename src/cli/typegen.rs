@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({
         "server": args.server, "includeSchema": true, "schemaDepth": DEPTH, "report": true,
     });
-    let listed = args.target.ask_server("tools/list", &params)?;
+    let listed = args.target.ask("tools/list", &params)?;
     let listed = service::value(&listed)?;
     for left_out in listed["unavailable"].as_array().into_iter().flatten() {
         let [server, reason] = ["server", "reason"].map(|name| output::word(&left_out[name]));

@@ -25,7 +25,11 @@ fn directory(purpose: &str, path: Option<&Path>) -> Finding {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Finding::new(Level::Ok, subject, format!("`{shown}` is made when it is needed"));
+            return Finding::new(
+                Level::Ok,
+                subject,
+                format!("`{shown}` is made when it is needed"),
+            );
         }
         Err(error) => {
             return Finding::new(Level::Warning, subject, format!("`{shown}` cannot be looked at"))
@@ -40,13 +44,18 @@ fn directory(purpose: &str, path: Option<&Path>) -> Finding {
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user {
         return Finding::new(Level::Warning, subject, format!("`{shown}` is not this user's"))
-            .why(format!("it belongs to the user {}, this is {user}: nothing can be kept there", found.uid()))
+            .why(format!(
+                "it belongs to the user {}, this is {user}: nothing can be kept there",
+                found.uid()
+            ))
             .fix(format!("`chown {user} {shown}`, or run it as the user of the service."));
     }
     let mode = found.permissions().mode() & 0o777;
     if mode & 0o022 != 0 {
         return Finding::new(Level::Warning, subject, format!("others can write `{shown}`"))
-            .why(format!("its mode is {mode:03o}: files that others may have put there are not read"))
+            .why(format!(
+                "its mode is {mode:03o}: files that others may have put there are not read"
+            ))
             .fix(format!("`chmod 700 {shown}`"));
     }
     if mode & 0o700 != 0o700 {

@@ -8,8 +8,8 @@
 //! A probe changes nothing and judges nothing. Each server is started in isolation, a second time where
 //! the service has it running.
 
-mod finding;
 mod files;
+mod finding;
 mod host;
 mod names;
 mod pinned;
@@ -18,8 +18,8 @@ mod socket;
 mod tee;
 mod unit;
 
-pub use finding::{Finding, Level, count};
 pub use files::directories;
+pub use finding::{Finding, Level, count};
 pub use host::host;
 pub use names::names;
 pub use pinned::unpinned;

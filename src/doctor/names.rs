@@ -33,9 +33,13 @@ pub fn names(server: &ServerName, tools: &[String]) -> Vec<Finding> {
     let twice: Vec<&String> = tools.iter().filter(|name| !known.insert(*name)).collect();
     if !twice.is_empty() {
         findings.push(
-            Finding::new(Level::Warning, &subject, format!("{} tools are listed twice", twice.len()))
-                .why(shown(twice.into_iter()))
-                .fix("Tell whoever maintains the server: only the first of each can be called."),
+            Finding::new(
+                Level::Warning,
+                &subject,
+                format!("{} tools are listed twice", twice.len()),
+            )
+            .why(shown(twice.into_iter()))
+            .fix("Tell whoever maintains the server: only the first of each can be called."),
         );
     }
     findings
@@ -43,7 +47,10 @@ pub fn names(server: &ServerName, tools: &[String]) -> Vec<Finding> {
 
 fn shown<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let names: Vec<String> = names
-        .map(|name| crate::redact::tame(crate::redact::cut(name, defaults::SUGGESTION_BYTES_MAX)).into_owned())
+        .map(|name| {
+            crate::redact::tame(crate::redact::cut(name, defaults::SUGGESTION_BYTES_MAX))
+                .into_owned()
+        })
         .collect();
     let n_more = names.len().saturating_sub(defaults::FINDING_NAMES_MAX);
     let first: Vec<&str> =

@@ -33,8 +33,14 @@ impl Runner {
         match self {
             Self::Node => &["-c", "--call", "-w", "--workspace", "--registry", "--prefix"],
             Self::Python => &[
-                "--python", "-p", "--with", "--index-url", "--index", "--extra-index-url",
-                "--directory", "--default-index",
+                "--python",
+                "-p",
+                "--with",
+                "--index-url",
+                "--index",
+                "--extra-index-url",
+                "--directory",
+                "--default-index",
             ],
         }
     }

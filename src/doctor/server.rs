@@ -96,11 +96,14 @@ pub async fn look_at(name: &ServerName, declared: &Server, credentials: Option<&
     let shaken = Instant::now();
     match dialled {
         None => {
-            let text = format!("it is not connected after {} s", defaults::PROBE_PATIENCE.as_secs());
+            let text =
+                format!("it is not connected after {} s", defaults::PROBE_PATIENCE.as_secs());
             let fix = "Run its command in a shell and see what it waits for: often it fetches itself first, or asks something on its terminal.";
             seen.failure = Some((text, fix.to_owned()));
         }
-        Some(Err(error)) => seen.failure = Some((redactor.quote(&chain(&error)), error.hint().into_owned())),
+        Some(Err(error)) => {
+            seen.failure = Some((redactor.quote(&chain(&error)), error.hint().into_owned()))
+        }
         Some(Ok(connection)) => {
             let step = if started.is_some() { "handshake" } else { "connect and handshake" };
             seen.phases.push(phase(step, shaken - started.unwrap_or(begun)));
@@ -191,11 +194,12 @@ fn lines(bytes: &[u8], redactor: &Redactor, is_wanted: impl Fn(&str) -> bool) ->
     let text = String::from_utf8_lossy(bytes);
     let wanted = text.lines().filter(|line| !line.trim().is_empty() && is_wanted(line));
     let shown = wanted.take(defaults::PROBE_LINES_SHOWN);
-    shown.map(|line| {
-        let line = redactor.quote(line);
-        redact::tame(redact::cut(&line, defaults::QUOTE_BYTES_MAX)).into_owned()
-    })
-    .collect()
+    shown
+        .map(|line| {
+            let line = redactor.quote(line);
+            redact::tame(redact::cut(&line, defaults::QUOTE_BYTES_MAX)).into_owned()
+        })
+        .collect()
 }
 
 /// Judges what was seen of a server. Pure.
@@ -217,7 +221,9 @@ pub fn judged(name: &ServerName, declared: &Server, seen: &Seen) -> Vec<Finding>
     let timing = timing.join(", ");
     match (&seen.failure, &seen.tools) {
         (Some((what, fix)), _) => {
-            let mut failed = finding(Level::Error, what.clone()).fix(fix.clone()).nix(format!("{option}: {fix}"));
+            let mut failed = finding(Level::Error, what.clone())
+                .fix(fix.clone())
+                .nix(format!("{option}: {fix}"));
             if !timing.is_empty() {
                 failed = failed.why(format!("it took {timing}"));
             }
@@ -268,7 +274,8 @@ pub fn judged(name: &ServerName, declared: &Server, seen: &Seen) -> Vec<Finding>
     if let Transport::Stdio { command, args, .. } = &declared.transport
         && let Some(package) = unpinned(command, args)
     {
-        let package = redact::tame(redact::cut(&package, defaults::SUGGESTION_BYTES_MAX)).into_owned();
+        let package =
+            redact::tame(redact::cut(&package, defaults::SUGGESTION_BYTES_MAX)).into_owned();
         let program = command.rsplit('/').next().unwrap_or(command);
         findings.push(
             finding(Level::Warning, format!("`{program}` fetches `{package}` in whatever version there is"))
@@ -278,4 +285,57 @@ pub fn judged(name: &ServerName, declared: &Server, seen: &Seen) -> Vec<Finding>
         );
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(command: &str, args: &[&str]) -> Server {
+        Server::new(Transport::Stdio {
+            command: command.to_owned(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            env: [("TOKEN".to_owned(), Secret::Literal("hush".to_owned()))].into(),
+            cwd: None,
+        })
+    }
+
+    fn levels(seen: &Seen) -> Vec<Level> {
+        let name = ServerName::new("git").expect("a name");
+        let declared = declared("npx", &["-y", "server"]);
+        judged(&name, &declared, seen).iter().map(|finding| finding.level).collect()
+    }
+
+    #[test]
+    fn what_was_seen_is_judged() {
+        let phase = |name, ms| Phase { name, ms };
+        let well = Seen {
+            phases: vec![phase("spawn", 1), phase("handshake", 20), phase("tools/list", 3)],
+            tools: Some(vec!["log".to_owned()]),
+            ..Seen::default()
+        };
+        let unpinned = Level::Warning;
+        assert_eq!(levels(&well), [Level::Ok, unpinned]);
+        let slow =
+            Seen { phases: vec![phase("spawn", 1), phase("handshake", 4001)], ..well.clone() };
+        assert_eq!(levels(&slow), [Level::Ok, Level::Warning, unpinned]);
+        let loud = Seen { noise: vec!["hello".into()], stderr: vec!["hm".into()], ..well };
+        assert_eq!(levels(&loud), [Level::Ok, Level::Warning, Level::Note, unpinned]);
+        let failed = Seen { failure: Some(("it ended".into(), "mend it".into())), ..slow };
+        assert_eq!(levels(&failed), [Level::Error, unpinned]);
+        let unresolved = Seen { unresolved: Some("no credential".into()), ..Seen::default() };
+        assert_eq!(levels(&unresolved), [Level::Note, unpinned]);
+        assert_eq!(levels(&Seen::default()), [Level::Ok, unpinned], "it may offer something else");
+    }
+
+    #[test]
+    fn lines_show_no_secret_and_steer_no_terminal() {
+        let declared = declared("git", &[]);
+        let secrets = secrets(&declared, None).expect("a literal");
+        let redactor = Redactor::new(secrets.iter());
+        let text = b"\n the word is hush\x1b[2J\n\n2\n3\n4\n5\n6\n";
+        let shown = lines(text, &redactor, |_| true);
+        assert_eq!(shown.len(), defaults::PROBE_LINES_SHOWN);
+        assert!(!shown[0].contains("hush") && !shown[0].contains('\u{1b}'), "{shown:?}");
+    }
 }

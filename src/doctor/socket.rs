@@ -30,9 +30,12 @@ pub async fn control(path: &Path) -> (Vec<Finding>, bool) {
     const SUBJECT: &str = "control socket";
     let shown = path.display();
     let Ok(found) = fs::metadata(path) else {
-        let none = Finding::new(Level::Note, SUBJECT, format!("no service runs: there is no `{shown}`"))
-            .fix("`systemctl start metamcp`, or `metamcp serve`; --socket names another socket.")
-            .nix("services.metamcp.enable = true;");
+        let none =
+            Finding::new(Level::Note, SUBJECT, format!("no service runs: there is no `{shown}`"))
+                .fix(
+                    "`systemctl start metamcp`, or `metamcp serve`; --socket names another socket.",
+                )
+                .nix("services.metamcp.enable = true;");
         return (vec![none], false);
     };
     if !found.file_type().is_socket() {
@@ -50,11 +53,9 @@ pub async fn control(path: &Path) -> (Vec<Finding>, bool) {
                 .nix("systemd.sockets.metamcp-control.socketConfig.SocketMode = \"0660\";"),
         );
     }
-    let asked = time::timeout(
-        defaults::PROBE_SOCKET_PATIENCE,
-        client::ask(path, "daemon/status", None),
-    )
-    .await;
+    let asked =
+        time::timeout(defaults::PROBE_SOCKET_PATIENCE, client::ask(path, "daemon/status", None))
+            .await;
     match asked {
         Ok(Ok(status)) => {
             findings.extend(answered(&status));
@@ -117,7 +118,8 @@ fn answered(status: &Value) -> Vec<Finding> {
 pub async fn http(address: SocketAddr, is_tls: bool, is_running: bool) -> Vec<Finding> {
     const SUBJECT: &str = "http";
     let free = |level, what: String| Finding::new(level, SUBJECT, what);
-    let connected = time::timeout(defaults::PROBE_SOCKET_PATIENCE, TcpStream::connect(address)).await;
+    let connected =
+        time::timeout(defaults::PROBE_SOCKET_PATIENCE, TcpStream::connect(address)).await;
     let Ok(Ok(_)) = connected else {
         return vec![match is_running {
             false => free(Level::Ok, format!("{address} is free")),
@@ -131,18 +133,22 @@ pub async fn http(address: SocketAddr, is_tls: bool, is_running: bool) -> Vec<Fi
         return vec![free(Level::Ok, format!("somebody listens on {address}, with TLS"))];
     }
     let health = ask(address, &address.to_string()).await;
-    let Some((200, body)) = health.filter(|(_, body)| body.contains("ok")) else {
+    let Some((200, _)) = health.filter(|(_, body)| body.contains("ok")) else {
         return vec![
             free(Level::Error, format!("another program listens on {address}"))
                 .why("`/healthz` is not answered as this service does")
-                .fix(format!("Find it with `ss -ltnp sport = :{}`, or set another `listen.http`.", address.port()))
+                .fix(format!(
+                    "Find it with `ss -ltnp sport = :{}`, or set another `listen.http`.",
+                    address.port()
+                ))
                 .nix("services.metamcp.settings.listen.http"),
         ];
     };
-    let _ = body;
     let mut findings = vec![free(Level::Ok, format!("`/healthz` answers on {address}"))];
     // What a page of another site makes a browser do.
-    if address.ip().is_loopback() && ask(address, "example.com").await.is_some_and(|(status, _)| status < 400) {
+    if address.ip().is_loopback()
+        && ask(address, "example.com").await.is_some_and(|(status, _)| status < 400)
+    {
         findings.push(
             free(Level::Error, "a foreign host name is served".into())
                 .why("a page of another site could reach the tools through a browser")

@@ -50,10 +50,9 @@ impl Launcher for Listener {
             *lock(&self.heard) = Heard { started: Some(Instant::now()), ..Heard::default() };
             let tee = |inner, pipe| Tee { inner, heard: Arc::clone(&self.heard), pipe };
             launched.pipes.stdout = Box::new(tee(launched.pipes.stdout, Pipe::Stdout));
-            launched.pipes.stderr = launched
-                .pipes
-                .stderr
-                .map(|stderr| Box::new(tee(stderr, Pipe::Stderr)) as Box<dyn AsyncRead + Send + Unpin>);
+            launched.pipes.stderr = launched.pipes.stderr.map(|stderr| {
+                Box::new(tee(stderr, Pipe::Stderr)) as Box<dyn AsyncRead + Send + Unpin>
+            });
             Ok(launched)
         })
     }

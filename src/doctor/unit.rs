@@ -36,13 +36,20 @@ pub struct Installed {
 
 /// Returns the unit that is installed on this host, if one is.
 pub fn installed() -> Option<Installed> {
-    let path = DIRECTORIES.iter().map(|directory| Path::new(directory).join(NAME)).find(|path| path.is_file())?;
+    let path = DIRECTORIES
+        .iter()
+        .map(|directory| Path::new(directory).join(NAME))
+        .find(|path| path.is_file())?;
     let mut text = content(&path)?;
     for directory in DIRECTORIES.iter().rev() {
-        let Ok(entries) = fs::read_dir(Path::new(directory).join(format!("{NAME}.d"))) else { continue };
+        let Ok(entries) = fs::read_dir(Path::new(directory).join(format!("{NAME}.d"))) else {
+            continue;
+        };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
-        for path in paths.iter().filter(|path| path.extension().is_some_and(|found| found == "conf")) {
+        for path in
+            paths.iter().filter(|path| path.extension().is_some_and(|found| found == "conf"))
+        {
             text.push('\n');
             text.push_str(&content(path).unwrap_or_default());
         }
@@ -134,10 +141,14 @@ const NEEDED: [&str; 4] = ["Type", "KillMode", "Sockets", "WatchdogSec"];
 pub fn unit(installed: Option<&Installed>) -> Vec<Finding> {
     const SUBJECT: &str = "unit";
     let Some(installed) = installed else {
-        return vec![Finding::new(Level::Note, SUBJECT, "no unit of systemd is installed")
-            .why("the service then lives as long as the shell that starts it")
-            .fix("Install the units in `systemd/` of the project, and enable `metamcp.service`.")
-            .nix("services.metamcp.enable = true;")];
+        return vec![
+            Finding::new(Level::Note, SUBJECT, "no unit of systemd is installed")
+                .why("the service then lives as long as the shell that starts it")
+                .fix(
+                    "Install the units in `systemd/` of the project, and enable `metamcp.service`.",
+                )
+                .nix("services.metamcp.enable = true;"),
+        ];
     };
     let (found, shipped) = (settings(&installed.text), settings(SHIPPED));
     let path = installed.path.display();
@@ -188,7 +199,8 @@ pub fn unit(installed: Option<&Installed>) -> Vec<Finding> {
         (_, None) => {}
     }
     if findings.is_empty() {
-        findings.push(Finding::new(Level::Ok, SUBJECT, "as it is shipped").why(format!("`{path}`")));
+        findings
+            .push(Finding::new(Level::Ok, SUBJECT, "as it is shipped").why(format!("`{path}`")));
     }
     findings
 }
@@ -219,7 +231,8 @@ mod tests {
     use super::*;
 
     fn judged(text: &str, is_this: bool) -> Vec<(Level, String)> {
-        let installed = Installed { path: "/u".into(), text: text.to_owned(), is_this: Some(is_this) };
+        let installed =
+            Installed { path: "/u".into(), text: text.to_owned(), is_this: Some(is_this) };
         unit(Some(&installed)).into_iter().map(|found| (found.level, found.what)).collect()
     }
 
@@ -234,14 +247,18 @@ mod tests {
 
     #[test]
     fn what_was_changed_is_named() {
-        let drop_in = "\n[Service]\nProtectHome=no\nSystemCallFilter=\nLimitNOFILE=1024\nType=simple\n";
+        let drop_in =
+            "\n[Service]\nProtectHome=no\nSystemCallFilter=\nLimitNOFILE=1024\nType=simple\n";
         let found = judged(&format!("{SHIPPED}{drop_in}"), false);
         assert_eq!(
             found,
             [
                 (Level::Warning, "the unit starts another program than this one".to_owned()),
                 (Level::Warning, "`Type=` is not as it is shipped".to_owned()),
-                (Level::Note, "the sandbox is another one: `ProtectHome=`, `SystemCallFilter=`".to_owned()),
+                (
+                    Level::Note,
+                    "the sandbox is another one: `ProtectHome=`, `SystemCallFilter=`".to_owned()
+                ),
                 (Level::Warning, "the limit of open files is low".to_owned()),
             ]
         );

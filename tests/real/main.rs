@@ -30,6 +30,7 @@ mod features;
 #[expect(dead_code, reason = "the behaviour tests use the rest")]
 mod harness;
 mod tasks;
+mod typegen;
 
 const POLL: Duration = Duration::from_millis(20);
 
