@@ -70,6 +70,8 @@ async fn look(args: &Args) -> Result<Vec<Finding>, Failed> {
             .hint(format!("There are: {}.", known.join(", "))));
     }
     if args.server.is_none() {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        findings.extend(doctor::variables(names));
         let (control, is_running) = doctor::control(&args.reader.target.path()).await;
         findings.extend(control);
         if let Some(config) = &config {
@@ -82,10 +84,9 @@ async fn look(args: &Args) -> Result<Vec<Finding>, Failed> {
                 home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
             Some(home?.join("metamcp"))
         });
-        let runtime = args.reader.target.path().parent().map(Path::to_owned);
-        let places =
-            [("state", session::state_directory()), ("cache", cache), ("runtime", runtime)];
+        let places = [("state", session::state_directory()), ("cache", cache)];
         findings.extend(doctor::directories(&places));
+        findings.extend(args.reader.target.path().parent().and_then(doctor::socket_directory));
         findings.extend(doctor::unit(doctor::installed().as_ref()));
         findings.extend(doctor::host());
     }
@@ -178,8 +179,11 @@ fn shown(findings: &[Finding]) -> String {
             let _infallible = writeln!(text, "           fix: {}", output::text(fix));
         }
     }
-    let [errors, warnings, notes] =
-        [Level::Error, Level::Warning, Level::Note].map(|level| doctor::count(findings, level));
-    let _infallible = writeln!(text, "\n{errors} errors, {warnings} warnings, {notes} notes");
+    let counted = [(Level::Error, "error"), (Level::Warning, "warning"), (Level::Note, "note")];
+    let counted = counted.map(|(level, word)| match doctor::count(findings, level) {
+        1 => format!("1 {word}"),
+        n_findings => format!("{n_findings} {word}s"),
+    });
+    let _infallible = writeln!(text, "\n{}", counted.join(", "));
     text
 }

@@ -8,9 +8,30 @@ use std::{
 
 use super::{Finding, Level};
 
-/// Looks at a directory and judges it. `purpose` is what it is for.
+/// How a name in a directory is safe from others who can write there: only its owner can take it away.
+const STICKY: u32 = 0o1000;
+
+/// Looks at directories that the service keeps its own files in, each with what it is for, and judges
+/// them.
 pub fn directories(found: &[(&str, Option<PathBuf>)]) -> Vec<Finding> {
     found.iter().map(|(purpose, path)| directory(purpose, path.as_deref())).collect()
+}
+
+/// Looks at the directory of a socket, which may be that of another user, and judges it.
+pub fn socket_directory(path: &Path) -> Option<Finding> {
+    let mode = fs::metadata(path).ok()?.permissions().mode();
+    let shown = path.display();
+    Some(match mode & 0o002 != 0 && mode & STICKY == 0 {
+        true => Finding::new(
+            Level::Warning,
+            "runtime directory",
+            format!("everybody can put another socket in the place of that in `{shown}`"),
+        )
+        .why(format!("its mode is {:03o}", mode & 0o777))
+        .fix(format!("`chmod o-w {shown}`, or have the service make one: `RuntimeDirectory=`."))
+        .nix("services.metamcp.enable = true; makes it"),
+        false => Finding::new(Level::Ok, "runtime directory", format!("`{shown}`")),
+    })
 }
 
 fn directory(purpose: &str, path: Option<&Path>) -> Finding {
@@ -69,6 +90,19 @@ fn directory(purpose: &str, path: Option<&Path>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_may_take_a_socket_away() {
+        let place = tempfile::tempdir().expect("a directory");
+        for (mode, expected) in
+            [(0o755, Level::Ok), (0o1777, Level::Ok), (0o777, Level::Warning), (0o770, Level::Ok)]
+        {
+            fs::set_permissions(place.path(), fs::Permissions::from_mode(mode)).expect("changed");
+            let found = socket_directory(place.path()).expect("it is there");
+            assert_eq!(found.level, expected, "{mode:o}");
+        }
+        assert!(socket_directory(&place.path().join("none")).is_none());
+    }
 
     #[test]
     fn a_directory_is_for_its_owner_alone() {

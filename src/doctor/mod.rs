@@ -17,8 +17,9 @@ mod server;
 mod socket;
 mod tee;
 mod unit;
+mod variables;
 
-pub use files::directories;
+pub use files::{directories, socket_directory};
 pub use finding::{Finding, Level, count};
 pub use host::host;
 pub use names::names;
@@ -26,3 +27,4 @@ pub use pinned::unpinned;
 pub use server::{Phase, Seen, judged, look_at};
 pub use socket::{control, http};
 pub use unit::{Installed, installed, unit};
+pub use variables::variables;

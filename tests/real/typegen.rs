@@ -106,7 +106,11 @@ fn the_compiler_takes_whatever_a_schema_says() {
         .zip(0..)
         .map(|(schema, number)| Tool {
             server: if number % 2 == 0 { "1st".into() } else { "my-server".into() },
-            name: if number % 3 == 0 { format!("{nasty}{number}") } else { format!("tool.{number}") },
+            name: if number % 3 == 0 {
+                format!("{nasty}{number}")
+            } else {
+                format!("tool.{number}")
+            },
             description: Some(nasty.to_owned()),
             input: schema.clone(),
             output: Some(schema.clone()),
@@ -123,7 +127,7 @@ fn compile(servers: &Installed, directory: &Path, file: &str) -> Result<(), Stri
     let compiled = Command::new(servers.path("node"))
         .arg(servers.path("npm/node_modules/typescript/bin/tsc"))
         .args(["--strict", "--noEmit", "--target", "es2022", "--module", "esnext"])
-        .args(["--moduleResolution", "bundler", "--types", "", "--pretty", "false", file])
+        .args(["--moduleResolution", "bundler", "--pretty", "false", file])
         .current_dir(directory)
         .output()
         .expect("the compiler starts");
