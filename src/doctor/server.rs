@@ -102,7 +102,7 @@ pub async fn look_at(name: &ServerName, declared: &Server, credentials: Option<&
             seen.failure = Some((text, fix.to_owned()));
         }
         Some(Err(error)) => {
-            seen.failure = Some((redactor.quote(&chain(&error)), error.hint().into_owned()))
+            seen.failure = Some((redactor.quote(&chain(&error)), error.hint().into_owned()));
         }
         Some(Ok(connection)) => {
             let step = if started.is_some() { "handshake" } else { "connect and handshake" };

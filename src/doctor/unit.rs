@@ -154,7 +154,7 @@ pub fn unit(installed: Option<&Installed>) -> Vec<Finding> {
     let path = installed.path.display();
     let mut findings = Vec::new();
     let differs = |name: &&&str| {
-        shipped.get(**name).is_some() && normal(found.get(**name)) != normal(shipped.get(**name))
+        shipped.contains_key(**name) && normal(found.get(**name)) != normal(shipped.get(**name))
     };
     if installed.is_this == Some(false) {
         let program = program(&installed.text).unwrap_or_default();
