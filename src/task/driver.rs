@@ -143,7 +143,8 @@ impl Tasks {
             let id = task.id.clone();
             let survives = task.upstream.as_ref().is_some_and(|upstream| upstream.survives);
             if task.status.has_ended() {
-                self.forget(self.store().insert(task)).await;
+                let gone = self.store().insert(task);
+                self.forget(gone).await;
             } else if survives {
                 task.status = Status::Unreachable;
                 task.message = Some("the service was restarted while the call ran".to_owned());
