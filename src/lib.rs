@@ -187,7 +187,8 @@
 //!   of a command, and `cli::logs` becomes `journalctl`.) Every child has a process group of its own and a mark
 //!   that what it starts inherits; both are seen off with it. Its standard error is always read. A
 //!   server in a unit of systemd is not ours to signal: it is connected to and hung up on.
-//! - Only `connection` writes to a server; every request comes through `call`.
+//! - Only `connection` writes to a server; every request comes through `call`. The `doctor`, which is
+//!   no service, asks on connections of its own.
 //! - An id is never used twice on a connection, so an answer cannot reach anybody but its asker.
 //! - A request is sent a second time only if it provably was not executed
 //!   ([`connection::Failure::is_replayable`]), or if it was interrupted before anything came of it and

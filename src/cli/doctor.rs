@@ -44,7 +44,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let server = args.server.as_deref().map(ServerName::new).transpose();
     let question = Question {
         file: args.config.clone(),
-        socket: args.reader.target.path(),
+        socket: args.reader.target.socket.clone(),
+        nearest: args.reader.target.path(),
         server: server.map_err(|error| Failed::new(USAGE, chain(&error)))?,
         dials: !args.no_dial,
     };

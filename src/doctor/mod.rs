@@ -43,8 +43,10 @@ use sockets::Told;
 pub struct Question {
     /// The configuration file; that of the installed service when absent.
     pub file: Option<PathBuf>,
-    /// The control socket.
-    pub socket: PathBuf,
+    /// The control socket; that of the configuration when absent.
+    pub socket: Option<PathBuf>,
+    /// The control socket that is asked where the configuration names none.
+    pub nearest: PathBuf,
     /// This server alone, and nothing besides.
     pub server: Option<ServerName>,
     /// Servers are dialled.
@@ -98,11 +100,13 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     {
         return Err(NoServer(server.clone()));
     }
-    let told = sockets::control(&question.socket, found).await;
+    let declared = config.as_ref().and_then(|config| config.listen.control.as_ref());
+    let socket = question.socket.as_ref().or(declared).unwrap_or(&question.nearest);
+    let told = sockets::control(socket, found).await;
     if question.server.is_none() {
         if let Some(config) = &config {
             sockets::http(&config.listen, told.is_some(), found).await;
-            places::directories(config, &question.socket, installed.is_none(), found);
+            places::directories(config, socket, installed.is_none(), found);
             if let Some(file) = &file {
                 places::secrets_in(file, config, found);
             }

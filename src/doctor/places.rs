@@ -80,9 +80,9 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
         return;
     }
     for (name, server) in &config.servers {
-        let values = match &server.transport {
-            Transport::Stdio { env, .. } => env,
-            Transport::Http { headers, .. } => headers,
+        let (table, values) = match &server.transport {
+            Transport::Stdio { env, .. } => ("env", env),
+            Transport::Http { headers, .. } => ("headers", headers),
             Transport::Unit { .. } => continue,
         };
         let is_literal = |value: &Secret| !value.is_reference();
@@ -101,7 +101,7 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
                 .of(name)
                 .why(format!("`{}` has the value itself.", file.display()))
                 .fix(format!("Write `credential:{name}` in its place, and `LoadCredential={name}:/path` into a drop-in of the unit; or chmod o= the file."))
-                .nix(format!("services.metamcp.settings.servers.{name}.env.{key} = \"credential:{name}\"; services.metamcp.credentials.{name} = \"/run/secrets/{name}\";")),
+                .nix(format!("services.metamcp.settings.servers.{name}.{table}.{key} = \"credential:{name}\"; services.metamcp.credentials.{name} = \"/run/secrets/{name}\";")),
             );
         }
     }

@@ -447,7 +447,8 @@ pub(crate) fn run_with(input: &str, arguments: &[&str]) -> (i32, String, String)
     finish(command)
 }
 
-fn finish(mut command: Command) -> (i32, String, String) {
+/// Runs a command to its end and returns code, standard output and standard error.
+pub(crate) fn finish(mut command: Command) -> (i32, String, String) {
     let output = command.output().expect("the program starts");
     (
         output.status.code().unwrap_or(-1),
