@@ -207,7 +207,21 @@ shown_as! {
     };
     /// The servers under `[provision.servers]`.
     ProvisionableServers = |generator| {
-        named(generator, &["start"], &["description"], Some(defaults::PROVISIONABLE_MAX))
+        let mut servers = named(generator, &[], &["description"], Some(defaults::PROVISIONABLE_MAX));
+        // Such a server waits to be asked for: that can be said, and nothing else.
+        if let Some(start) = servers
+            .ensure_object()
+            .get_mut("additionalProperties")
+            .and_then(|server| server.pointer_mut("/properties/start"))
+        {
+            *start = json!({
+                "description": "Such a server is connected when it is provisioned.",
+                "type": "string",
+                "const": "lazy",
+                "default": "lazy",
+            });
+        }
+        servers
     };
 }
 

@@ -122,7 +122,9 @@ fn what_the_readme_shows_is_good_by_it() {
 }
 
 /// Values of every type, ends of ranges and words that are near to ours.
-const VALUES: [&str; 34] = [
+const VALUES: [&str; 36] = [
+    "\"lazy\"",
+    "\"eager\"",
     "0",
     "1",
     "5",
