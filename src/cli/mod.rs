@@ -48,7 +48,7 @@ mod typegen;
 
 /// Run each MCP server once per host and serve it to every client
 ///
-/// `metamcp serve` is the service. All other commands ask the one that runs, over its control socket.
+/// `metamcp serve` is the service. Most other commands ask the one that runs, over its control socket.
 #[derive(Debug, Parser)]
 #[command(name = "metamcp", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
@@ -70,15 +70,13 @@ Exit codes:
 enum Command {
     Serve(serve::Args),
     Check(check::Args),
-    Schema(schema::Args),
     Status(status::Args),
-    Import(import::Args),
     Servers(servers::Args),
     Tools(tools::Args),
     Info(info::Args),
     Call(call::Args),
-    Search(search::Args),
     Grep(grep::Args),
+    Search(search::Args),
     Resources(resources::Args),
     Read(read::Args),
     Prompts(prompts::Args),
@@ -90,9 +88,11 @@ enum Command {
     Reload(reload::Args),
     Stop(stop::Args),
     Logs(logs::Args),
-    Stdio(stdio::Args),
     Doctor(doctor::Args),
+    Import(import::Args),
     Typegen(typegen::Args),
+    Schema(schema::Args),
+    Stdio(stdio::Args),
     DemoServer(demo_server::Args),
     #[command(hide = true)]
     Completions(completions::Args),
@@ -174,15 +174,13 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
-        Command::Schema(args) => schema::run(&args),
         Command::Status(args) => status::run(&args),
-        Command::Import(args) => import::run(&args),
         Command::Servers(args) => servers::run(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Call(args) => call::run(args),
-        Command::Search(args) => search::run(&args),
         Command::Grep(args) => grep::run(&args),
+        Command::Search(args) => search::run(&args),
         Command::Resources(args) => resources::run(&args),
         Command::Read(args) => read::run(&args),
         Command::Prompts(args) => prompts::run(&args),
@@ -194,9 +192,11 @@ pub fn main() -> ExitCode {
         Command::Reload(args) => reload::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Logs(args) => logs::run(&args),
-        Command::Stdio(args) => stdio::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Typegen(args) => typegen::run(&args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Stdio(args) => stdio::run(&args),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

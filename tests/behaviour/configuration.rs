@@ -78,8 +78,7 @@ fn a_mistake_in_a_variable_or_a_flag_ends_with_78_and_names_it() {
 #[test]
 fn a_flag_that_cannot_be_is_wrong_usage() {
     for (arguments, word) in [
-        (&["--transport", "stdio"][..], "metamcp stdio --standalone"),
-        (&["--transport", "carrier-pigeon"], "streamable-http"),
+        (&["--transport", "carrier-pigeon"][..], "streamable-http"),
         (&["--set", "pool.size"], "has no `=`"),
         (&["--tls"], "without a certificate"),
     ] {
