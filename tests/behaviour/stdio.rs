@@ -512,6 +512,26 @@ async fn standalone_it_runs_the_servers_itself_and_leaves_none_behind() {
 }
 
 #[tokio::test]
+async fn a_service_whose_transport_is_stdio_is_standalone_too() {
+    let fakes = Fakes::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("metamcp.toml");
+    std::fs::write(&file, fakes.server("fake", &[])).expect("written");
+    let arguments =
+        ["serve", "--transport", "stdio", "--config", file.to_str().expect("a path in UTF-8")];
+    let environment =
+        [("STATE_DIRECTORY", directory.path()), ("CACHE_DIRECTORY", directory.path())];
+
+    let piped = Piped::run(&arguments, &environment);
+
+    let mut piped = piped.initialized("2025-06-18", json!({})).await;
+    let answer = piped.result(1, "fake__echo", json!({ "value": 1 })).await;
+    assert_eq!(answer["result"]["structuredContent"]["value"], 1);
+    let (rest, _, ended) = piped.close().await;
+    assert!(rest.is_empty() && ended.success(), "{rest:?}");
+}
+
+#[tokio::test]
 async fn standalone_without_a_configuration_or_server_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
     let nowhere = directory.path().join("nowhere");

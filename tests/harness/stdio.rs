@@ -33,7 +33,12 @@ impl Piped {
 
     /// Starts one with these options and variables.
     pub(crate) fn start(options: &[&str], environment: &[(&str, &Path)]) -> Self {
-        let mut process = command(options, environment).spawn().expect("the program starts");
+        Self::run(&[&["stdio"], options].concat(), environment)
+    }
+
+    /// Starts the program with these arguments.
+    pub(crate) fn run(arguments: &[&str], environment: &[(&str, &Path)]) -> Self {
+        let mut process = piped(arguments, environment).spawn().expect("the program starts");
         let input = process.stdin.take().expect("piped");
         let output = BufReader::new(process.stdout.take().expect("piped")).lines();
         let complaints = process.stderr.take().expect("piped");
@@ -131,10 +136,13 @@ impl Piped {
 
 /// Returns the command of one, for a client that starts it itself.
 pub(crate) fn command(options: &[&str], environment: &[(&str, &Path)]) -> Command {
+    piped(&[&["stdio"], options].concat(), environment)
+}
+
+fn piped(arguments: &[&str], environment: &[(&str, &Path)]) -> Command {
     let mut command = Command::new(PROGRAM);
     command
-        .arg("stdio")
-        .args(options)
+        .args(arguments)
         .env("XDG_RUNTIME_DIR", "/nonexistent")
         .envs(environment.iter().copied())
         .stdin(Stdio::piped())
