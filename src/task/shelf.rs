@@ -155,7 +155,7 @@ mod tests {
         for (id, text) in broken.iter().zip(["", whole.as_str(), wrong.as_str()]) {
             fs::write(shelf.path(id).expect("a path"), text).expect("written");
         }
-        assert_eq!(shelf.read(), [good.clone()]);
+        assert_eq!(shelf.read(), std::slice::from_ref(&good));
         let mut expected: Vec<String> = broken.iter().map(|id| format!("{id}.broken")).collect();
         expected.push(format!("{}.task", good.id));
         expected.sort();

@@ -44,7 +44,7 @@ pub fn fitted_schema(schema: &str, bytes_max: usize) -> Cow<'_, str> {
 }
 
 /// Returns how deep `schemas` can be shown, so that they fit into `bytes_max` together: at most
-/// [`DEPTH_MAX`] levels. Source: seed 001, "auto depth".
+/// `DEPTH_MAX` levels. Source: seed 001, "auto depth".
 pub fn common_depth(schemas: &[&Value], bytes_max: usize) -> usize {
     let bytes = |depth: usize| -> usize {
         schemas.iter().map(|schema| collapsed(schema, depth).to_string().len()).sum()
