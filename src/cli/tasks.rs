@@ -23,12 +23,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server });
     let listed = args.reader.target.ask_running("tasks/list", &params)?;
     args.reader.print(&listed, |listed| {
-        let mut table = Table::headed(["TASK", "STATUS", "CREATED", "MESSAGE"]);
+        let mut table = Table::headed(["TASK", "TOOL", "STATUS", "CREATED", "MESSAGE"]);
         for of_server in listed.as_array().into_iter().flatten() {
             let server = output::word(&of_server["server"]);
             for task in of_server["tasks"].as_array().into_iter().flatten() {
                 table.row([
                     format!("{server}/{}", output::word(&task["taskId"])).into(),
+                    output::word(&task["tool"]).into(),
                     status(&output::word(&task["status"])),
                     output::word(&task["createdAt"]).into(),
                     output::first_line(&task["statusMessage"]).into(),

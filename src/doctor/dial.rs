@@ -28,6 +28,9 @@ use crate::{
     report::chain,
 };
 
+/// The signal that ends a process whatever it does. Source: signal(7), SIGKILL.
+const KILL: i32 = 9;
+
 /// What became of a dial.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -263,15 +266,18 @@ fn manners(
                 .nix(format!("services.metamcp.settings.servers.{name}.command = lib.getExe pkgs.THE_SERVER;")),
         );
     }
+    // A signal that asks comes after 50 ms, which many a runtime takes to end by itself.
     let was_killed = record.exit.is_some_and(|exit| match exit {
-        Exit::Status(status) => std::os::unix::process::ExitStatusExt::signal(&status).is_some(),
+        Exit::Status(status) => {
+            std::os::unix::process::ExitStatusExt::signal(&status) == Some(KILL)
+        }
         Exit::Pending => true,
         Exit::Unknown => false,
     });
     if is_connected && was_killed {
         let how = dialled.exit.clone().unwrap_or_default();
         found.push(
-            Finding::note(Area::Servers, format!("does not leave when its input ends: it {how}"))
+            Finding::note(Area::Servers, format!("does not leave when it is asked to: it {how}"))
                 .of(name)
                 .why("Each stop of the service and each idle end of a connection waits for it.")
                 .fix("Report it to who makes the server."),

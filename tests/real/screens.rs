@@ -41,7 +41,13 @@ impl Terminal {
             (PROGRAM.to_owned(), "METAMCP"),
             (port, "PORT"),
         ];
-        Self { directory, socket, places }
+        let terminal = Self { directory, socket, places };
+        // Its screen is kept when a command has ended, without a line of tmux that says so.
+        let set = |name, value| ["set-option", "-g", name, value, ";"];
+        let options = [set("remain-on-exit", "on"), set("remain-on-exit-format", "")].concat();
+        let session = ["new-session", "-d", "-x", "120", "-y", "60", "-s", "one", "true"];
+        terminal.told(&[&["start-server", ";"], &options[..], &session].concat());
+        terminal
     }
 
     /// Returns the directory of the service.
@@ -65,55 +71,22 @@ impl Terminal {
 
     /// Runs a command line of a shell in which `metamcp` is ours, and returns its screen.
     fn show(&self, line: &str) -> String {
+        let typed = line.replace("SERVICE", &self.service());
         let program = PathBuf::from(PROGRAM);
         let path = program.parent().expect("a directory").display().to_string();
         let script = format!(
-            "cd '{}'; PATH='{path}':\"$PATH\"; export METAMCP_SOCKET='{}'; {line}; echo \"[exit code $?]\"",
+            "cd '{}'; PATH='{path}':\"$PATH\"; export METAMCP_SOCKET='{}' XDG_STATE_HOME=\"$PWD\"; unset METAMCP_REAL_SERVERS; {typed}; echo \"[exit code $?]\"",
             self.directory.path().display(),
             self.socket.display(),
         );
-        // Kept when its command has ended, without a line of tmux that says so.
-        self.told(&[
-            "new-session",
-            "-d",
-            "-x",
-            "120",
-            "-y",
-            "60",
-            "-s",
-            "one",
-            "sleep 60",
-            ";",
-            "set-option",
-            "-g",
-            "remain-on-exit",
-            "on",
-            ";",
-            "set-option",
-            "-g",
-            "remain-on-exit-format",
-            "",
-            ";",
-            "set-option",
-            "-g",
-            "default-terminal",
-            "tmux-256color",
-            ";",
-            "respawn-pane",
-            "-k",
-            "-t",
-            "one",
-            "sh",
-            "-c",
-            &script,
-        ]);
+        self.told(&["respawn-pane", "-k", "-t", "one", "sh", "-c", &script]);
         let deadline = Instant::now() + PATIENCE;
         while self.told(&["display-message", "-p", "-t", "one", "#{pane_dead}"]).trim() != "1" {
             assert!(Instant::now() < deadline, "`{line}` does not end:\n{}", self.screen());
             thread::sleep(POLL);
         }
         let screen = self.screen();
-        self.told(&["kill-server"]);
+        self.told(&["clear-history", "-t", "one"]);
         format!("$ {line}\n{}\n", self.without_what_varies(screen.trim_end()))
     }
 
@@ -126,10 +99,11 @@ impl Terminal {
             [
                 (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "TASK"),
                 (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),
-                (r"\d{4}-\d\d-\d\d", "DATE"),
+                (r"(?m) +\d+ +\d{2,}$", "  COUNT  PID"),
                 (r"\bpid \d+", "pid PID"),
                 (r"\bup \d+ s", "up TIME"),
-                (r"\b\d+(\.\d+)? ?(KiB|MiB|GiB|ms)\b", "SIZE"),
+                (r" +\d+(\.\d+)? ?(KiB|MiB|GiB|ms)\b", " SIZE"),
+                (r"(REQUESTS|RESTARTS) +(PID|MEMORY)", "$1  $2"),
                 (r"\b\d+(\.\d+)? s\b", "SECONDS"),
                 (r"[ \t]+(\n|$)", "$1"),
             ]
@@ -158,40 +132,54 @@ fn each_command_looks_as_it_should_in_a_terminal() {
     let servers = Installed::find();
     let metamcp = Daemon::with(servers.config_with("prewarm")).ready();
     let terminal = Terminal::of(&metamcp, &servers);
-    std::fs::write(terminal.directory.path().join("sum.json"), r#"{"a": 2, "b": 40}"#)
-        .expect("written");
-    for (name, line) in [
-        ("status", "metamcp status"),
-        ("servers", "metamcp servers"),
-        ("tools", "metamcp tools git"),
-        ("info", "metamcp info git/git_log"),
-        ("call_help", "metamcp call everything/get-sum --help"),
-        ("call_json", r#"metamcp call everything/get-sum '{"a": 2, "b": 40}'"#),
-        ("call_keys", "metamcp call everything/get-sum --a 2 --b 40"),
-        ("call_file", "metamcp call everything/get-sum @sum.json"),
-        ("call_stdin", "metamcp call everything/get-sum - <sum.json"),
-        ("call_wrong", "metamcp call everything/get-sum --a two"),
-        ("call_dry_run", "metamcp call --dry-run everything/get-sum --a 2 --b 40"),
-        (
-            "call_progress",
-            "metamcp call everything/trigger-long-running-operation --duration 1 --steps 4",
-        ),
-        ("grep", "metamcp grep '^git/.*(branch|tag)'"),
-        ("search", "metamcp search --limit 3 what time is it in Tokyo"),
-        ("resources", "metamcp resources | head -n 5"),
-        ("read", "metamcp read everything demo://resource/static/document/features.md | head -n 5"),
-        ("prompts", "metamcp prompts"),
-        ("prompt", "metamcp prompt everything/args-prompt --city Paris"),
-        ("complete", "metamcp complete prompt everything/completable-prompt department E"),
-        ("auth", "metamcp auth"),
-        ("check", "metamcp check SERVICE/metamcp.toml"),
-        ("reload", "metamcp reload"),
-        ("logs", "metamcp logs"),
-        ("typo", "metamcp call everything/get-summ --a 1"),
-    ] {
-        insta::assert_snapshot!(
-            format!("screen_{name}"),
-            terminal.show(&line.replace("SERVICE", &terminal.service()))
-        );
+    let declared =
+        r#"{"mcpServers": {"git": {"command": "mcp-server-git", "env": {"GIT_TOKEN": "s3cret"}}}}"#;
+    for (name, text) in [("sum.json", r#"{"a": 2, "b": 40}"#), ("mcp.json", declared)] {
+        std::fs::write(terminal.directory.path().join(name), text).expect("written");
     }
+    let mut screens = String::new();
+    for line in [
+        "metamcp status",
+        "metamcp servers",
+        "metamcp tools git",
+        "metamcp info git/git_log",
+        "metamcp call everything/get-sum --help",
+        r#"metamcp call everything/get-sum '{"a": 2, "b": 40}'"#,
+        "metamcp call everything/get-sum --a 2 --b 40",
+        "metamcp call everything/get-sum @sum.json",
+        "metamcp call everything/get-sum - <sum.json",
+        "metamcp call everything/get-sum --a two",
+        "metamcp call everything/get-summ --a 1",
+        "metamcp call --dry-run everything/get-sum --a 2 --b 40",
+        "metamcp call --fields temperature everything/get-structured-content --location Chicago",
+        "metamcp call everything/trigger-long-running-operation --duration 1 --steps 4",
+        "metamcp call --json everything/echo --message hello",
+        "metamcp grep '^git/.*(branch|tag)'",
+        "metamcp search --limit 2 what time is it in Tokyo",
+        "metamcp resources | head -n 5",
+        "metamcp read everything demo://resource/static/document/features.md | head -n 5",
+        "metamcp prompts",
+        "metamcp prompt everything/args-prompt --city Paris",
+        "metamcp complete prompt everything/completable-prompt department E",
+        "metamcp call --async everything/get-sum --a 2 --b 40 | tee id",
+        "metamcp task $(cat id) --wait",
+        "metamcp task $(cat id)",
+        "metamcp tasks",
+        "metamcp auth",
+        "metamcp check SERVICE/metamcp.toml",
+        "metamcp check --effective SERVICE/metamcp.toml | grep -A 2 '^.pool'",
+        "metamcp schema | head -n 5",
+        "metamcp import mcp.json",
+        "metamcp typegen --server time | tail -n 12",
+        "metamcp doctor --config SERVICE/metamcp.toml --server filesystem | grep filesystem",
+        r#"printf '{"jsonrpc":"2.0","id":1,"method":"ping"}\n' | metamcp stdio"#,
+        "metamcp logs",
+        "metamcp reload",
+        "metamcp stop",
+        "metamcp status",
+    ] {
+        screens.push_str(&terminal.show(line));
+        screens.push('\n');
+    }
+    insta::assert_snapshot!("screens", screens);
 }
