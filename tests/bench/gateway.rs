@@ -6,6 +6,7 @@
 //! $ cargo bench --bench gateway -- soak              # ten waves of calls, one on a cold start
 //! $ cargo bench --bench gateway -- neighbours        # a healthy server beside others that are not
 //! $ cargo bench --bench gateway -- discovery         # searches after a restart, no server running
+//! $ cargo bench --bench gateway -- commands          # the command line beside a running service
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
 //!
@@ -21,6 +22,7 @@ use clap::Parser as _;
 mod answer;
 mod child;
 mod client;
+mod commands;
 mod compare;
 mod discovery;
 mod focus;
@@ -52,6 +54,7 @@ enum Part {
     Soak(soak::Args),
     Neighbours(neighbours::Args),
     Discovery(discovery::Args),
+    Commands(commands::Args),
     Focus(focus::Args),
     Upstream(upstream::Args),
     Proxy(proxy::Args),
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Some(Part::Soak(args)) => return runtime.block_on(soak::run(args)),
         Some(Part::Neighbours(args)) => runtime.block_on(neighbours::run(args)),
         Some(Part::Discovery(args)) => runtime.block_on(discovery::run(args)),
+        Some(Part::Commands(args)) => runtime.block_on(commands::run(args)),
         Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),

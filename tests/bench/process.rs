@@ -6,9 +6,10 @@ use std::{
     net::SocketAddr,
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
 };
 
-use tokio::{io::AsyncReadExt as _, net::TcpListener};
+use tokio::{io::AsyncReadExt as _, net::TcpListener, time::Instant};
 
 /// A process, killed and reaped on drop: when a measurement fails too.
 pub(crate) struct Process {
@@ -79,6 +80,17 @@ impl Drop for Process {
         let _gone_already = self.child.kill();
         let _reaped = self.child.wait();
     }
+}
+
+/// Runs a command against the service at `socket` to its end, and returns how long that took; nothing
+/// when it fails.
+pub(crate) fn timed(arguments: &[&str], socket: &Path) -> Option<Duration> {
+    let mut command = command(Path::new(env!("CARGO_BIN_EXE_metamcp")));
+    command.args(arguments).env("METAMCP_SOCKET", socket);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    let status = command.status().expect("metamcp starts");
+    status.success().then(|| start.elapsed())
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the benchmark starts its processes")]

@@ -1,0 +1,67 @@
+//! `commands`: how long a command takes, from the start of its process to its end, beside a running
+//! service and a warm server.
+//!
+//! The measure of all is `metamcp --version`, which begins and ends and does nothing else. All commands
+//! take turns, so that a moment in which the machine is slow is one for all of them.
+
+use std::{fmt::Write as _, time::Duration};
+
+use tokio::time::{self, Instant};
+
+use crate::{process, report::percentile, rig};
+
+/// Measure commands beside a running service, as a shell would
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How often each command is run
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    repetitions: usize,
+}
+
+/// The commands, and what they do.
+const COMMANDS: [(&str, &[&str]); 7] = [
+    ("`--version`: a process begins and ends", &["--version"]),
+    ("`call` with JSON", &["call", "child/echo", r#"{"text":"hello"}"#]),
+    ("`call` with `--key`: reads the schema first", &["call", "child/echo", "--text", "hello"]),
+    ("`call --dry-run`", &["call", "--dry-run", "child/echo", r#"{"text":"hello"}"#]),
+    ("`tools`", &["tools"]),
+    ("`servers`", &["servers"]),
+    ("`status`: weighs the processes of the servers", &["status"]),
+];
+
+/// How long the service may take until a call goes through.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) async fn run(args: Args) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = std::env::current_exe().expect("this program has a path");
+    let config = format!(
+        "[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n"
+    );
+    let mut service = rig::service(&directory, &config);
+    let _listens = service.address();
+    let socket = directory.path().join("control.sock");
+    let deadline = Instant::now() + PATIENCE;
+    while process::timed(COMMANDS[1].1, &socket).is_none() {
+        assert!(Instant::now() < deadline, "no call goes through");
+        time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut seen = COMMANDS.map(|_| Vec::new());
+    for _ in 0..args.repetitions {
+        for ((name, arguments), seen) in COMMANDS.iter().zip(&mut seen) {
+            let took = process::timed(arguments, &socket);
+            seen.push(took.unwrap_or_else(|| panic!("{name} fails")).as_secs_f64() * 1e3);
+        }
+    }
+    let mut report =
+        String::from("| command | p50 | p90 | p99 | ÷ `--version` |\n|---|--:|--:|--:|--:|\n");
+    let mut least = None;
+    for ((name, _), seen) in COMMANDS.iter().zip(&mut seen) {
+        seen.sort_by(f64::total_cmp);
+        let [p50, p90, p99] = [50, 90, 99].map(|percent| percentile(seen, percent));
+        let ratio = p50 / *least.get_or_insert(p50);
+        writeln!(report, "| {name} | {p50:.1} | {p90:.1} | {p99:.1} | {ratio:.2}× |")
+            .expect("a string takes all");
+    }
+    process::print(&format!("{report}\nTimes in ms, of {} runs each.\n", args.repetitions));
+}
