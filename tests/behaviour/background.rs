@@ -386,6 +386,21 @@ async fn a_restart_forgets_no_call() {
 }
 
 #[tokio::test]
+async fn a_service_with_an_idle_exit_stays_for_as_long_as_a_call_goes_on() {
+    let (fakes, state) = (Fakes::new(), tempfile::tempdir().expect("a directory"));
+    let rules = "[service]\nidle_exit = \"1s\"\nshutdown_timeout = \"10ms\"\n";
+    let config = rules.to_owned() + &fakes.server("pipe", &LEGACY);
+    let mut first = daemon(&config, state.path());
+    // It is looked at every 50 ms, and nothing is under way in between.
+    let steps = [["working"; 60].as_slice(), &["completed"]].concat();
+    let id = started(&first, "pipe/job", json!({ "steps": steps, "value": 7 })).await;
+    assert_eq!(first.wait_exit().code(), Some(0));
+
+    let second = daemon(&config, state.path());
+    assert_eq!(result(&second, &id).await["structuredContent"]["value"], 7);
+}
+
+#[tokio::test]
 async fn a_file_that_makes_no_sense_is_set_aside_and_the_service_starts() {
     let fakes = Fakes::new();
     let state = tempfile::tempdir().expect("a directory");
