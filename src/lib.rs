@@ -141,7 +141,7 @@
 //! | [`name`] | server names and their grammar |
 //! | [`backoff`] | pauses between attempts |
 //! | [`report`] | an error and its causes on one line |
-//! | [`files`] | files that the service keeps for itself |
+//! | [`files`] | files that are replaced whole, kept for the service itself or for others, and where a user has them |
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, service};
 use crate::{
     bridge::{self, AttachError, Target},
-    config::{LogLevel, Sources, defaults},
+    config::{self, LogLevel, Sources, defaults},
     daemon::{Daemon, Listeners},
     ingress::pipe::Pipe,
     protocol::ndjson::Lines,
@@ -55,7 +55,7 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.standalone {
-        let file = args.config.clone().or_else(launch::configuration).ok_or_else(|| {
+        let file = args.config.clone().or_else(config::usual_file).ok_or_else(|| {
             Failed::new(CONFIG, "there is no configuration file").hint("Name one with --config.")
         })?;
         return standalone(launch::sources(file), &args.choice());
