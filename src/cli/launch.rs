@@ -15,7 +15,6 @@ use tokio::time::{self, Instant};
 use super::{FAILED, Failed, check};
 use crate::{
     config::{self, Sources, defaults, environment},
-    control::client::{self, ClientError},
     daemon::{
         listen::{self, default_socket},
         lock::{Lock, Taken},
@@ -42,18 +41,18 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     let config = check::load(&sources(file.clone()))?.config;
     let group = config.listen.control_group.as_deref();
     let socket = config.listen.control.clone().unwrap_or_else(default_socket);
-    if answers(&socket).await {
+    if listen::answers(&socket).await {
         return Ok(Some(socket));
     }
     // Commands that come at the same time start one service together.
     let _turn = turn(&socket, group).await?;
-    if answers(&socket).await {
+    if listen::answers(&socket).await {
         return Ok(Some(socket));
     }
     let log = log_file();
     let mut child = start(&file, &log)?;
     let until = Instant::now() + defaults::LAUNCH_PATIENCE;
-    while !answers(&socket).await {
+    while !listen::answers(&socket).await {
         let ended = child.try_wait().ok().flatten();
         if let Some(status) = ended {
             let text = format!("the service that was started has ended ({status}){}", tail(&log));
@@ -79,12 +78,6 @@ pub(super) fn sources(file: PathBuf) -> Sources {
 pub(super) fn log_file() -> PathBuf {
     let state = files::own_directory("XDG_STATE_HOME", ".local/state");
     state.unwrap_or_else(std::env::temp_dir).join("metamcp/metamcp.log")
-}
-
-async fn answers(socket: &Path) -> bool {
-    let asking = client::ask(socket, "daemon/status", None);
-    let asked = time::timeout(defaults::PROBE_PATIENCE, asking).await;
-    matches!(asked, Ok(Ok(_) | Err(ClientError::Refused { .. })))
 }
 
 /// Waits until no other command starts a service with this socket.
