@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The bridge attaches to the control socket, and does so again when the service comes back from a
-//! restart. What is passed on, kept and said then is the [`relay`]'s to decide.
+//! restart. What is passed on, kept and said then is the `relay`'s to decide.
 
 use std::{
     future, io,
@@ -31,10 +31,11 @@ use crate::{
         ndjson::{Line, Lines},
     },
     report::chain,
+    unsent::Unsent,
 };
 
 mod outcome;
-pub mod relay;
+mod relay;
 mod request;
 
 use relay::Relay;
@@ -184,7 +185,7 @@ impl<'a> Bridge<'a> {
     /// Takes a line of the client.
     fn take(&mut self, line: Line) {
         match line {
-            Line::Whole(line) => self.relay.from_client(line, self.started.elapsed()),
+            Line::Whole(line) => self.relay.client_says(line, self.started.elapsed()),
             Line::Oversized(line) => {
                 self.relay.to_client.push(line.refusal(defaults::BODY_BYTES_MAX));
             }
@@ -198,7 +199,7 @@ impl<'a> Bridge<'a> {
         if let Some((_, lines)) = &mut self.down {
             while let Some(line) = lines.next_line() {
                 match line {
-                    Line::Whole(line) => self.relay.from_service(line, now),
+                    Line::Whole(line) => self.relay.service_says(line, now),
                     Line::Oversized(line) => {
                         tracing::error!(n_bytes = line.length, "message of the service dropped");
                     }
@@ -301,7 +302,7 @@ async fn read(down: &mut Option<(OwnedReadHalf, Lines)>) -> Option<bool> {
 
 /// Writes what is for the service; nothing while there is nothing to do. Where it is not taken, the
 /// other half of the connection tells why.
-async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut crate::unsent::Unsent) -> Option<()> {
+async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut Unsent) -> Option<()> {
     let writer = up.as_mut().filter(|_| !unsent.is_empty())?;
     if unsent.write(writer).await.is_err() {
         *up = None;
