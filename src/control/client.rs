@@ -20,6 +20,7 @@ use crate::{
     protocol::{
         Message,
         jsonrpc::Part,
+        mcp::method::CANCELLED,
         ndjson::{self, Line, Lines},
     },
 };
@@ -158,7 +159,7 @@ impl Connection {
     /// Not safe: half a line may have been sent.
     pub async fn cancel(&mut self, number: u64) -> Result<(), ClientError> {
         let params = format!(r#"{{"requestId":{number}}}"#);
-        self.write(&Message::notification("notifications/cancelled", Some(&params))).await
+        self.write(&Message::notification(CANCELLED, Some(&params))).await
     }
 
     /// Says that nothing more will be asked: the service answers what runs, and hangs up.
