@@ -1,4 +1,5 @@
-//! Files that the service keeps for itself: read with suspicion, and replaced whole.
+//! Files of ours: those that the service keeps for itself, which are read with suspicion and replaced
+//! whole; those that are for others, too; and where a user has them.
 //!
 //! Everything here blocks.
 
@@ -86,6 +87,14 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => put(path, bytes, 0o666, None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns a directory of the user: the one that `variable` names, or else `below_home` in the home. A
+/// path that is not absolute is none. Source: the XDG Base Directory Specification.
+pub fn own_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(below_home));
+    named.or_else(home).filter(|path| path.is_absolute())
 }
 
 /// Writes a file beside `path`, with `mode` as far as the system lets it have that, or with these

@@ -17,8 +17,13 @@
 //!  anything with curl ──┘       │         passthrough ┘   replay  generation └── HTTP ── upstream
 //!                            session         │               ◀── announcements ──┘
 //!                                         catalog ── search
-//!  metamcp status ────── control.sock ─── control ── status
+//!  metamcp status, call ─┐
+//!  metamcp stdio ────────┴─ control.sock ── control ──┬── status, view
+//!                                                     └── task ── view
 //! ```
+//!
+//! A client that only speaks over standard input and output comes in by the control socket: its
+//! [`bridge`] attaches there, and [`ingress`] serves it as any other.
 //!
 //! # One request
 //!
@@ -141,7 +146,7 @@
 //! | [`name`] | server names and their grammar |
 //! | [`backoff`] | pauses between attempts |
 //! | [`report`] | an error and its causes on one line |
-//! | [`files`] | files that the service keeps for itself |
+//! | [`files`] | files that are replaced whole, kept for the service itself or for others, and where a user has them |
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
@@ -151,7 +156,7 @@
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
 //! | [`import`] | what other clients have declared, read from their files and written as ours |
-//! | [`systemd`] | inherited sockets, notices, capabilities |
+//! | [`systemd`] | inherited sockets, notices, capabilities, and the unit that a service is in |
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
 //! | [`tls`] | the certificate that clients are shown |
@@ -171,8 +176,8 @@
 //! | [`status`] | what the service tells about itself |
 //! | [`typegen`] | the types of tools, in TypeScript |
 //! | [`task`] | calls that go on without whoever made them |
-//! | [`ingress`] | the HTTP edge |
-//! | [`control`] | the control socket |
+//! | [`ingress`] | the edge: HTTP, and MCP over a pipe |
+//! | [`control`] | what operators ask, on the control socket or over HTTP, and who asks there |
 //! | [`bridge`] | a client on standard input and output, and a service that may be restarted |
 //! | [`demo`] | three demonstration servers, built on rmcp |
 //! | [`daemon`] | the service from its start to its end |

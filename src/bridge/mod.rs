@@ -5,36 +5,28 @@
 //! ```
 //!
 //! The bridge attaches to the control socket, and does so again when the service comes back from a
-//! restart. What is passed on, kept and said then is the [`relay`]'s to decide.
+//! restart. What is passed on, kept and said then is the `relay`'s to decide.
 
-use std::{
-    future, io,
-    path::{Path, PathBuf},
-};
+use std::{future, path::PathBuf};
 
 use futures_util::future::BoxFuture;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite},
+    net::unix::{OwnedReadHalf, OwnedWriteHalf},
     time::{self, Instant},
 };
 
 use crate::{
     backoff::Backoff,
     config::defaults,
-    protocol::{
-        Message,
-        jsonrpc::Part,
-        ndjson::{Line, Lines},
-    },
+    control::client::{self, ClientError},
+    protocol::ndjson::{Line, Lines},
     report::chain,
+    unsent::Unsent,
 };
 
 mod outcome;
-pub mod relay;
+mod relay;
 mod request;
 
 use relay::Relay;
@@ -51,27 +43,6 @@ pub struct Target {
     pub params: String,
 }
 
-/// Why the service does not take a client.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// No service listens there.
-    #[error("no service answers at `{}`", path.display())]
-    Unreachable {
-        /// The socket.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It does not want to.
-    #[error("the service refused: {message}")]
-    Refused {
-        /// Why.
-        message: String,
-        /// What can be done about it.
-        suggestion: Option<String>,
-    },
-}
-
 /// A connection to the service that is a pipe of MCP.
 #[derive(Debug)]
 struct Attachment {
@@ -85,13 +56,13 @@ struct Attachment {
 ///
 /// # Errors
 ///
-/// [`AttachError`] when the service does not take the client in the first place. Later it is tried
+/// [`ClientError`] when the service does not take the client in the first place. Later it is tried
 /// again for as long as the client is there.
 ///
 /// # Cancel safety
 ///
 /// Dropped, what the client has asked is cancelled.
-pub async fn run<R, W>(target: &Target, reader: R, writer: W) -> Result<(), AttachError>
+pub async fn run<R, W>(target: &Target, reader: R, writer: W) -> Result<(), ClientError>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -104,7 +75,7 @@ struct Bridge<'a> {
     started: Instant,
     relay: Relay,
     /// Becomes the next attachment, while there is none.
-    attaching: Option<BoxFuture<'a, Result<Attachment, AttachError>>>,
+    attaching: Option<BoxFuture<'a, Result<Attachment, ClientError>>>,
     was_attached: bool,
     backoff: Backoff,
     /// Where the service's messages come from, and what was read of them.
@@ -126,7 +97,7 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    async fn run<R, W>(mut self, mut reader: R, mut writer: W) -> Result<(), AttachError>
+    async fn run<R, W>(mut self, mut reader: R, mut writer: W) -> Result<(), ClientError>
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
@@ -184,7 +155,7 @@ impl<'a> Bridge<'a> {
     /// Takes a line of the client.
     fn take(&mut self, line: Line) {
         match line {
-            Line::Whole(line) => self.relay.from_client(line, self.started.elapsed()),
+            Line::Whole(line) => self.relay.client_says(line, self.started.elapsed()),
             Line::Oversized(line) => {
                 self.relay.to_client.push(line.refusal(defaults::BODY_BYTES_MAX));
             }
@@ -198,7 +169,7 @@ impl<'a> Bridge<'a> {
         if let Some((_, lines)) = &mut self.down {
             while let Some(line) = lines.next_line() {
                 match line {
-                    Line::Whole(line) => self.relay.from_service(line, now),
+                    Line::Whole(line) => self.relay.service_says(line, now),
                     Line::Oversized(line) => {
                         tracing::error!(n_bytes = line.length, "message of the service dropped");
                     }
@@ -217,7 +188,7 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    fn attached(&mut self, attached: Result<Attachment, AttachError>) -> Result<(), AttachError> {
+    fn attached(&mut self, attached: Result<Attachment, ClientError>) -> Result<(), ClientError> {
         match attached {
             Ok(Attachment { reader, writer, lines }) => {
                 if std::mem::replace(&mut self.was_attached, true) {
@@ -231,9 +202,9 @@ impl<'a> Bridge<'a> {
             }
             Err(error) if !self.was_attached => Err(error),
             Err(error) => {
-                if let AttachError::Refused { message, .. } = &error {
+                if let ClientError::Refused(refusal) = &error {
                     tracing::warn!(error = chain(&error), "the service does not take us back");
-                    self.relay.refused(message.clone());
+                    self.relay.refused(refusal.message.clone());
                 }
                 let (pause, target) = (self.backoff.pause(fastrand::f64()), self.target);
                 self.attaching = Some(Box::pin(async move {
@@ -246,46 +217,18 @@ impl<'a> Bridge<'a> {
     }
 }
 
-/// Attaches to the service. Waits for its answer for as long as that takes: a service that starts
-/// takes connections before it answers.
-async fn attach(target: &Target) -> Result<Attachment, AttachError> {
-    let path: &Path = &target.socket;
-    let unreachable = |source| AttachError::Unreachable { path: path.to_owned(), source };
-    let stream = UnixStream::connect(path).await.map_err(unreachable)?;
-    let (mut reader, mut writer) = stream.into_split();
-    let request = Message::request("mcp/attach", Some(&target.params));
-    let request = [request.bytes(), &b"\n"[..]].concat();
-    writer.write_all(&request).await.map_err(unreachable)?;
-    let mut lines = Lines::new(defaults::BRIDGE_ANSWER_BYTES_MAX);
-    let answer = loop {
-        match lines.next_line() {
-            Some(Line::Whole(line)) => break line,
-            Some(Line::Oversized(_)) => {}
-            None => match reader.read_buf(lines.buffer()).await {
-                Ok(0) => return Err(unreachable(io::ErrorKind::UnexpectedEof.into())),
-                Ok(_) => {}
-                Err(error) => return Err(unreachable(error)),
-            },
-        }
-    };
-    let answer = Message::parse(answer);
-    let error = match &answer {
-        Ok(answer) if answer.part(Part::Result).is_some() => {
-            return Ok(Attachment { reader, writer, lines });
-        }
-        Ok(answer) => answer.part(Part::Error).unwrap_or("{}"),
-        Err(_) => "{}",
-    };
-    let error: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
-    let message = error["message"].as_str().unwrap_or("its answer cannot be read").to_owned();
-    let suggestion = error["data"]["suggestion"].as_str().map(str::to_owned);
-    Err(AttachError::Refused { message, suggestion })
+/// Attaches to the service.
+async fn attach(target: &Target) -> Result<Attachment, ClientError> {
+    let length_max = defaults::BRIDGE_ANSWER_BYTES_MAX;
+    let (stream, lines) = client::attach(&target.socket, &target.params, length_max).await?;
+    let (reader, writer) = stream.into_split();
+    Ok(Attachment { reader, writer, lines })
 }
 
 /// Waits for the attachment that is being made; nothing where none is.
 async fn attached(
-    attaching: &mut Option<BoxFuture<'_, Result<Attachment, AttachError>>>,
-) -> Option<Result<Attachment, AttachError>> {
+    attaching: &mut Option<BoxFuture<'_, Result<Attachment, ClientError>>>,
+) -> Option<Result<Attachment, ClientError>> {
     let attached = attaching.as_mut()?.await;
     *attaching = None;
     Some(attached)
@@ -301,7 +244,7 @@ async fn read(down: &mut Option<(OwnedReadHalf, Lines)>) -> Option<bool> {
 
 /// Writes what is for the service; nothing while there is nothing to do. Where it is not taken, the
 /// other half of the connection tells why.
-async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut crate::unsent::Unsent) -> Option<()> {
+async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut Unsent) -> Option<()> {
     let writer = up.as_mut().filter(|_| !unsent.is_empty())?;
     if unsent.write(writer).await.is_err() {
         *up = None;

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     config::defaults,
+    ingress::pipe::DETACHED,
     protocol::{
         Batch, Members, Message, Shape,
         jsonrpc::Part,
@@ -38,19 +39,16 @@ use crate::{
     unsent::Unsent,
 };
 
-/// What a service says last on an attachment, with how many messages it has taken.
-pub const DETACHED: &str = "mcp/detached";
-
 /// How the ids of our own requests begin, JSON text.
 const OWN: &str = "\"metamcp-stdio-";
 
 /// The state of a bridge, and what is to be written to either side.
 #[derive(Debug, Default)]
-pub struct Relay {
+pub(super) struct Relay {
     /// What goes to the client.
-    pub to_client: Unsent,
+    pub(super) to_client: Unsent,
     /// What goes to the service; nothing while it is away.
-    pub to_service: Unsent,
+    pub(super) to_service: Unsent,
     link: Link,
     memory: Memory,
     /// Requests that the service has not answered, in the order in which they were sent.
@@ -126,7 +124,7 @@ impl What {
 
 impl Relay {
     /// Takes a line of the client.
-    pub fn from_client(&mut self, line: Bytes, now: Duration) {
+    pub(super) fn client_says(&mut self, line: Bytes, now: Duration) {
         if Batch::is_one(&line) {
             return self.take_batch(line, now);
         }
@@ -149,7 +147,7 @@ impl Relay {
     }
 
     /// Takes a line of the service.
-    pub fn from_service(&mut self, line: Bytes, now: Duration) {
+    pub(super) fn service_says(&mut self, line: Bytes, now: Duration) {
         if Batch::is_one(&line) {
             let answers = Batch::parse(&line, defaults::BATCH_MESSAGES_MAX);
             let answers = answers.into_iter().flat_map(Batch::into_members).flatten();
@@ -178,7 +176,7 @@ impl Relay {
     }
 
     /// The service takes messages again.
-    pub fn attached(&mut self, now: Duration) {
+    pub(super) fn attached(&mut self, now: Duration) {
         self.refusal = None;
         self.n_sent = 0;
         self.n_taken = None;
@@ -192,12 +190,12 @@ impl Relay {
     }
 
     /// The service is there and does not take the bridge back, for this reason.
-    pub fn refused(&mut self, reason: String) {
+    pub(super) fn refused(&mut self, reason: String) {
         self.refusal = Some(reason);
     }
 
     /// The service has gone.
-    pub fn lost(&mut self, now: Duration) {
+    pub(super) fn lost(&mut self, now: Duration) {
         self.link = Link::Away;
         self.to_service.clear();
         let n_taken = self.n_taken.take();
@@ -236,13 +234,13 @@ impl Relay {
     }
 
     /// Returns when something has waited for too long, if anything waits.
-    pub fn deadline(&self) -> Option<Duration> {
+    pub(super) fn deadline(&self) -> Option<Duration> {
         let expiring = self.waiting.iter().filter(|waiting| waiting.expires());
         expiring.map(|waiting| waiting.since + defaults::BRIDGE_PATIENCE).min()
     }
 
     /// Gives up what has waited for too long.
-    pub fn tick(&mut self, now: Duration) {
+    pub(super) fn tick(&mut self, now: Duration) {
         let (over, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waiting).into_iter().partition(|waiting| {
                 waiting.expires() && now >= waiting.since + defaults::BRIDGE_PATIENCE
@@ -257,14 +255,14 @@ impl Relay {
     }
 
     /// Forgets what was asked: its client has gone.
-    pub fn abandon(&mut self) {
+    pub(super) fn abandon(&mut self) {
         self.asked.clear();
         self.waiting.clear();
         self.to_service.clear();
     }
 
     /// Tells whether a request of the client has no answer yet.
-    pub fn is_waited_for(&self) -> bool {
+    pub(super) fn is_waited_for(&self) -> bool {
         let waits = |waiting: &Waiting| matches!(waiting.what, What::Request(_));
         !self.asked.is_empty() || self.waiting.iter().any(waits)
     }

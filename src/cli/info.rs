@@ -14,7 +14,7 @@ pub(super) struct Args {
     /// Only this part of its input schema
     #[arg(long)]
     path: Option<String>,
-    /// The schema down to this depth; by default as deep as it stays readable
+    /// The schema down to this depth; by default all of it
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
     #[command(flatten)]

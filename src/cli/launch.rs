@@ -14,18 +14,15 @@ use tokio::time::{self, Instant};
 
 use super::{FAILED, Failed, check};
 use crate::{
-    config::{Sources, defaults, environment},
-    control::client::{self, ClientError},
+    config::{self, Sources, defaults, environment},
     daemon::{
         listen::{self, default_socket},
         lock::{Lock, Taken},
     },
+    files,
     report::chain,
     systemd::unit::Unit,
 };
-
-/// The configuration of the host.
-const HOST_FILE: &str = "/etc/metamcp/metamcp.toml";
 
 /// How much of the log is shown when the service did not start, in lines.
 const LOG_LINES_SHOWN: usize = 10;
@@ -40,22 +37,22 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     if Unit::installed().is_some() {
         return Ok(None);
     }
-    let Some(file) = configuration() else { return Ok(None) };
+    let Some(file) = config::usual_file() else { return Ok(None) };
     let config = check::load(&sources(file.clone()))?.config;
     let group = config.listen.control_group.as_deref();
     let socket = config.listen.control.clone().unwrap_or_else(default_socket);
-    if answers(&socket).await {
+    if listen::answers(&socket).await {
         return Ok(Some(socket));
     }
     // Commands that come at the same time start one service together.
     let _turn = turn(&socket, group).await?;
-    if answers(&socket).await {
+    if listen::answers(&socket).await {
         return Ok(Some(socket));
     }
     let log = log_file();
     let mut child = start(&file, &log)?;
     let until = Instant::now() + defaults::LAUNCH_PATIENCE;
-    while !answers(&socket).await {
+    while !listen::answers(&socket).await {
         let ended = child.try_wait().ok().flatten();
         if let Some(status) = ended {
             let text = format!("the service that was started has ended ({status}){}", tail(&log));
@@ -71,14 +68,6 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     Ok(Some(socket))
 }
 
-/// Returns the configuration file that is served where nobody names one: the user's, or else the
-/// host's.
-pub(super) fn configuration() -> Option<PathBuf> {
-    let own = own_directory("XDG_CONFIG_HOME", ".config");
-    let own = own.map(|directory| directory.join("metamcp/metamcp.toml"));
-    own.into_iter().chain([HOST_FILE.into()]).find(|file| file.exists())
-}
-
 /// Returns all that says how a service is to be that is started without flags.
 pub(super) fn sources(file: PathBuf) -> Sources {
     let variables = environment::of_process();
@@ -87,21 +76,8 @@ pub(super) fn sources(file: PathBuf) -> Sources {
 
 /// Returns the log of a service that a command has started.
 pub(super) fn log_file() -> PathBuf {
-    let state = own_directory("XDG_STATE_HOME", ".local/state");
+    let state = files::own_directory("XDG_STATE_HOME", ".local/state");
     state.unwrap_or_else(std::env::temp_dir).join("metamcp/metamcp.log")
-}
-
-/// Returns a directory of the user. Source: the XDG Base Directory Specification.
-fn own_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(below_home));
-    named.or_else(home).filter(|path| path.is_absolute())
-}
-
-async fn answers(socket: &Path) -> bool {
-    let asking = client::ask(socket, "daemon/status", None);
-    let asked = time::timeout(defaults::PROBE_PATIENCE, asking).await;
-    matches!(asked, Ok(Ok(_) | Err(ClientError::Refused { .. })))
 }
 
 /// Waits until no other command starts a service with this socket.

@@ -1,13 +1,14 @@
 //! `metamcp stdio`: MCP on standard input and output.
 
-use std::{os::unix::net::UnixStream, path::PathBuf};
+use std::{io, os::unix::net::UnixStream, path::PathBuf};
 
 use serde_json::json;
 
 use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, service};
 use crate::{
-    bridge::{self, AttachError, Target},
-    config::{LogLevel, Sources, defaults},
+    bridge::{self, Target},
+    config::{self, LogLevel, Sources, defaults},
+    control::client::ClientError,
     daemon::{Daemon, Listeners},
     ingress::pipe::Pipe,
     protocol::ndjson::Lines,
@@ -55,7 +56,7 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.standalone {
-        let file = args.config.clone().or_else(launch::configuration).ok_or_else(|| {
+        let file = args.config.clone().or_else(config::usual_file).ok_or_else(|| {
             Failed::new(CONFIG, "there is no configuration file").hint("Name one with --config.")
         })?;
         return standalone(launch::sources(file), &args.choice());
@@ -121,18 +122,19 @@ pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed
     served
 }
 
-fn failed(error: AttachError) -> Failed {
-    let text = chain(&error);
+fn failed(error: ClientError) -> Failed {
     match error {
-        AttachError::Unreachable { .. } => Failed::new(UNAVAILABLE, text).hint(
-            "Start it with `systemctl start metamcp` or `metamcp serve`, name its socket with --socket, or serve without it with --standalone.",
-        ),
-        AttachError::Refused { suggestion, .. } => {
-            let failed = Failed::new(FAILED, text);
-            match suggestion {
-                Some(suggestion) => failed.hint(suggestion),
-                None => failed,
-            }
+        ClientError::Unreachable { ref source, .. }
+            if source.kind() != io::ErrorKind::PermissionDenied =>
+        {
+            Failed::new(UNAVAILABLE, chain(&error)).hint(
+                "Start it with `systemctl start metamcp` or `metamcp serve`, name its socket with --socket, or serve without it with --standalone.",
+            )
         }
+        ClientError::Unreachable { .. }
+        | ClientError::Silent { .. }
+        | ClientError::Refused(_)
+        | ClientError::Unreadable(_)
+        | ClientError::Oversized { .. } => service::failed(error),
     }
 }

@@ -8,23 +8,23 @@ use tokio::task;
 use super::{Answer, Desk, Params};
 use crate::{
     config::{Secret, Server, Transport, secret::credentials_directory},
-    name::ServerName,
+    pool::Slot,
 };
 
 /// Answers `auth/status`.
 pub(super) async fn status(desk: &Desk, params: &Params<'_>) -> Answer {
     let server: Option<String> = params.optional("server")?;
-    let declared = desk.views.operator_declared(server.as_deref())?;
+    let servers = desk.views.operator_servers(server.as_deref())?;
     // Credentials are files.
-    let looked_up = task::spawn_blocking(move || states(&declared)).await;
+    let looked_up = task::spawn_blocking(move || states(&servers)).await;
     let states = looked_up.unwrap_or_default();
     Ok(Value::from(states).to_string())
 }
 
-fn states(declared: &[(ServerName, Arc<Server>)]) -> Vec<Value> {
+fn states(servers: &[Arc<Slot>]) -> Vec<Value> {
     let credentials = credentials_directory();
-    let state = |(name, server): &(ServerName, Arc<Server>)| json!({ "server": name, "auth": auth(server, credentials.as_deref()) });
-    declared.iter().map(state).collect()
+    let auth = |slot: &Slot| auth(slot.declared(), credentials.as_deref());
+    servers.iter().map(|slot| json!({ "server": slot.name(), "auth": auth(slot) })).collect()
 }
 
 /// Returns by what a server knows us, and whether all of it can be had now.

@@ -20,6 +20,7 @@ use crate::{
     protocol::{
         Message,
         jsonrpc::Part,
+        mcp::method::CANCELLED,
         ndjson::{self, Line, Lines},
     },
 };
@@ -124,9 +125,13 @@ impl Connection {
     ///
     /// Safe: no connection is left open.
     pub async fn open(path: &Path) -> Result<Self, ClientError> {
+        Self::open_for(path, defaults::CONTROL_ANSWER_BYTES_MAX).await
+    }
+
+    async fn open_for(path: &Path, length_max: usize) -> Result<Self, ClientError> {
         let unreachable = |source| ClientError::Unreachable { path: path.to_owned(), source };
         let stream = UnixStream::connect(path).await.map_err(unreachable)?;
-        let lines = Lines::new(defaults::CONTROL_ANSWER_BYTES_MAX);
+        let lines = Lines::new(length_max);
         Ok(Self { stream, lines, path: path.to_owned(), n_requests: 0 })
     }
 
@@ -158,7 +163,7 @@ impl Connection {
     /// Not safe: half a line may have been sent.
     pub async fn cancel(&mut self, number: u64) -> Result<(), ClientError> {
         let params = format!(r#"{{"requestId":{number}}}"#);
-        self.write(&Message::notification("notifications/cancelled", Some(&params))).await
+        self.write(&Message::notification(CANCELLED, Some(&params))).await
     }
 
     /// Says that nothing more will be asked: the service answers what runs, and hangs up.
@@ -225,18 +230,23 @@ impl Connection {
     ) -> Result<Box<RawValue>, ClientError> {
         let exchange = async {
             let asked = self.send(method, params).await?;
-            loop {
-                match self.next().await? {
-                    Said::Answer(number, answer) if number == asked => {
-                        return answer.map_err(ClientError::Refused);
-                    }
-                    Said::Answer(..) | Said::Notification(..) => {}
-                }
-            }
+            self.answer_to(asked).await
         };
         match time::timeout(patience, exchange).await {
             Ok(answer) => answer,
             Err(_) => Err(ClientError::Silent { path: self.path.clone(), patience }),
+        }
+    }
+
+    /// Waits for the answer to the request with this number, for as long as that takes.
+    async fn answer_to(&mut self, asked: u64) -> Result<Box<RawValue>, ClientError> {
+        loop {
+            match self.next().await? {
+                Said::Answer(number, answer) if number == asked => {
+                    return answer.map_err(ClientError::Refused);
+                }
+                Said::Answer(..) | Said::Notification(..) => {}
+            }
         }
     }
 
@@ -276,6 +286,28 @@ fn understand(line: Bytes) -> Result<Option<Said>, ClientError> {
         (None, Answer { error: Some(error), .. }) => return Err(ClientError::Refused(error)),
         (_, Answer { .. }) => None,
     })
+}
+
+/// Connects to the service at `path`, and has the connection become a pipe of MCP as `params`, JSON
+/// text, say. Returns it with what was read of that already, in lines of at most `length_max` bytes.
+/// Waits for as long as that takes: a service that starts takes connections before it answers.
+///
+/// # Errors
+///
+/// [`ClientError`] when nobody listens there, or the service does not want to.
+///
+/// # Cancel safety
+///
+/// Safe: no connection is left open.
+pub async fn attach(
+    path: &Path,
+    params: &str,
+    length_max: usize,
+) -> Result<(UnixStream, Lines), ClientError> {
+    let mut connection = Connection::open_for(path, length_max).await?;
+    let asked = connection.send("mcp/attach", params).await?;
+    connection.answer_to(asked).await?;
+    Ok((connection.stream, connection.lines))
 }
 
 /// Asks for `method` with `params`, JSON text, on a connection of its own, and returns the result.

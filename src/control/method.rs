@@ -9,7 +9,7 @@ use crate::protocol::RpcError;
 /// What becomes of a request: the JSON text of its result, or why there is none.
 pub(super) type Answer = Result<String, Box<RpcError>>;
 
-/// What can be asked. Source: seed 001, but for `tools/search`.
+/// What can be asked. Source: seed 001, but for `tools/search` and `mcp/attach`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     ServersList,
@@ -160,6 +160,23 @@ impl Method {
             Self::McpAttach => Err(attach::refusal().into()),
             Self::ConfigReload => daemon::reload(desk, params, asker).await,
             Self::DaemonStop => daemon::stop(desk, asker).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_has_a_row_for_every_method() {
+        let manual = include_str!("../../README.md");
+        for method in Method::ALL {
+            let name = format!("`{}`", method.name());
+            let mut firsts =
+                manual.lines().filter_map(|line| line.strip_prefix("| ")?.split('|').next());
+            assert!(firsts.any(|first| first.contains(&name)), "{name}");
+            assert_eq!(Method::named(method.name()), Some(method));
         }
     }
 }

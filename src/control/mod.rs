@@ -22,7 +22,7 @@ use crate::{
     meta::nearest,
     protocol::{
         Message, ParseError, RpcError, Shape,
-        error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
+        error::{INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
         jsonrpc::Part,
         ndjson::on_one_line,
     },
@@ -191,7 +191,6 @@ fn unknown_method(asked: &str) -> RpcError {
 
 /// Returns the error of a request that the service does not get round to any more.
 fn stopping() -> RpcError {
-    use crate::protocol::error::INTERNAL_ERROR;
     RpcError::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping")
         .suggest("Ask again in a moment: the service may come back.")
 }

@@ -218,7 +218,11 @@ fn outcome(task: &Task) -> Answer {
                 Status::Unreachable => {
                     "Its server was lost: it is asked again when it is connected. See `servers/list`."
                 }
-                _ => "Ask again later, or with `wait`: true.",
+                Status::Working
+                | Status::Completed
+                | Status::Failed
+                | Status::Cancelled
+                | Status::UnknownOutcome => "Ask again later, or with `wait`: true.",
             };
             Err(about(
                 task,

@@ -80,8 +80,8 @@ pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
     let found = desk.views.grep(&pattern, limit).await;
     let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
     let entries = entries(tools.collect(), shown).await;
-    let unavailable = found.to_value()["unavailable"].take().to_string();
-    Ok(rendered(&entries, is_reported.then_some(unavailable), Some(found.has_more)))
+    let unavailable = is_reported.then(|| found.unavailable().to_string());
+    Ok(rendered(&entries, unavailable, Some(found.has_more)))
 }
 
 /// Answers `tools/search`.

@@ -297,6 +297,15 @@ async fn sole(path: &Path, group: Option<&str>) -> Result<Lock, StartError> {
     }
 }
 
+/// Tells whether a service answers at a socket.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn answers(socket: &Path) -> bool {
+    matches!(probe(socket).await, Probed::Answers)
+}
+
 /// What is behind a socket's file.
 enum Probed {
     /// A service that answers.

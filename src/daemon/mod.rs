@@ -34,7 +34,7 @@ use crate::{
     pool::Pool,
     provision::Provisioner,
     session::{Seal, Sessions, state_directory},
-    status::Board,
+    status::{Activity, Board},
     systemd::notify,
     task::{Shelf, Tasks},
     telemetry::{liveness::Liveness, log::LogControl},
@@ -317,11 +317,10 @@ impl Daemon {
                 _ = heartbeat.tick() => {}
             }
             pulse.beat();
-            if let Some(patience) = self.idle_exit()
-                && idle.is_over(self.board.activity(), Instant::now(), Some(patience))
-            {
+            let patience = self.idle_exit();
+            if idle.is_over(self.activity(), Instant::now(), patience) {
                 tracing::info!(
-                    ?patience,
+                    patience = patience.map(tracing::field::debug),
                     "nobody has used the service for its idle_exit: it exits"
                 );
                 self.notice = Some("nobody used it: exits until it is needed".to_owned());
@@ -349,6 +348,13 @@ impl Daemon {
     fn idle_exit(&self) -> Option<Duration> {
         let declared = self.views.config().service.idle_exit;
         declared.or(self.is_launched.then_some(defaults::LAUNCHED_IDLE_EXIT))
+    }
+
+    /// Returns who uses the service, the calls included that go on without their callers: of the task
+    /// of a server, nothing is under way between two looks at it.
+    fn activity(&self) -> Activity {
+        let activity = self.board.activity();
+        Activity { n_now: activity.n_now + self.tasks.n_running(), ..activity }
     }
 
     async fn shut_down(

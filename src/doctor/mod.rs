@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{
-        Config, Sources, defaults, environment, load::LoadError, secret::credentials_directory,
+        self, Config, Sources, defaults, environment, load::LoadError,
+        secret::credentials_directory,
     },
     name::ServerName,
     report::chain,
@@ -93,7 +94,7 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
         .file
         .clone()
         .or_else(|| unit::config_of(&command).map(PathBuf::from))
-        .or_else(places::configuration_file);
+        .or_else(config::usual_file);
     let config = configuration(file.as_deref(), found);
     if let (Some(server), Some(config)) = (&question.server, &config)
         && !config.servers.contains_key(server)

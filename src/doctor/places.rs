@@ -1,10 +1,6 @@
 //! Files and directories of the service, and who may use them.
 
-use std::{
-    fs, io,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::finding::{Area, Finding};
 use crate::{
@@ -123,15 +119,6 @@ fn sounds_secret(key: &str) -> bool {
     ]
     .iter()
     .any(|word| key.contains(word))
-}
-
-/// Returns where the configuration of a service is whose unit does not say so.
-pub(super) fn configuration_file() -> Option<PathBuf> {
-    let home = std::env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
-    let own = home.map(|home| home.join("metamcp/metamcp.toml"));
-    own.into_iter().chain([PathBuf::from("/etc/metamcp/metamcp.toml")]).find(|file| file.exists())
 }
 
 #[cfg(test)]

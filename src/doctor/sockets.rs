@@ -43,8 +43,8 @@ pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> Option<Tol
             Finding::error(Area::Sockets, format!("`{name}` is no socket"))
                 .fix("Remove it, or set `listen.control` to another path.")
         }
-        Ok(_) => match connect(path).await {
-            Ok(()) => match ask(path).await {
+        Ok(_) => match soon(UnixStream::connect(path)).await {
+            Ok(_) => match ask(path).await {
                 Ok(told) => {
                     found.push(version(&told));
                     return Some(told);
@@ -77,12 +77,10 @@ pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> Option<Tol
 const ACCESS: &str = "Use it as root, or let a group in: `listen.control_group`, or `SocketGroup=` in a drop-in of metamcp-control.socket.";
 const GROUP: &str = "users.users.YOU.extraGroups = [ \"metamcp\" ];";
 
-/// Connects as the stale test does.
-async fn connect(path: &Path) -> io::Result<()> {
-    match time::timeout(defaults::DOCTOR_PATIENCE, UnixStream::connect(path)).await {
-        Ok(connected) => connected.map(drop),
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
+/// Waits for something that a socket that is in order does in [`defaults::DOCTOR_PATIENCE`].
+async fn soon<T>(trying: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let tried = time::timeout(defaults::DOCTOR_PATIENCE, trying).await;
+    tried.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 async fn ask(path: &Path) -> Result<Told, String> {
@@ -119,7 +117,7 @@ pub(super) async fn http(listen: &Listen, is_running: bool, found: &mut Vec<Find
     }
     let health = match listen.tls {
         // Only that somebody is there.
-        Some(_) => reach(address).await.map(|()| String::new()),
+        Some(_) => soon(TcpStream::connect(address)).await.map(|_| String::new()),
         None => get(address, &address.to_string()).await,
     };
     found.push(match health {
@@ -164,26 +162,15 @@ fn is_ours(answer: &str) -> bool {
     answer.starts_with("HTTP/1.1 ") && answer.contains(r#""name":"metamcp""#)
 }
 
-/// Connects, and says nothing.
-async fn reach(address: SocketAddr) -> io::Result<()> {
-    match time::timeout(defaults::DOCTOR_PATIENCE, TcpStream::connect(address)).await {
-        Ok(connected) => connected.map(drop),
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
-}
-
 /// Asks for `/healthz` under the name `host`, and returns the answer as it is.
 async fn get(address: SocketAddr, host: &str) -> io::Result<String> {
-    let exchange = async {
+    soon(async {
         let mut stream = TcpStream::connect(address).await?;
         let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.take(defaults::DOCTOR_ANSWER_BYTES_MAX as u64).read_to_end(&mut answer).await?;
         Ok(String::from_utf8_lossy(&answer).into_owned())
-    };
-    match time::timeout(defaults::DOCTOR_PATIENCE, exchange).await {
-        Ok(answer) => answer,
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
+    })
+    .await
 }

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
+use crate::files;
+
 /// A unit, and who manages it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
@@ -72,14 +74,9 @@ impl Unit {
         if !self.is_of_user {
             return SYSTEM_DIRECTORIES.into_iter().map(PathBuf::from).collect();
         }
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let below = |variable: &str, default: &str| {
-            let base = std::env::var_os(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
-            base.or_else(|| Some(home.clone()?.join(default)))
-        };
-        let [own, data] =
-            [below("XDG_CONFIG_HOME", ".config"), below("XDG_DATA_HOME", ".local/share")]
-                .map(|base| base.map(|base| base.join("systemd/user")));
+        let [own, data] = [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")]
+            .map(|(variable, below_home)| files::own_directory(variable, below_home))
+            .map(|base| base.map(|base| base.join("systemd/user")));
         let shared = USER_DIRECTORIES.into_iter().map(PathBuf::from);
         own.into_iter().chain(shared).chain(data).collect()
     }

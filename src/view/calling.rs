@@ -1,16 +1,28 @@
 //! What a call of a tool takes before it is sent, whoever wants it: its arguments held against the
 //! schema, and the request that it becomes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::task;
 
+use super::Views;
 use crate::{
+    connection::Limits,
     era,
     meta::{ErrorObject, ToolId, Validators, Verdict},
     protocol::{Members, Message, mcp::Item},
 };
+
+impl Views {
+    /// Returns the bounds of a call that is given so much time; never more than the service gives it.
+    pub(super) fn limits_within(&self, timeout: Option<Duration>) -> Limits {
+        let limits = self.limits();
+        let Some(timeout) = timeout else { return limits };
+        let total = timeout.min(limits.total);
+        Limits { silence: total, total }
+    }
+}
 
 /// Has the schema of a tool understood if it never was, so that [`check`] is quick. Patterns can take
 /// a second and more, so this holds up no other request.

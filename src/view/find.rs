@@ -207,14 +207,16 @@ impl Found {
                 explanation: found.explanation.as_ref(),
             })
             .collect();
-        let unavailable = self.known.unavailable();
-        let unavailable: Vec<Value> = unavailable
-            .map(|(server, reason)| json!({ "server": server, "reason": reason }))
-            .collect();
         json!({
             "generation": self.known.snapshot.generation, "tools": tools,
-            "hasMore": self.has_more, "unavailable": unavailable,
+            "hasMore": self.has_more, "unavailable": self.unavailable(),
         })
+    }
+
+    /// Returns the servers whose tools are not known, and why, as operators are shown them.
+    pub fn unavailable(&self) -> Value {
+        let unavailable = self.known.unavailable();
+        unavailable.map(|(server, reason)| json!({ "server": server, "reason": reason })).collect()
     }
 }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     call::{CallError, Exchange},
     catalog::Listing,
-    config::{Server, defaults},
+    config::defaults,
     connection::{Aside, Event, Limits},
     meta::{ToolId, Verdict, Wanted, nearest},
     name::ServerName,
@@ -103,19 +103,15 @@ impl Views {
         Ok(Listed { listings: vec![(slot.name().clone(), listing)], unavailable: Vec::new() })
     }
 
-    /// Returns how all servers are declared, or the one called `server`.
+    /// Returns all servers, or the one called `server`.
     ///
     /// # Errors
     ///
     /// [`RpcError`] when there is no such server.
-    pub fn operator_declared(
-        &self,
-        server: Option<&str>,
-    ) -> Result<Vec<(ServerName, Arc<Server>)>, Box<RpcError>> {
-        let declared = |slot: &Arc<Slot>| (slot.name().clone(), Arc::new(slot.declared().clone()));
+    pub fn operator_servers(&self, server: Option<&str>) -> Result<Vec<Arc<Slot>>, Box<RpcError>> {
         match server {
-            Some(server) => Ok(vec![declared(&self.operator_slot(server)?)]),
-            None => Ok(self.pool.slots().values().map(declared).collect()),
+            Some(server) => Ok(vec![self.operator_slot(server)?]),
+            None => Ok(self.pool.slots().values().cloned().collect()),
         }
     }
 
@@ -161,7 +157,7 @@ impl Views {
     ///
     /// Safe: nothing was called.
     pub async fn operator_call(&self, call: &Call<'_>) -> Result<Begun, Box<RpcError>> {
-        let limits = self.operator_limits(call);
+        let limits = self.limits_within(call.timeout);
         let (tool, request) = self.operator_request(call).await?;
         let exchange = self.operator_exchange(tool.slot, request, limits);
         Ok(Begun { id: tool.id, exchange })
@@ -181,7 +177,7 @@ impl Views {
         &self,
         call: &Call<'_>,
     ) -> Result<(Resolved, Message), Box<RpcError>> {
-        let tool = self.operator_tool_within(call.tool, self.operator_limits(call)).await?;
+        let tool = self.operator_tool_within(call.tool, self.limits_within(call.timeout)).await?;
         calling::understand(&self.desk.validators, &tool.item).await;
         calling::check(&self.desk.validators, &tool.id, &tool.item, call.args)
             .map_err(|error| Box::new(error.to_rpc()))?;
@@ -192,13 +188,6 @@ impl Views {
         let request = Message::request(method::TOOLS_CALL, Some(&params.to_string()));
         let request = call_of(&request, &tool.item.key, call.args);
         Ok((tool, request))
-    }
-
-    fn operator_limits(&self, call: &Call<'_>) -> Limits {
-        let limits = self.limits();
-        let Some(timeout) = call.timeout else { return limits };
-        let total = timeout.min(limits.total);
-        Limits { silence: total, total }
     }
 
     /// Prepares a request of `method` with `params`, JSON text, to a server.

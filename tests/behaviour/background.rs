@@ -360,6 +360,11 @@ async fn a_restart_forgets_no_call() {
         client(&first, "http").call("held", json!({ "at_least": 1 })).await;
         for id in [&local, &far] {
             until(&first, id, |told| told["serverTaskId"].is_string()).await;
+            // Who looks sees it a moment before it is on the disk, where a kill leaves it.
+            let file = state.path().join(format!("tasks/{id}.task"));
+            let is_kept =
+                || fs::read_to_string(&file).is_ok_and(|it| it.contains(r#""upstream":{"#));
+            crate::until(async || is_kept()).await;
         }
         first.signal(signal);
         first.wait_exit();
@@ -383,6 +388,21 @@ async fn a_restart_forgets_no_call() {
         let files = fs::read_dir(state.path().join("tasks")).expect("a directory").count();
         assert_eq!(files, 5, "one for each");
     }
+}
+
+#[tokio::test]
+async fn a_service_with_an_idle_exit_stays_for_as_long_as_a_call_goes_on() {
+    let (fakes, state) = (Fakes::new(), tempfile::tempdir().expect("a directory"));
+    let rules = "[service]\nidle_exit = \"1s\"\nshutdown_timeout = \"10ms\"\n";
+    let config = rules.to_owned() + &fakes.server("pipe", &LEGACY);
+    let mut first = daemon(&config, state.path());
+    // It is looked at every 50 ms, and nothing is under way in between.
+    let steps = [["working"; 60].as_slice(), &["completed"]].concat();
+    let id = started(&first, "pipe/job", json!({ "steps": steps, "value": 7 })).await;
+    assert_eq!(first.wait_exit().code(), Some(0));
+
+    let second = daemon(&config, state.path());
+    assert_eq!(result(&second, &id).await["structuredContent"]["value"], 7);
 }
 
 #[tokio::test]

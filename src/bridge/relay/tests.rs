@@ -30,11 +30,11 @@ impl Between {
     }
 
     fn client(&mut self, message: &Value) {
-        self.relay.from_client(message.to_string().into(), self.now);
+        self.relay.client_says(message.to_string().into(), self.now);
     }
 
     fn service(&mut self, message: &Value) {
-        self.relay.from_service(message.to_string().into(), self.now);
+        self.relay.service_says(message.to_string().into(), self.now);
     }
 
     fn ask(&mut self, id: u64, method: &str) {
@@ -83,7 +83,7 @@ fn code(answer: &Value) -> (u64, &str) {
 fn messages_pass_both_ways_as_they_are() {
     let mut between = Between::greeted();
     let odd = Bytes::from_static(br#"{"jsonrpc":"2.0","id":"a","method":"x/y","z":1.0}"#);
-    between.relay.from_client(odd.clone(), between.now);
+    between.relay.client_says(odd.clone(), between.now);
     let mut written = Vec::new();
     let writing = between.relay.to_service.write(&mut written);
     futures_util::FutureExt::now_or_never(writing).expect("at once").expect("written");

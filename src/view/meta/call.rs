@@ -9,7 +9,6 @@ use super::{
     finish::{Bounds, Finish, Form},
 };
 use crate::{
-    connection::Limits,
     meta::{
         self, ErrorObject, Telling, Wanted,
         arguments::{Call, Run},
@@ -105,12 +104,7 @@ impl Views {
     /// Returns the bounds of a call that its client gives so much time; never more than the service
     /// does in all.
     fn bounds_of(&self, timeout: Option<Duration>) -> Bounds {
-        let limits = self.limits();
-        let Some(timeout) = timeout else { return Bounds { limits, given: None } };
-        let (total, given) = match timeout < limits.total {
-            true => (timeout, Some(timeout)),
-            false => (limits.total, None),
-        };
-        Bounds { limits: Limits { silence: total, total }, given }
+        let limits = self.limits_within(timeout);
+        Bounds { limits, given: timeout.filter(|given| *given < self.limits().total) }
     }
 }
