@@ -17,6 +17,7 @@ use crate::{
         DEADLINE,
         daemon::{self, Daemon, PROGRAM, exit_in_time},
         fake::{Fakes, is_alive},
+        operator::Operator,
         stdio::Piped,
     },
     until,
@@ -235,6 +236,32 @@ async fn a_service_that_nobody_uses_exits_and_is_there_again_for_whoever_comes()
 }
 
 #[tokio::test]
+async fn a_service_does_not_exit_while_a_server_works_on_a_task() {
+    let fakes = Fakes::new();
+    let tasks = ["--tasks", "--protocol", "2025-11-25"];
+    let config = "[service]\nidle_exit = \"1s\"\nshutdown_timeout = \"100ms\"\n".to_owned()
+        + &fakes.server("fake", &tasks);
+    let mut daemon = Daemon::with(config).keep_sockets().ready();
+    // Looked at every 50 ms, it takes longer than nobody else may be there.
+    let mut steps = vec!["working"; 50];
+    steps.push("completed");
+    let call = json!({ "name": "fake/job", "arguments": { "steps": steps } });
+    let mut operator = Operator::at(&daemon).await;
+    operator.request(json!(1), "tools/call-async", call).await;
+    let begun = operator.next().await.expect("an answer");
+    drop(operator);
+
+    assert_eq!(daemon.wait_exit().code(), Some(0));
+
+    daemon.start_again();
+    let mut operator = Operator::at(&daemon).await;
+    let id = &begun["result"]["taskId"];
+    operator.request(json!(2), "tasks/get", json!({ "taskId": id })).await;
+    let told = operator.next().await.expect("an answer");
+    assert_eq!(told["result"]["status"], "completed", "{told}\n{}", daemon.log());
+}
+
+#[tokio::test]
 async fn a_command_starts_the_service_that_it_needs_and_two_start_one() {
     let fakes = Fakes::new();
     let gate = fakes.path("never").display().to_string();
@@ -252,6 +279,9 @@ async fn a_command_starts_the_service_that_it_needs_and_two_start_one() {
     assert_eq!(home.log().matches("serving").count(), 1, "{}", home.log());
     let raw = Pid::from_raw(i32::try_from(pid).expect("a pid"));
     assert_eq!(getsid(raw).expect("it runs"), raw.expect("a number"), "in a session of its own");
+
+    let (code, _, told) = home.run(&["status"]);
+    assert_eq!(code, 0, "it is found again where its configuration says: {told}");
 
     let mut piped = Piped::start(&["--server", "fake"], &home.variables())
         .initialized("2025-06-18", json!({}))
