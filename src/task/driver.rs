@@ -188,11 +188,12 @@ impl Tasks {
         };
         let (orders, (begins, begun)) = (self.expect_orders(&id), oneshot::channel());
         // It is driven whatever becomes of whoever has asked for it.
-        self.drivers.spawn(Arc::clone(self).run(id.clone(), work, orders, begins));
+        self.drivers.spawn(Arc::clone(self).run(id, work, orders, begins));
         self.changed();
         self.forget(gone).await;
         let _ended_meanwhile = begun.await;
-        Ok(self.get(&id).unwrap_or(task))
+        // Source: MCP 2025-11-25, "Tasks": a task begins as one that works, however soon it ends.
+        Ok(task)
     }
 
     /// Looks after all calls until `stop`: what has ended is forgotten in time. Then those that run may
@@ -343,12 +344,13 @@ impl Tasks {
         }
         let is_seen = !matches!(event, Event::Progress(_));
         let gone = self.store().apply(id, event, self.clock.now_ms());
-        if is_seen {
-            self.changed();
-        }
         self.forget(gone.unwrap_or_default()).await;
         if is_kept {
             self.save(id).await;
+        }
+        // Who waits for it learns of it last: a service that is killed then still knows it.
+        if is_seen {
+            self.changed();
         }
     }
 

@@ -360,6 +360,11 @@ async fn a_restart_forgets_no_call() {
         client(&first, "http").call("held", json!({ "at_least": 1 })).await;
         for id in [&local, &far] {
             until(&first, id, |told| told["serverTaskId"].is_string()).await;
+            // Who looks sees it a moment before it is on the disk, where a kill leaves it.
+            let file = state.path().join(format!("tasks/{id}.task"));
+            let is_kept =
+                || fs::read_to_string(&file).is_ok_and(|it| it.contains(r#""upstream":{"#));
+            crate::until(async || is_kept()).await;
         }
         first.signal(signal);
         first.wait_exit();
