@@ -331,7 +331,7 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
         max_total_timeout: in_all,
         shutdown_timeout: table.shutdown_timeout.map_or(defaults.shutdown_timeout, |found| found.0),
         progress_beat: table.progress_beat.unwrap_or(defaults.progress_beat),
-        idle_exit: table.idle_exit.unwrap_or(defaults.idle_exit),
+        idle_exit: table.idle_exit,
         log_level: table.log_level.map_or(defaults.log_level, |found| found.0),
     })
 }

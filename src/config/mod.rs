@@ -94,8 +94,9 @@ pub struct Service {
     pub shutdown_timeout: Duration,
     /// How long a tool may be silent before its client is sent progress of ours; `None` is never.
     pub progress_beat: Option<Duration>,
-    /// How long the service may be of no use to anybody before it ends by itself; `None` is for ever.
-    pub idle_exit: Option<Duration>,
+    /// How long the service may be of no use to anybody before it ends by itself: `Some(None)` is for
+    /// ever, as is `None`, where nothing is said, unless a command has started the service.
+    pub idle_exit: Option<Option<Duration>>,
     /// What is logged.
     pub log_level: LogLevel,
 }

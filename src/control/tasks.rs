@@ -255,11 +255,14 @@ fn about(task: &Task, error: RpcError) -> RpcError {
 
 /// Returns the error that a call has failed with, or a server has answered with, as an error of ours.
 fn told(error: &str, server: &str, id: &str) -> RpcError {
-    let found: Value = serde_json::from_str(error).unwrap_or_default();
-    let message = found["message"].as_str().unwrap_or("the task has failed").to_owned();
+    let found: Value = match error.len() <= defaults::ERROR_DETAIL_BYTES_MAX {
+        true => serde_json::from_str(error).unwrap_or_default(),
+        false => Value::Null,
+    };
+    let message = found["message"].as_str().unwrap_or("the task has failed");
     let code = found["code"].as_i64().unwrap_or(INTERNAL_ERROR);
     let remedy = found["data"]["suggestion"].as_str();
-    RpcError::new(code, "TASK_FAILED", message)
+    RpcError::new(code, "TASK_FAILED", crate::redact::tame(message))
         .suggest(
             remedy.unwrap_or(
                 "The words are those of the server: correct the arguments, or see its log.",

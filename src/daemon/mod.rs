@@ -347,7 +347,7 @@ impl Daemon {
     /// Returns after how long without anybody who uses it the service exits.
     fn idle_exit(&self) -> Option<Duration> {
         let declared = self.views.config().service.idle_exit;
-        declared.or(self.is_launched.then_some(defaults::LAUNCHED_IDLE_EXIT))
+        declared.unwrap_or(self.is_launched.then_some(defaults::LAUNCHED_IDLE_EXIT))
     }
 
     /// Returns who uses the service, the calls included that go on without their callers: of the task

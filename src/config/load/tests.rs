@@ -116,7 +116,7 @@ fn every_key_is_read() {
     assert_eq!(config.listen.control.as_deref(), Some(Path::new("/tmp/c.sock")));
     assert_eq!(config.listen.control_group.as_deref(), Some("wheel"));
     assert!(config.listen.rpc);
-    assert_eq!(config.service.idle_exit, Some(Duration::from_secs(1800)));
+    assert_eq!(config.service.idle_exit, Some(Some(Duration::from_secs(1800))));
     assert_eq!(config.listen.allowed_hosts, ["mcp.example"]);
     assert_eq!(config.listen.allowed_origins, ["https://mcp.example"]);
     let Transport::Stdio { command, args, env, cwd } = &config.servers["git"].transport else {

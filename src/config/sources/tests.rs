@@ -69,7 +69,7 @@ fn texts_stand_without_quotes_and_everything_else_as_toml() {
         ("METAMCP_SERVERS_MY_GIT_CWD", "/a \"b\"\\c"),
     ];
     let config = good(&sources(SERVER, &variables, &[])).config;
-    assert_eq!(config.service.idle_exit, Some(Duration::from_secs(1800)));
+    assert_eq!(config.service.idle_exit, Some(Some(Duration::from_secs(1800))));
     assert!(config.listen.rpc && config.listen.http.is_ipv6());
     assert_eq!(config.listen.allowed_hosts, ["a.example", "b.example"]);
     let tls = config.listen.tls.expect("declared");
