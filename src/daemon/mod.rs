@@ -34,7 +34,7 @@ use crate::{
     pool::Pool,
     provision::Provisioner,
     session::{Seal, Sessions, state_directory},
-    status::Board,
+    status::{Activity, Board},
     systemd::notify,
     task::{Shelf, Tasks},
     telemetry::{liveness::Liveness, log::LogControl},
@@ -318,7 +318,7 @@ impl Daemon {
             }
             pulse.beat();
             if let Some(patience) = self.idle_exit()
-                && idle.is_over(self.board.activity(), Instant::now(), Some(patience))
+                && idle.is_over(self.activity(), Instant::now(), Some(patience))
             {
                 tracing::info!(
                     ?patience,
@@ -343,6 +343,14 @@ impl Daemon {
                 }
             }
         }
+    }
+
+    /// Returns who uses the service. A call in the background that is a task of its server by now is no
+    /// request that the server works on, and would be cancelled with the service.
+    fn activity(&self) -> Activity {
+        let mut found = self.board.activity();
+        found.n_now += self.tasks.n_running();
+        found
     }
 
     /// Returns after how long without anybody who uses it the service exits.

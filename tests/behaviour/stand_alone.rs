@@ -17,6 +17,7 @@ use crate::{
         DEADLINE,
         daemon::{self, Daemon, PROGRAM, exit_in_time},
         fake::{Fakes, is_alive},
+        operator::Operator,
         stdio::Piped,
     },
     until,
@@ -232,6 +233,32 @@ async fn a_service_that_nobody_uses_exits_and_is_there_again_for_whoever_comes()
     daemon.start_again();
     assert_eq!(piped.message().await["id"], 2);
     daemon.client("/healthz").get().await;
+}
+
+#[tokio::test]
+async fn a_service_does_not_exit_while_a_server_works_on_a_task() {
+    let fakes = Fakes::new();
+    let tasks = ["--tasks", "--protocol", "2025-11-25"];
+    let config = "[service]\nidle_exit = \"1s\"\nshutdown_timeout = \"100ms\"\n".to_owned()
+        + &fakes.server("fake", &tasks);
+    let mut daemon = Daemon::with(config).keep_sockets().ready();
+    // Looked at every 50 ms, it takes longer than nobody else may be there.
+    let mut steps = vec!["working"; 50];
+    steps.push("completed");
+    let call = json!({ "name": "fake/job", "arguments": { "steps": steps } });
+    let mut operator = Operator::at(&daemon).await;
+    operator.request(json!(1), "tools/call-async", call).await;
+    let begun = operator.next().await.expect("an answer");
+    drop(operator);
+
+    assert_eq!(daemon.wait_exit().code(), Some(0));
+
+    daemon.start_again();
+    let mut operator = Operator::at(&daemon).await;
+    let id = &begun["result"]["taskId"];
+    operator.request(json!(2), "tasks/get", json!({ "taskId": id })).await;
+    let told = operator.next().await.expect("an answer");
+    assert_eq!(told["result"]["status"], "completed", "{told}\n{}", daemon.log());
 }
 
 #[tokio::test]
