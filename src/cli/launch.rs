@@ -71,6 +71,16 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     Ok(Some(socket))
 }
 
+/// Returns the control socket that a service has which a command has started, running or not; nothing
+/// where that is none of its own, or nothing would be started.
+pub(super) fn declared() -> Option<PathBuf> {
+    if Unit::installed().is_some() {
+        return None;
+    }
+    // A mistake in the file is for those to tell who need it.
+    sources(configuration()?).load().ok()?.config.listen.control
+}
+
 /// Returns the configuration file that is served where nobody names one: the user's, or else the
 /// host's.
 pub(super) fn configuration() -> Option<PathBuf> {

@@ -280,6 +280,9 @@ async fn a_command_starts_the_service_that_it_needs_and_two_start_one() {
     let raw = Pid::from_raw(i32::try_from(pid).expect("a pid"));
     assert_eq!(getsid(raw).expect("it runs"), raw.expect("a number"), "in a session of its own");
 
+    let (code, _, told) = home.run(&["status"]);
+    assert_eq!(code, 0, "it is found again where its configuration says: {told}");
+
     let mut piped = Piped::start(&["--server", "fake"], &home.variables())
         .initialized("2025-06-18", json!({}))
         .await;
