@@ -25,19 +25,28 @@ pub(super) fn away(reason: Option<&str>) -> RpcError {
     let waited = defaults::BRIDGE_PATIENCE.as_secs();
     match reason {
         None => unavailable(format!("the service did not come back within {waited} s")),
-        Some(reason) => unavailable(format!("the service does not serve this client: {reason}")),
+        Some(reason) => refused(format!("the service does not serve this client: {reason}")),
     }
 }
 
 /// So many requests wait already for a service that is away.
 pub(super) fn full(reason: Option<&str>) -> RpcError {
-    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let text = "the service is away, and as many requests as may wait for it";
-    unavailable(format!("{text}{why}"))
+    match reason {
+        None => unavailable(text.to_owned()),
+        Some(reason) => refused(format!("{text}: {reason}")),
+    }
 }
 
 fn unavailable(text: String) -> RpcError {
-    RpcError::new(BRIDGE_FAILED, "SERVICE_UNAVAILABLE", text)
-        .suggest("Start it with `systemctl start metamcp` or `metamcp serve`, then ask again.")
-        .context(json!({}))
+    error(text, "Start it with `systemctl start metamcp` or `metamcp serve`, then ask again.")
+}
+
+/// The service is there: to start it changes nothing.
+fn refused(text: String) -> RpcError {
+    error(text, "Mend what it says, then ask again: the service is tried again meanwhile.")
+}
+
+fn error(text: String, remedy: &str) -> RpcError {
+    RpcError::new(BRIDGE_FAILED, "SERVICE_UNAVAILABLE", text).suggest(remedy).context(json!({}))
 }

@@ -68,6 +68,16 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     Ok(Some(socket))
 }
 
+/// Returns the control socket that a service has which a command has started, running or not; nothing
+/// where that is none of its own, or nothing would be started.
+pub(super) fn declared() -> Option<PathBuf> {
+    if Unit::installed().is_some() {
+        return None;
+    }
+    // A mistake in the file is for those to tell who need it.
+    sources(config::usual_file()?).load().ok()?.config.listen.control
+}
+
 /// Returns all that says how a service is to be that is started without flags.
 pub(super) fn sources(file: PathBuf) -> Sources {
     let variables = environment::of_process();

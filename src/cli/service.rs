@@ -45,7 +45,14 @@ impl Target {
     ///
     /// [`Failed`] with 69 when no service answers.
     pub(super) async fn connect_running(&self) -> Result<Connection, Failed> {
-        Connection::open(&self.path()).await.map_err(failed)
+        let opened = Connection::open(&self.path()).await;
+        if let (Err(ClientError::Unreachable { .. }), None) = (&opened, &self.socket)
+            // One that a command has started is where its configuration says.
+            && let Some(socket) = launch::declared()
+        {
+            return Connection::open(&socket).await.map_err(failed);
+        }
+        opened.map_err(failed)
     }
 
     /// Connects to the service, for something that any service with the same configuration can do. Where

@@ -8,12 +8,19 @@ use serde_json::json;
 use tokio::{
     io::AsyncWriteExt as _,
     net::unix::{OwnedReadHalf, OwnedWriteHalf},
+    sync::OwnedSemaphorePermit,
 };
 
 use super::{Desk, Method, Params};
 use crate::{
+    config::defaults,
     ingress::pipe::{self, Pipe},
-    protocol::{Message, RpcError, Shape, error::INVALID_REQUEST, jsonrpc::Part, ndjson::Lines},
+    protocol::{
+        Message, RpcError, Shape,
+        error::{INTERNAL_ERROR, INVALID_REQUEST},
+        jsonrpc::Part,
+        ndjson::Lines,
+    },
     view::{Choice, View},
 };
 
@@ -21,6 +28,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Attaching {
     view: View,
+    /// One of those that clients may have.
+    place: OwnedSemaphorePermit,
     /// What the one who asks is told.
     answer: bytes::Bytes,
 }
@@ -46,6 +55,15 @@ pub(super) fn refusal() -> RpcError {
         .suggest("Open a connection of its own to the control socket, and attach it first of all.")
 }
 
+/// Returns the error of who asks for it when as many clients as may be are there.
+fn too_many() -> RpcError {
+    let max = defaults::CONTROL_ATTACHED_MAX;
+    let text = format!("{max} clients are attached to the control socket already");
+    RpcError::new(INTERNAL_ERROR, "TOO_MANY_CLIENTS", text)
+        .suggest("End one of them, or connect over HTTP.")
+        .context(json!({ "max": max }))
+}
+
 impl Attaching {
     /// Reads what is asked for. A connection on which something runs, not `is_free`, cannot be that.
     pub(super) fn read(
@@ -56,6 +74,8 @@ impl Attaching {
         if !is_free {
             return Err(refusal().into());
         }
+        let places = Arc::clone(&desk.places);
+        let place = places.try_acquire_owned().map_err(|_| too_many())?;
         let params = Params::read(Method::McpAttach, request.params())?;
         let (wanted, server) =
             (params.optional::<String>("view")?, params.optional::<String>("server")?);
@@ -73,21 +93,22 @@ impl Attaching {
         let (view, path) = chosen.map_err(|error| error.to_rpc())?;
         let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": path });
         let id = request.part(Part::Id).unwrap_or("null");
-        Ok(Self { view, answer: Message::response(id, &result.to_string()) })
+        Ok(Self { view, place, answer: Message::response(id, &result.to_string()) })
     }
 }
 
 impl Attached {
     /// Serves the client until it goes, or the service does.
     pub(super) async fn serve(self, desk: &Desk) {
-        let Self { attaching, reader, mut writer, lines } = self;
+        let Self { attaching: Attaching { view, place, answer }, reader, mut writer, lines } = self;
         // It fits into the buffer of any socket.
-        let line = [&attaching.answer[..], b"\n"].concat();
+        let line = [&answer[..], b"\n"].concat();
         if writer.write_all(&line).await.is_err() {
             return;
         }
         let pipe = Pipe { reader, lines, writer, tells_end: true };
-        let end = pipe::serve(Arc::clone(&desk.edge), attaching.view, pipe).await;
+        let end = pipe::serve(Arc::clone(&desk.edge), view, pipe).await;
+        drop(place);
         tracing::debug!(?end, "client detached");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -79,6 +79,8 @@ pub struct Desk {
     parts: Parts,
     /// Who is served at the socket.
     seats: Arc<Seats>,
+    /// Those of clients of MCP at the socket.
+    places: Arc<Semaphore>,
     /// Cancelled when nothing more is to be taken on.
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
@@ -124,7 +126,8 @@ impl Desk {
             defaults::CONTROL_CONNECTIONS_MAX,
             defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
         );
-        Arc::new(Self { parts, seats, stop, hurry, tasks })
+        let places = Arc::new(Semaphore::new(defaults::CONTROL_ATTACHED_MAX));
+        Arc::new(Self { parts, seats, places, stop, hurry, tasks })
     }
 
     /// Returns the group that is let in at the socket, if any is.

@@ -1,13 +1,14 @@
 //! Reads the configuration again: what did not change is not touched.
 
 use std::{
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::Daemon;
 use crate::{
-    config::{Sources, diff::ServerDiff, secret::credentials_directory},
+    config::{Sources, defaults, diff::ServerDiff, load::LoadError, secret::credentials_directory},
     control::ReloadError,
     report::chain,
     systemd::notify,
@@ -46,6 +47,7 @@ impl Daemon {
     }
 
     fn apply(&self, path: &Path) -> Result<ServerDiff, ReloadError> {
+        check_file(path)?;
         // Variables and flags hold as they were at the start.
         let sources = Sources { file: Some(path.to_owned()), ..self.source.clone() };
         let new = sources.load().map(|loaded| loaded.config).inspect_err(|error| {
@@ -89,4 +91,16 @@ impl Daemon {
         self.tasks.reconfigured();
         Ok(diff)
     }
+}
+
+/// Refuses what is no configuration by its kind or size: reading it would hold the main loop up for as
+/// long as nobody writes into a pipe, or take all memory.
+fn check_file(path: &Path) -> Result<(), LoadError> {
+    let failed = |source| LoadError::Read { path: path.to_owned(), source };
+    let found = fs::metadata(path).map_err(failed)?;
+    if found.is_file() && found.len() <= defaults::CONFIG_BYTES_MAX {
+        return Ok(());
+    }
+    let text = "it is no regular file, or larger than any configuration";
+    Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text)))
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use hyper::{Uri, http::uri::Authority};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -156,7 +157,7 @@ fn ago(ms: u64) -> Option<String> {
 const HIDDEN: &str = "***";
 
 /// Returns how a server is declared, as in the file, but for what may be secret: literals of `env` and
-/// `headers`, and the query of an address.
+/// `headers`, and of an address the query and who asks.
 fn redacted(server: &Server) -> Value {
     let mut config = match &server.transport {
         Transport::Stdio { command, args, env, cwd } => {
@@ -166,12 +167,7 @@ fn redacted(server: &Server) -> Value {
         Transport::Unit { socket, unit } => json!({ "socket": socket, "unit": unit }),
         Transport::Http { url, headers } => {
             let headers: Map<String, Value> = headers.iter().map(hidden).collect();
-            let url = url.to_string();
-            let url = match url.split_once('?') {
-                Some((before, _)) => format!("{before}?{HIDDEN}"),
-                None => url,
-            };
-            json!({ "url": url, "headers": headers })
+            json!({ "url": address(url), "headers": headers })
         }
     };
     config["sharing"] = json!(server.sharing.name());
@@ -187,6 +183,23 @@ fn redacted(server: &Server) -> Value {
     config
 }
 
+/// Returns an address without its query, and without a name and a password before its host.
+fn address(url: &Uri) -> String {
+    let whole = url.to_string();
+    let (whole, query) = match whole.split_once('?') {
+        Some((before, _)) => (before.to_owned(), format!("?{HIDDEN}")),
+        None => (whole, String::new()),
+    };
+    let authority = url.authority().map(Authority::as_str).unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((who, host)) => {
+            let shown = whole.replacen(&format!("{who}@{host}"), &format!("{HIDDEN}@{host}"), 1);
+            shown + &query
+        }
+        None => whole + &query,
+    }
+}
+
 fn hidden((name, value): (&String, &Secret)) -> (String, Value) {
     let shown = match value {
         Secret::Literal(_) => HIDDEN.to_owned(),
@@ -198,6 +211,8 @@ fn hidden((name, value): (&String, &Secret)) -> (String, Value) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -214,11 +229,15 @@ mod tests {
         };
         let url = "http://h:1/mcp?key=hunter2".parse().expect("an address");
         let http = Transport::Http { url, headers: table().collect() };
-        let shown = [stdio, http].map(|transport| redacted(&Server::new(transport)).to_string());
+        let url = "https://me:hunter2@h/mcp".parse().expect("an address");
+        let named = Transport::Http { url, headers: BTreeMap::new() };
+        let shown =
+            [stdio, http, named].map(|transport| redacted(&Server::new(transport)).to_string());
         assert!(!shown.concat().contains("hunter2"));
         insta::assert_snapshot!(shown.join("\n"), @r#"
         {"args":[],"command":"x","env":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy"}
         {"headers":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"http://h:1/mcp?***"}
+        {"headers":{},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"https://***@h/mcp"}
         "#);
     }
 }

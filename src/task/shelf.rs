@@ -6,6 +6,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
+    time::SystemTime,
 };
 
 use uuid::Uuid;
@@ -54,23 +55,28 @@ impl Shelf {
         }
     }
 
-    /// Reads the calls of earlier processes. A file that makes no sense is set aside with a warning.
+    /// Reads the calls of earlier processes, no more than may be known: those that were written last. A
+    /// file that makes no sense is set aside with a warning.
     pub fn read(&self) -> Vec<Task> {
         let Some(directory) = &self.directory else { return Vec::new() };
         files::tidy(directory, defaults::CACHE_DRAFT_AGE);
         let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
         let (mut tasks, mut n_broken) = (Vec::new(), 0);
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.sort();
+        let mut found: Vec<(Option<SystemTime>, PathBuf)> =
+            entries.flatten().map(|entry| (written(&entry), entry.path())).collect();
+        found.sort();
+        let paths: Vec<PathBuf> = found.into_iter().rev().map(|(_, path)| path).collect();
         let ends = |path: &Path, suffix| path.extension().is_some_and(|found| found == suffix);
         n_broken += paths.iter().filter(|path| ends(path, BROKEN)).count();
+        let mut n_forgotten = 0;
         for path in paths.into_iter().filter(|path| ends(path, SUFFIX)) {
+            if tasks.len() >= defaults::TASKS_MAX {
+                n_forgotten += 1;
+                let _gone = fs::remove_file(&path);
+                continue;
+            }
             match read(&path) {
-                Ok(task) if tasks.len() < defaults::TASKS_MAX => tasks.push(task),
-                Ok(_) => {
-                    tracing::warn!(path = %path.display(), "task forgotten: there are too many");
-                    let _gone = fs::remove_file(&path);
-                }
+                Ok(task) => tasks.push(task),
                 Err(reason) => {
                     tracing::warn!(path = %path.display(), reason, "task set aside");
                     n_broken += 1;
@@ -81,6 +87,9 @@ impl Shelf {
                 }
             }
         }
+        if n_forgotten > 0 {
+            tracing::warn!(n_forgotten, "tasks forgotten: there are too many");
+        }
         tasks
     }
 
@@ -89,6 +98,11 @@ impl Shelf {
         let id = Uuid::try_parse(id).ok()?;
         Some(self.directory.as_ref()?.join(format!("{id}.{SUFFIX}")))
     }
+}
+
+/// Returns when a file was written last.
+fn written(entry: &fs::DirEntry) -> Option<SystemTime> {
+    entry.metadata().ok()?.modified().ok()
 }
 
 /// Reads one file.
@@ -108,7 +122,7 @@ fn read(path: &Path) -> Result<Task, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{fs::File, os::unix::fs::PermissionsExt as _, time::Duration};
 
     use super::*;
     use crate::task::{End, Status};
@@ -136,9 +150,8 @@ mod tests {
         shelf.write(&ended);
         let found = fs::metadata(shelf.path(&runs.id).expect("a path")).expect("written");
         assert_eq!(found.permissions().mode() & 0o777, 0o600);
-        let mut expected = vec![runs.clone(), ended.clone()];
-        expected.sort_by(|a, b| a.id.cmp(&b.id));
-        assert_eq!(shelf.read(), expected);
+        let found = shelf.read();
+        assert!(found.len() == 2 && found.contains(&runs) && found.contains(&ended), "{found:?}");
         shelf.remove(&[runs.id, "../../etc/passwd".to_owned(), task().id]);
         assert_eq!(shelf.read(), [ended]);
     }
@@ -165,6 +178,26 @@ mod tests {
         }
         shelf.read();
         assert_eq!(names(state.path()).len(), defaults::TASK_FILES_BROKEN_MAX + 1);
+    }
+
+    #[test]
+    fn of_too_many_those_are_read_that_were_written_last() {
+        let state = tempfile::tempdir().expect("a directory");
+        let shelf = Shelf::below(Some(state.path()));
+        let last = task();
+        shelf.write(&last);
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        for _ in 0..defaults::TASKS_MAX + 1 {
+            let task = task();
+            let path = shelf.path(&task.id).expect("a path");
+            fs::write(&path, serde_json::to_vec(&task).expect("JSON")).expect("written");
+            let file = File::options().write(true).open(&path).expect("there");
+            file.set_modified(long_ago).expect("aged");
+        }
+        let found = shelf.read();
+        assert_eq!(found.len(), defaults::TASKS_MAX);
+        assert!(found.contains(&last), "the last one may run");
+        assert_eq!(names(state.path()).len(), defaults::TASKS_MAX);
     }
 
     #[test]

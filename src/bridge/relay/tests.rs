@@ -328,6 +328,8 @@ fn a_service_that_refuses_is_quoted_to_those_who_waited() {
     between.relay.tick(between.now);
     let (client, _) = between.said();
     assert!(client[0]["error"]["message"].to_string().contains("no server `x`"), "{client:?}");
+    let remedy = client[0]["error"]["data"]["suggestion"].to_string();
+    assert!(!remedy.contains("metamcp serve"), "it runs: {remedy}");
 }
 
 proptest::proptest! {

@@ -39,9 +39,12 @@ pub const CONTROL_CONNECTIONS_MAX: usize = 64;
 pub const CONTROL_CONNECTIONS_PER_USER_MAX: usize = 48;
 
 /// How many connections the control socket holds in all, those included that are turned away just
-/// now and those that carry something else than an operator's requests, which must therefore be
-/// bounded well below this; more wait in the backlog. Ours.
+/// now and those of clients of MCP; more wait in the backlog. Ours.
 pub const CONTROL_ACCEPTED_MAX: usize = 1024;
+
+/// How many clients of MCP may be attached to the control socket. Ours: each is a program on this host,
+/// and half of what is accepted is left to operators.
+pub const CONTROL_ATTACHED_MAX: usize = CONTROL_ACCEPTED_MAX / 2;
 
 /// How many requests of one connection to the control socket run at a time; then its lines wait
 /// unread. Ours.

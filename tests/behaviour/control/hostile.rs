@@ -64,6 +64,27 @@ async fn a_thousand_connections_that_say_nothing_lock_out_nobody() {
 }
 
 #[tokio::test]
+async fn clients_of_mcp_that_stay_lock_out_no_operator() {
+    let daemon = Daemon::with("").ready();
+    let mut all = Vec::new();
+    let refused = loop {
+        let mut client = Operator::at(&daemon).await;
+        client.request(json!(1), "mcp/attach", json!({ "view": "root" })).await;
+        let answer = client.next().await.expect("an answer");
+        if answer["error"].is_object() {
+            break answer;
+        }
+        all.push(client);
+    };
+    super::assert_complete(&refused["error"]);
+    assert_eq!(refused["error"]["data"]["code"], "TOO_MANY_CLIENTS");
+    let mut operator = Operator::at(&daemon).await;
+    operator.request(json!(1), "daemon/status", json!({})).await;
+    let told = operator.next().await.expect("an answer");
+    assert!(told["result"].is_object(), "{told} with {} clients", all.len());
+}
+
+#[tokio::test]
 async fn as_many_busy_connections_as_are_served_leave_the_rest_a_word_and_http_alone() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();

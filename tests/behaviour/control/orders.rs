@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::fs::{FileType, Mode};
 use serde_json::{Value, json};
 
 use super::assert_complete;
@@ -90,6 +91,24 @@ async fn without_a_file_there_is_nothing_to_reload_unless_one_is_named() {
     fs::write(&path, fakes.server("one", &[])).expect("written");
     let diff = operator.result("config/reload", json!({ "configPath": path })).await;
     assert_eq!(diff["added"], json!(["one"]));
+}
+
+#[tokio::test]
+async fn a_pipe_that_stands_where_the_file_was_holds_nobody_up() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with("").ready();
+    let mut operator = Operator::at(&daemon).await;
+    let path = fakes.path("c.toml");
+    fs::write(&path, fakes.server("one", &[])).expect("written");
+    operator.result("config/reload", json!({ "configPath": path })).await;
+    fs::remove_file(&path).expect("removed");
+    let (kind, mode) = (FileType::Fifo, Mode::RUSR | Mode::WUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).expect("a pipe");
+    let error = operator.error("config/reload", json!({})).await;
+    assert_complete(&error);
+    assert_eq!(error["data"]["code"], "CONFIG_INVALID");
+    let servers = operator.result("servers/list", json!({})).await;
+    assert_eq!(servers[0]["name"], "one", "the old configuration stays in force");
 }
 
 #[tokio::test]
