@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Board, camel, memory::Home};
 use crate::{
-    config::{Lifecycle, Secret, Server, Start, Transport},
+    config::{self, Lifecycle, Secret, Server, Start, Transport},
     name::ServerName,
     pool::{Slot, SlotStatus, State},
 };
@@ -156,7 +156,7 @@ fn ago(ms: u64) -> Option<String> {
 const HIDDEN: &str = "***";
 
 /// Returns how a server is declared, as in the file, but for what may be secret: literals of `env` and
-/// `headers`, and the query of an address.
+/// `headers`, the login and the query of an address.
 fn redacted(server: &Server) -> Value {
     let mut config = match &server.transport {
         Transport::Stdio { command, args, env, cwd } => {
@@ -166,12 +166,7 @@ fn redacted(server: &Server) -> Value {
         Transport::Unit { socket, unit } => json!({ "socket": socket, "unit": unit }),
         Transport::Http { url, headers } => {
             let headers: Map<String, Value> = headers.iter().map(hidden).collect();
-            let url = url.to_string();
-            let url = match url.split_once('?') {
-                Some((before, _)) => format!("{before}?{HIDDEN}"),
-                None => url,
-            };
-            json!({ "url": url, "headers": headers })
+            json!({ "url": config::url::shown(&url.to_string()), "headers": headers })
         }
     };
     config["sharing"] = json!(server.sharing.name());
@@ -212,13 +207,13 @@ mod tests {
             env: table().collect(),
             cwd: None,
         };
-        let url = "http://h:1/mcp?key=hunter2".parse().expect("an address");
+        let url = "http://ada:hunter2@h:1/mcp?key=hunter2".parse().expect("an address");
         let http = Transport::Http { url, headers: table().collect() };
         let shown = [stdio, http].map(|transport| redacted(&Server::new(transport)).to_string());
         assert!(!shown.concat().contains("hunter2"));
         insta::assert_snapshot!(shown.join("\n"), @r#"
         {"args":[],"command":"x","env":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy"}
-        {"headers":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"http://h:1/mcp?***"}
+        {"headers":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"http://***@h:1/mcp?***"}
         "#);
     }
 }
