@@ -7,10 +7,14 @@ use crate::config::{effective::Entry, sources};
 /// Returns the entries as TOML that can be read again, with where each value comes from.
 pub(super) fn toml(entries: &[Entry]) -> String {
     let mut text =
-        "# What holds: defaults < file < environment < flags. Texts of env and headers are hidden.\n"
+        "# What holds: defaults < file < environment < flags. Texts of env and headers are hidden,\n\
+         # and so are login and query of a url.\n"
             .to_owned();
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut table: &[String] = &[];
+    // What stands in a table itself comes before the tables in it, or else it would be opened twice.
+    let mut entries: Vec<&Entry> = entries.iter().collect();
+    entries.sort_by_key(|entry| (entry.path.first(), table_length(&entry.path)));
     for entry in entries {
         let (in_table, rest) = entry.path.split_at(table_length(&entry.path));
         if in_table != table {

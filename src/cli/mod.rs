@@ -171,6 +171,8 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    // A service goes on whether its first words are read or not.
+    let is_serving = matches!(cli.command, Command::Serve(_) | Command::DemoServer(_));
     let done = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
@@ -200,6 +202,12 @@ pub fn main() -> ExitCode {
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+    };
+    let done = match (done, output::lost()) {
+        (Ok(()), Some(error)) if !is_serving => {
+            Err(Failed::new(FAILED, format!("write to standard output: {error}")))
+        }
+        (done, _) => done,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,9 @@
-//! All printing. A reader that has gone away is no reason to fail.
+//! All printing. A reader that has gone away is no reason to fail; a full disk is one.
 
-use std::io::Write as _;
+use std::{
+    io::{self, Write as _},
+    sync::OnceLock,
+};
 
 use serde_json::Value;
 
@@ -14,13 +17,26 @@ pub(super) fn print(text: &str) {
 
 /// Prints to standard output as it is, be it text or not.
 pub(super) fn bytes(bytes: &[u8]) {
-    let mut stdout = std::io::stdout().lock();
-    let _reader_gone = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    let mut stdout = io::stdout().lock();
+    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush())
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        // The first one is why; those that follow come of it.
+        let _is_first = LOST.set(error);
+    }
+}
+
+/// Why something that was printed has not arrived.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Returns why something that was printed to standard output has not arrived, unless nobody reads it.
+pub(super) fn lost() -> Option<&'static io::Error> {
+    LOST.get()
 }
 
 /// Prints to standard error: as it is, or as entries of priority "error" where that is the journal.
 pub(super) fn complain(text: &str) {
-    let mut stderr = std::io::stderr();
+    let mut stderr = io::stderr();
     let text = if log::is_journal(&stderr) {
         // The prefix is how a line on standard error tells the journal its priority.
         text.lines().map(|line| format!("<3>{line}\n")).collect()

@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::url;
+
 /// How much of a line is shown, in characters.
 const SHOWN_CHARACTERS: usize = 120;
 
@@ -163,7 +165,11 @@ impl Problem {
         // A tab would move the underline.
         let mut shown = line_text.replace('\t', " ");
         let mut message = self.message;
-        if holds_values(text, line_start, line_text) || line_text.contains("-----BEGIN") {
+        let has_login = line_text.contains("://") && url::shown(line_text) != line_text;
+        if has_login
+            || holds_values(text, line_start, line_text)
+            || line_text.contains("-----BEGIN")
+        {
             shown = masked(&shown);
             message = masked(&message);
         }

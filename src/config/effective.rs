@@ -12,6 +12,7 @@ use super::{
     duration,
     keys::{self, KEYS, Step},
     secret::Secret,
+    url,
 };
 
 /// A value that was said, and where. Not printed as it is: it may be a secret.
@@ -33,7 +34,8 @@ impl std::fmt::Debug for Said {
     }
 }
 
-/// One key that holds, fit to be shown: literals of `env` and `headers` are not.
+/// One key that holds, fit to be shown: not literals of `env` and `headers`, nor logins and queries of
+/// URLs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The key, in parts.
@@ -186,12 +188,17 @@ fn of_key(key: &keys::Key, path: Vec<String>, said: &[Said], config: &Config) ->
     vec![Entry { path, value, origin: None, line: 0 }]
 }
 
-/// Hides what may be a secret: texts of `env` and `headers` that are no references.
+/// Hides what may be a secret: texts of `env` and `headers` that are no references, and of a URL who
+/// logs in and the query.
 fn shown(path: &[String], value: &Value) -> Value {
+    let Some(text) = value.as_str() else { return value.clone() };
     let is_hidden = path.iter().rev().nth(1).is_some_and(|name| name == "env" || name == "headers")
         && path.iter().any(|name| name == "servers");
-    match value.as_str() {
-        Some(text) if is_hidden && !Secret::from(text.to_owned()).is_reference() => json!("***"),
-        Some(_) | None => value.clone(),
+    if is_hidden && !Secret::from(text.to_owned()).is_reference() {
+        json!("***")
+    } else if !is_hidden && path.last().is_some_and(|name| name == "url") {
+        json!(url::shown(text))
+    } else {
+        value.clone()
     }
 }

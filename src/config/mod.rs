@@ -34,7 +34,7 @@ pub mod sources;
 pub mod tasks;
 pub mod tls;
 pub mod tools;
-mod url;
+pub mod url;
 pub(crate) mod variables;
 mod word;
 mod wording;

@@ -322,7 +322,8 @@ fn registry(table: Spanned<RegistryTable>) -> Result<Registry, Problem> {
     let url = url::web(&text, EXAMPLE)?;
     let path = url.path().trim_end_matches('/');
     if url.query().is_some() || path.ends_with("/v0/servers") || path.ends_with("/v0") {
-        let message = format!("`{}` is more than the base of a registry", text.get_ref());
+        let message =
+            format!("`{}` is more than the base of a registry", url::shown(text.get_ref()));
         return Err(Problem::at(text.span(), message).help(EXAMPLE));
     }
     Ok(Registry { url, ttl: ttl.unwrap_or(defaults::REGISTRY_TTL) })

@@ -342,7 +342,10 @@ const EXAMPLE: &str = "write it as `http://HOST:PORT/PATH`";
 fn http_url(text: &Spanned<String>) -> Result<Uri, Problem> {
     let url = url::web(text, EXAMPLE)?;
     if url.scheme() == Some(&Scheme::HTTPS) {
-        let message = format!("`{}` needs TLS, which this version does not speak", text.get_ref());
+        let message = format!(
+            "`{}` needs TLS, which this version does not speak",
+            url::shown(text.get_ref())
+        );
         return Err(
             Problem::at(text.span(), message).help("reach it through a local TLS proxy for now")
         );

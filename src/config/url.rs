@@ -7,8 +7,9 @@ use super::diagnostic::Problem;
 
 /// Checks the URL of an endpoint over HTTP, with TLS or without; `example` says how one is written.
 pub(super) fn web(text: &Spanned<String>, example: &str) -> Result<Uri, Problem> {
-    let problem =
-        |why: &str| Problem::at(text.span(), format!("`{}` {why}", text.get_ref())).help(example);
+    let problem = |why: &str| {
+        Problem::at(text.span(), format!("`{}` {why}", shown(text.get_ref()))).help(example)
+    };
     let url: Uri = text.get_ref().parse().map_err(|_| problem("is not a URL"))?;
     let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
     // A port that does not fit is parsed all the same, and then is none.
@@ -21,5 +22,39 @@ pub(super) fn web(text: &Spanned<String>, example: &str) -> Result<Uri, Problem>
         (Some("http" | "https"), Some(host)) if !host.is_empty() => Ok(url),
         (Some(_), Some(_)) => Err(problem("is not an http URL")),
         _ => Err(problem("has no scheme and host")),
+    }
+}
+
+/// Returns the text of a URL without what may be secret in it: who logs in, and the query.
+pub fn shown(text: &str) -> String {
+    let (text, query) = match text.split_once('?') {
+        Some((before, _)) => (before, "?***"),
+        None => (text, ""),
+    };
+    let Some((scheme, rest)) = text.split_once("://") else { return format!("{text}{query}") };
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.rfind('@') {
+        Some(at) => format!("{scheme}://***{}{query}", &rest[at..]),
+        None => format!("{text}{query}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_login_and_query() {
+        for (url, expected) in [
+            ("http://h:1/mcp", "http://h:1/mcp"),
+            ("http://h/@scope/name", "http://h/@scope/name"),
+            ("http://h:1/mcp?key=hunter2", "http://h:1/mcp?***"),
+            ("https://ada:hunter2@h/mcp", "https://***@h/mcp"),
+            ("http://ada:hunter@2@h", "http://***@h"),
+            ("http://hunter2@h/?a=hunter2?b=c", "http://***@h/?***"),
+            ("no url", "no url"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
     }
 }

@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     finding::{Area, Finding},
-    pins,
+    pins, places,
     tap::{First, Record, Tap},
 };
 use crate::{
@@ -142,7 +142,7 @@ pub(super) async fn dial(
     let lacks_secret = matches!(&connected, Err(DialError::Secret { .. }));
     let mut findings = match &connected {
         Ok(_) => vec![connected_well(name, declared, &dialled)],
-        Err(error) => vec![failed(name, error)],
+        Err(error) => vec![failed(name, error, &redactor)],
     };
     let tools = match listed {
         Some(Ok(tools)) => tools,
@@ -200,7 +200,7 @@ fn connected_well(name: &ServerName, declared: &Server, dialled: &Dialled) -> Fi
         .nix(format!("services.metamcp.settings.servers.{name}.start = \"eager\";"))
 }
 
-fn failed(name: &ServerName, error: &DialError) -> Finding {
+fn failed(name: &ServerName, error: &DialError, redactor: &Redactor) -> Finding {
     if let DialError::Secret { key, source, .. } = error {
         let (hint, nix) = (source.hint(), credential_of(source));
         // Whether that matters is for the service to tell.
@@ -213,7 +213,7 @@ fn failed(name: &ServerName, error: &DialError) -> Finding {
             None => finding,
         };
     }
-    let text = chain(error);
+    let text = redactor.black_out(&chain(error));
     let why = text.strip_prefix(&format!("connect to server `{name}`: ")).unwrap_or(&text);
     let finding = Finding::error(Area::Servers, "cannot be connected").of(name);
     let finding = finding.why(why).fix(error.hint());
@@ -286,7 +286,8 @@ fn manners(
     found
 }
 
-/// Returns what blacks out the secrets of a server.
+/// Returns what blacks out the secrets of a server: what references lead to, and literals that are
+/// called as secrets are. A report is made to be passed on, to people who do not see the file.
 fn redactor(transport: &Transport, credentials: Option<&Path>) -> Redactor {
     let declared = match transport {
         Transport::Stdio { env, .. } => env,
@@ -296,5 +297,8 @@ fn redactor(transport: &Transport, credentials: Option<&Path>) -> Redactor {
     let value = |secret: &Secret| secret.resolve(credentials).ok();
     let values: BTreeMap<String, String> =
         declared.iter().filter_map(|(key, secret)| Some((key.clone(), value(secret)?))).collect();
-    Redactor::of(declared, &values)
+    let is_secret =
+        |key: &String, value: &Secret| value.is_reference() || places::sounds_secret(key);
+    let secrets = declared.iter().filter(|(key, value)| is_secret(key, value));
+    Redactor::new(secrets.filter_map(|(key, _)| values.get(key)))
 }

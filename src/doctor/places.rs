@@ -104,7 +104,7 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
 }
 
 /// Tells whether a variable or header is called as secrets are.
-fn sounds_secret(key: &str) -> bool {
+pub(super) fn sounds_secret(key: &str) -> bool {
     let key = key.to_ascii_uppercase();
     [
         "TOKEN",

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Board, camel, memory::Home};
 use crate::{
-    config::{Lifecycle, Secret, Server, Start, Transport},
+    config::{self, Lifecycle, Secret, Server, Start, Transport},
     name::ServerName,
     pool::{Slot, SlotStatus, State},
 };
@@ -157,7 +157,7 @@ fn ago(ms: u64) -> Option<String> {
 const HIDDEN: &str = "***";
 
 /// Returns how a server is declared, as in the file, but for what may be secret: literals of `env` and
-/// `headers`, and of an address the query and who asks.
+/// `headers`, the login and the query of an address.
 fn redacted(server: &Server) -> Value {
     let mut config = match &server.transport {
         Transport::Stdio { command, args, env, cwd } => {
@@ -167,7 +167,7 @@ fn redacted(server: &Server) -> Value {
         Transport::Unit { socket, unit } => json!({ "socket": socket, "unit": unit }),
         Transport::Http { url, headers } => {
             let headers: Map<String, Value> = headers.iter().map(hidden).collect();
-            json!({ "url": address(url), "headers": headers })
+            json!({ "url": config::url::shown(&url.to_string()), "headers": headers })
         }
     };
     config["sharing"] = json!(server.sharing.name());
@@ -181,23 +181,6 @@ fn redacted(server: &Server) -> Value {
         members.retain(|_, value| !value.is_null());
     }
     config
-}
-
-/// Returns an address without its query, and without a name and a password before its host.
-fn address(url: &Uri) -> String {
-    let whole = url.to_string();
-    let (whole, query) = match whole.split_once('?') {
-        Some((before, _)) => (before.to_owned(), format!("?{HIDDEN}")),
-        None => (whole, String::new()),
-    };
-    let authority = url.authority().map(Authority::as_str).unwrap_or_default();
-    match authority.rsplit_once('@') {
-        Some((who, host)) => {
-            let shown = whole.replacen(&format!("{who}@{host}"), &format!("{HIDDEN}@{host}"), 1);
-            shown + &query
-        }
-        None => whole + &query,
-    }
 }
 
 fn hidden((name, value): (&String, &Secret)) -> (String, Value) {
@@ -227,17 +210,13 @@ mod tests {
             env: table().collect(),
             cwd: None,
         };
-        let url = "http://h:1/mcp?key=hunter2".parse().expect("an address");
+        let url = "http://ada:hunter2@h:1/mcp?key=hunter2".parse().expect("an address");
         let http = Transport::Http { url, headers: table().collect() };
-        let url = "https://me:hunter2@h/mcp".parse().expect("an address");
-        let named = Transport::Http { url, headers: BTreeMap::new() };
-        let shown =
-            [stdio, http, named].map(|transport| redacted(&Server::new(transport)).to_string());
+        let shown = [stdio, http].map(|transport| redacted(&Server::new(transport)).to_string());
         assert!(!shown.concat().contains("hunter2"));
         insta::assert_snapshot!(shown.join("\n"), @r#"
         {"args":[],"command":"x","env":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy"}
-        {"headers":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"http://h:1/mcp?***"}
-        {"headers":{},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"https://***@h/mcp"}
+        {"headers":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"http://***@h:1/mcp?***"}
         "#);
     }
 }

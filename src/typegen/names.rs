@@ -6,12 +6,26 @@ use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 
+use super::HEAD;
+
 /// How long a part of a name may be, in characters. Ours: nobody reads more.
 const PART_MAX: usize = 64;
 
 /// The names that are taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Names(HashSet<String>);
+
+impl Default for Names {
+    /// Those of the declarations that are there whatever the tools are.
+    fn default() -> Self {
+        let names = HEAD.lines().filter_map(|line| {
+            let declared =
+                line.strip_prefix("export type ").or(line.strip_prefix("export interface "));
+            declared?.split(|found: char| !found.is_ascii_alphanumeric()).next()
+        });
+        Self(names.chain(["MetamcpTools"]).map(str::to_owned).collect())
+    }
+}
 
 impl Names {
     /// Returns the name for `part` of a tool: `GitLogInput`.
@@ -74,6 +88,17 @@ mod tests {
         assert_eq!(names.of_tool("git", "git_log", "Input"), "GitGitLogInput");
         assert_eq!(names.of_tool("7zip", "größe", "Input"), "T7zipGrEInput");
         assert_eq!(names.of_part("GitGitLogInput", "/$defs/a~1b"), "GitGitLogInputA1b");
+    }
+
+    #[test]
+    fn a_tool_of_a_server_of_our_name_takes_no_name_of_ours() {
+        let mut names = Names::default();
+        for (tool, part) in [("-", "Input"), ("\u{65e5}", "Output")] {
+            let name = names.of_tool("metamcp", tool, part);
+            assert!(name.starts_with(&format!("Metamcp{part}_")), "{name}");
+        }
+        assert_eq!(names.of_tool("metamcp", "tools", "Input"), "MetamcpToolsInput");
+        assert_eq!(names.0.len(), 10, "seven of ours and three of theirs");
     }
 
     #[test]

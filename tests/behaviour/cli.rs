@@ -213,6 +213,24 @@ fn a_stop_is_waited_for() {
 }
 
 #[test]
+fn what_cannot_be_written_is_a_failure_and_what_nobody_reads_is_none() {
+    let schema_into = |file: std::fs::File| {
+        let mut command = daemon::command(&["schema"]);
+        let output = command.stdout(file).output().expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a full disk");
+    let (code, stderr) = schema_into(full);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.starts_with("error: write to standard output: No space left"), "{stderr}");
+
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let writer = std::os::fd::OwnedFd::from(writer);
+    assert_eq!(schema_into(writer.into()), (Some(0), String::new()));
+}
+
+#[test]
 fn without_a_service_every_command_that_asks_one_exits_with_69() {
     for arguments in [
         &["status"][..],

@@ -148,6 +148,28 @@ fn what_holds_is_printed_with_where_it_comes_from() {
 }
 
 #[test]
+fn servers_to_provision_and_addresses_are_printed_so_that_they_can_be_read_again() {
+    let file = "[provision]\ntrusted = [\"internal\"]\n\
+        [provision.servers.notes]\nnamespace = \"internal\"\ndescription = \"notes\"\ncommand = \"x\"\n\
+        [provision.registry]\nurl = \"http://ada:hunter2@127.0.0.1:1/\"\n\
+        [servers.far]\nurl = \"http://ada:hunter2@127.0.0.1:2/mcp?key=hunter2\"\n";
+
+    let (code, stdout, stderr) = with_file(file, &["check", "--effective"], &[], &[]);
+
+    assert_eq!(code, 0, "{stderr}");
+    assert!(!stdout.contains("hunter2"), "{stdout}");
+    assert!(stdout.contains("http://***@127.0.0.1:2/mcp?***"), "{stdout}");
+    let (code, again, stderr) = with_file(&stdout, &["check", "--effective"], &[], &[]);
+    assert_eq!(code, 0, "{stderr}");
+    let values = |text: &str| text.parse::<toml::Table>().expect("TOML");
+    assert_eq!(values(&again), values(&stdout));
+    let far = "[servers.far]\nurl = \"https://ada:hunter2@h/mcp?key=hunter2\"\n";
+    let (_, _, stderr) = with_file(far, &["check"], &[], &[]);
+    assert!(stderr.contains("`https://***@h/mcp?***` needs TLS"), "{stderr}");
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+}
+
+#[test]
 fn the_schema_is_printed_and_takes_what_holds() {
     let (code, schema, _) = daemon::run(&["schema"]);
     assert_eq!(code, 0);

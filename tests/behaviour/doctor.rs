@@ -51,7 +51,7 @@ fn ward(fakes: &Fakes) -> TempDir {
         directory.path().join("control.sock")
     ) + &fakes.server("well", &["--named", "page.click"])
         + &fakes.server("noisy", &["--noise-at-start", "2", "--no-eof-exit"])
-        + &shell("crash", "echo one >&2; echo \"token $TOKEN\" >&2; exit 7")
+        + &shell("crash", "echo one >&2; echo \"token $TOKEN $API_TOKEN\" >&2; exit 7")
         + "env = { TOKEN = \"env:DOCTOR_SECRET\", API_TOKEN = \"hunter2\" }\n"
         + &shell("slow", "cat >/dev/null")
         + "start_timeout = \"1s\"\n"
@@ -117,7 +117,7 @@ fn one_server_is_examined_alone_and_as_json() {
         .iter()
         .filter_map(Value::as_str)
         .collect();
-    assert_eq!(stderr, ["one", "token [secret]"]);
+    assert_eq!(stderr, ["one", "token [secret] [secret]"]);
 }
 
 #[test]

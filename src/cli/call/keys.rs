@@ -158,7 +158,7 @@ impl<'a> Arguments<'a> {
 /// Tells whether a word is meant as a key: `--key`.
 pub(super) fn is_key(word: &str) -> bool {
     word.strip_prefix("--")
-        .is_some_and(|name| name.starts_with(|it: char| it.is_alphabetic() || it == '_'))
+        .is_some_and(|name| name.starts_with(|it: char| it.is_alphanumeric() || it == '_'))
 }
 
 fn mistyped(key: &str, text: &str, expected: &str) -> Wrong {

@@ -27,6 +27,7 @@ fn schema() -> Value {
             "a.b": { "type": "string" },
             "x-y": { "type": "string" },
             "x_y": { "type": "string" },
+            "2fa": { "type": "string" },
         },
         "required": ["name"],
         "$defs": {
@@ -58,6 +59,7 @@ fn arguments(given: &[&str]) -> Result<Value, String> {
 #[test]
 fn a_value_is_what_the_schema_makes_of_it() {
     for (given, expected) in [
+        (&["--2fa", "off"][..], json!({ "2fa": "off" })),
         (&["--name", "5"][..], json!({ "name": "5" })),
         (&["--name=--x"], json!({ "name": "--x" })),
         (&["--name", "-x"], json!({ "name": "-x" })),
