@@ -1,9 +1,16 @@
 //! `metamcp stop`: the end of the service.
 
-use tokio::time::{Instant, timeout_at};
+use std::os::fd::OwnedFd;
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use serde_json::Value;
+use tokio::{task, time};
 
 use super::{Failed, UNAVAILABLE, output, service, service::Reader};
-use crate::config::defaults;
+use crate::{config::defaults, control::client::Connection};
 
 /// Stop the service
 ///
@@ -18,19 +25,39 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let result = service::run(async {
         let mut service = args.reader.target.connect_running().await?;
+        let status = service.ask("daemon/status", "{}", defaults::CONTROL_PATIENCE).await;
+        // Before it stops: afterwards its number may be that of another process.
+        let process = process(&service::value(&status.map_err(service::failed)?)?);
         let asked = service.ask("daemon/stop", "{}", defaults::CONTROL_PATIENCE).await;
         let result = asked.map_err(service::failed)?;
-        // It holds the connection as long as it lives, and a new one might start it again.
-        let deadline = Instant::now() + defaults::STOP_PATIENCE;
-        let is_gone = async { while service.next().await.is_ok() {} };
-        timeout_at(deadline, is_gone).await.map_err(|_| {
-            Failed::new(UNAVAILABLE, "the service was told to stop and has not ended yet")
-                .hint("`metamcp logs` shows what it waits for.")
-        })?;
-        Ok(result)
+        if ended(service, process).await {
+            return Ok(result);
+        }
+        Err(Failed::new(UNAVAILABLE, "the service was told to stop and has not ended yet")
+            .hint("`metamcp logs` shows what it waits for."))
     })?;
     args.reader.print(&result, |_| {
         output::print("Stopped.\n");
         Ok(())
     })
+}
+
+/// Returns a hold on the process of the service; nothing where it has no number here, as in a container.
+fn process(status: &Value) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(status["pid"].as_i64()?.try_into().ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// Waits until the service has ended; `false` if that takes too long. Of one whose process is not known,
+/// until it takes nothing on any more.
+async fn ended(mut service: Connection, process: Option<OwnedFd>) -> bool {
+    let Some(process) = process else {
+        let is_gone = async { while service.next().await.is_ok() {} };
+        return time::timeout(defaults::STOP_PATIENCE, is_gone).await.is_ok();
+    };
+    let waiting = task::spawn_blocking(move || {
+        let patience = Timespec::try_from(defaults::STOP_PATIENCE).ok();
+        poll(&mut [PollFd::new(&process, PollFlags::IN)], patience.as_ref())
+    });
+    matches!(waiting.await, Ok(Ok(1)))
 }

@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use hyper::{Uri, http::uri::Authority};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -194,7 +193,6 @@ fn hidden((name, value): (&String, &Secret)) -> (String, Value) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use super::*;
 

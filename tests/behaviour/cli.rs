@@ -20,6 +20,7 @@ impl Rig {
     pub(super) fn start() -> Self {
         let fakes = Fakes::new();
         let config = [
+            "[service]\nshutdown_timeout = \"1s\"\n".to_owned(),
             fakes.server("fake", &["--rich"]),
             "[servers.broken]\ncommand = \"/no/such/program\"\n".to_owned(),
             fakes.server("keyed", &["--named", "a"]),
@@ -210,6 +211,15 @@ fn a_stop_is_waited_for() {
     let mut rig = Rig::start();
     golden("stop", &rig.session(&[&["stop", "--json"]]));
     assert!(rig.daemon.wait_exit().success());
+
+    // What still runs is waited for, too.
+    let rig = Rig::start();
+    let (code, _, stderr) = rig.run(&["call", "--async", "fake/hold", r#"{"key":"a"}"#]);
+    assert_eq!(code, 0, "{stderr}");
+    let pid = rig.daemon.pid();
+    assert_eq!(rig.run(&["stop"]).0, 0);
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is not reaped yet");
+    assert!(state.contains(") Z "), "it has ended: {state}");
 }
 
 #[test]
