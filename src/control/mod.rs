@@ -22,7 +22,7 @@ use crate::{
     meta::nearest,
     protocol::{
         Message, ParseError, RpcError, Shape,
-        error::{INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
+        error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
         jsonrpc::Part,
         ndjson::on_one_line,
     },
@@ -152,7 +152,9 @@ impl Desk {
             biased;
             // Boxed: most need little room.
             answer = Box::pin(method.run(self, &params, asker)) => answer,
-            () = self.hurry.cancelled() => Err(stopping().into()),
+            () = self.hurry.cancelled() => {
+                Err(RpcError::stopping(method == Method::ToolsCall).into())
+            }
         }
     }
 }
@@ -190,12 +192,6 @@ fn unknown_method(asked: &str) -> RpcError {
     RpcError::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", format!("there is no method `{shown}`"))
         .suggest(suggestion)
         .context(serde_json::json!({ "method": shown, "similar": similar, "known": known }))
-}
-
-/// Returns the error of a request that the service does not get round to any more.
-fn stopping() -> RpcError {
-    RpcError::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping")
-        .suggest("Ask again in a moment: the service may come back.")
 }
 
 /// Returns a value of ours as JSON text.

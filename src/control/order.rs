@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::stopping;
 use crate::{
     config::{diff::ServerDiff, load::LoadError},
     protocol::{RpcError, error::INVALID_PARAMS},
@@ -129,6 +128,6 @@ async fn give<T>(
     order: Order,
     outcome: oneshot::Receiver<T>,
 ) -> Result<T, Box<RpcError>> {
-    orders.send(order).await.map_err(|_| stopping())?;
-    outcome.await.map_err(|_| stopping().into())
+    orders.send(order).await.map_err(|_| RpcError::stopping(false))?;
+    outcome.await.map_err(|_| RpcError::stopping(false).into())
 }

@@ -18,9 +18,7 @@ use crate::{
     call::Exchange,
     config::defaults,
     connection::{Aside, Event, Question},
-    protocol::{
-        Era, Message, Pieces, RpcError, capability, error::INTERNAL_ERROR, mcp::method, sse,
-    },
+    protocol::{Era, Message, Pieces, RpcError, capability, mcp::method, sse},
     session::{Running, Session},
     view::Outcome,
 };
@@ -222,9 +220,8 @@ impl Reply {
                 Part::Nothing
             }
             () = self.edge.hurry.cancelled() => {
-                let error = RpcError::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping")
-                    .suggest("Call again in a moment: the service may come back.");
-                Part::Answer(error.render(Some(&self.id)).into())
+                let runs = matches!(&self.stage, Stage::Running(found) if found.is_running());
+                Part::Answer(RpcError::stopping(runs).render(Some(&self.id)).into())
             }
         };
         match part {

@@ -78,6 +78,19 @@ struct Data<'a> {
 }
 
 impl RpcError {
+    /// Returns the error of a request that is cut off as the service stops, and of which a server may have
+    /// done what it asks for, or cannot.
+    pub fn stopping(may_be_done: bool) -> Self {
+        Self::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping").suggest(
+            match may_be_done {
+                true => {
+                    "The server may have done it: see what has come of it before you ask again."
+                }
+                false => "Ask again in a moment: the service may come back.",
+            },
+        )
+    }
+
     /// Returns an error without suggestion or context.
     pub fn new(code: i64, name: &'static str, message: impl Into<String>) -> Self {
         Self {

@@ -327,6 +327,8 @@ async fn a_second_signal_cuts_off_what_runs_with_an_answer() {
 
     let answer = held.end().await.answer();
     assert_eq!(answer["error"]["data"]["code"], "SERVICE_STOPPING", "{answer}");
+    let suggestion = answer["error"]["data"]["suggestion"].as_str().unwrap_or_default();
+    assert!(suggestion.starts_with("The server may have done it"), "{answer}");
     assert!(daemon.wait_exit().success());
 }
 
