@@ -57,7 +57,9 @@ impl Terminal {
 
     fn tmux(&self) -> Command {
         let mut tmux = Command::new("tmux");
-        tmux.arg("-S").arg(self.directory.path().join("tmux")).args(["-f", "/dev/null"]);
+        // Whatever the locale of whoever runs the tests.
+        tmux.env("LC_ALL", "C.UTF-8").args(["-u", "-f", "/dev/null", "-S"]);
+        tmux.arg(self.directory.path().join("tmux"));
         tmux
     }
 
