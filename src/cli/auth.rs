@@ -34,10 +34,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             };
             table.row([output::word(&item["server"]).into(), by.into(), there]);
         }
-        match table.is_empty() {
-            true => output::print("No server is declared.\n"),
-            false => output::table(&table),
-        }
+        output::table_or(&table, "No server is declared.\n");
         Ok(())
     })
 }

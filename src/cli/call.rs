@@ -258,7 +258,7 @@ fn help(tool: &str, info: &Value) {
     }
     output::print(&format!("Usage: metamcp call {} [ARGUMENTS]\n", output::text(tool)));
     let table: Table = arguments::table(&info["inputSchema"]);
-    match table.is_bare() {
+    match table.is_empty() {
         true => output::print("\nIts schema names no arguments.\n"),
         false => {
             output::print("\nArguments:\n");

@@ -59,7 +59,7 @@ fn show(tool: &Value) {
         ("Arguments", arguments::table(&tool["inputSchema"])),
         ("Result", arguments::members(&tool["outputSchema"])),
     ] {
-        if !table.is_bare() {
+        if !table.is_empty() {
             output::print(&format!("\n{}\n", heading(&format!("{title}:"))));
             output::table(&table);
         }

@@ -58,6 +58,14 @@ pub(super) fn table(table: &Table) {
     print(&table.render(columns, terminal::is_coloured()));
 }
 
+/// Prints a table as [`table`] does, or the line `nothing` where it is empty.
+pub(super) fn table_or(table: &Table, nothing: &str) {
+    match table.is_empty() {
+        true => print(nothing),
+        false => self::table(table),
+    }
+}
+
 /// Prints a text of a server, and ends its last line: to a terminal so that nothing in it steers
 /// that, else byte for byte.
 pub(super) fn content(text: &str) {

@@ -36,10 +36,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 output::first_line(about.unwrap_or(&Value::Null)).into(),
             ]);
         }
-        match table.is_bare() {
-            true => output::print("No server has a prompt.\n"),
-            false => output::table(&table),
-        }
+        output::table_or(&table, "No server has a prompt.\n");
         Ok(())
     })
 }

@@ -47,10 +47,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 Cell::from(overview::number(&server["pid"])).number(),
             ]);
         }
-        match table.is_empty() {
-            true => output::print("No server is declared.\n"),
-            false => output::table(&table),
-        }
+        output::table_or(&table, "No server is declared.\n");
         Ok(())
     })
 }

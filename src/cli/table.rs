@@ -29,6 +29,7 @@ pub(super) struct Cell {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Vec<Cell>>,
+    is_headed: bool,
 }
 
 /// What is between two columns.
@@ -73,7 +74,8 @@ impl<T: Into<String>> From<T> for Cell {
 impl Table {
     /// Returns a table with a heading.
     pub(super) fn headed<const N: usize>(heading: [&str; N]) -> Self {
-        Self { rows: vec![heading.map(|text| Cell::from(text).colour(Colour::Bold)).into()] }
+        let heading = heading.map(|text| Cell::from(text).colour(Colour::Bold));
+        Self { rows: vec![heading.into()], is_headed: true }
     }
 
     /// Adds a row.
@@ -81,14 +83,9 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Tells whether there is nothing but the heading.
+    /// Tells whether there is nothing, but for a heading.
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.len() < 2
-    }
-
-    /// Tells whether there is nothing at all.
-    pub(super) fn is_bare(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.len() == usize::from(self.is_headed)
     }
 
     /// Returns the lines. The last column is not padded; where the terminal has only so many columns,

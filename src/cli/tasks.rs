@@ -36,10 +36,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 ]);
             }
         }
-        match table.is_empty() {
-            true => output::print("There is no task.\n"),
-            false => output::table(&table),
-        }
+        output::table_or(&table, "There is no task.\n");
         Ok(())
     })
 }

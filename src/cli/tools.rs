@@ -72,10 +72,7 @@ pub(super) fn print(reader: &Reader, found: &RawValue, nothing: &str) -> Result<
                 output::first_line(about).into(),
             ]);
         }
-        match table.is_bare() {
-            true => output::print(nothing),
-            false => output::table(&table),
-        }
+        output::table_or(&table, nothing);
         Ok(())
     })
 }

@@ -232,7 +232,7 @@ impl Down {
                     Some(posted) => self.take_on(posted),
                     None => self.is_drained = true,
                 },
-                next = heard(&mut self.reader) => match next {
+                next = Reader::next_of(&mut self.reader) => match next {
                     session::Next::Event(_, message) => {
                         self.events.begin(message.into());
                     }
@@ -256,13 +256,5 @@ impl Down {
             self.reader = Some(session.read(None));
         }
         self.running.push(posted.reply);
-    }
-}
-
-/// Waits for what servers say that answers no request; for ever before the handshake.
-async fn heard(reader: &mut Option<Reader>) -> session::Next {
-    match reader {
-        Some(reader) => reader.next().await,
-        None => std::future::pending().await,
     }
 }

@@ -210,7 +210,7 @@ impl Service {
                     }
                 }
                 () = delivered(&mut self.delivering) => self.deliver_next(),
-                next = heard(&mut self.reader), if is_idle => match next {
+                next = Reader::next_of(&mut self.reader), if is_idle => match next {
                     session::Next::Event(_, message) => self.unsent.push(message),
                     session::Next::Closed => self.reader = None,
                     session::Next::Overtaken => {
@@ -421,14 +421,6 @@ impl Source {
 /// Whatever comes goes over the pipe, once.
 fn on_pipe() -> Accepts {
     Accepts { events: true, ..Accepts::default() }
-}
-
-/// Waits for what servers say that answers no request; for ever before the handshake.
-async fn heard(reader: &mut Option<Reader>) -> session::Next {
-    match reader {
-        Some(reader) => reader.next().await,
-        None => future::pending().await,
-    }
 }
 
 /// Waits until what is on its way to a server is there; for ever if nothing is.

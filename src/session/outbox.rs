@@ -190,6 +190,19 @@ impl Reader {
         EventId { life, number: self.cursor }
     }
 
+    /// Waits for what comes next on a stream that is open only once its client has shaken hands: until
+    /// then, for ever.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    pub async fn next_of(reader: &mut Option<Self>) -> Next {
+        match reader {
+            Some(reader) => reader.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Waits for what comes next.
     ///
     /// # Cancel safety
