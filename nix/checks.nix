@@ -14,7 +14,7 @@
       inherit system;
       modules = [
         module
-        ../tests/nix/example.nix
+        ./tests/example.nix
       ];
     }).config.environment.etc."metamcp/metamcp.toml".source;
 }

@@ -1,7 +1,7 @@
 # Stands in for the flake input nixpkgs where that cannot be fetched:
 #
 #   nix flake check --no-build --offline --no-write-lock-file \
-#     --override-input nixpkgs path:tests/nix/stub
+#     --override-input nixpkgs path:nix/tests/stub
 {
   outputs =
     { self }:

@@ -1,5 +1,5 @@
 # Configurations that must not evaluate, each with a part of what the operator
-# reads: a change to tests/nix/example.nix, and the message.
+# reads: a change to nix/tests/example.nix, and the message.
 {
   "a server with both a command and a url" = {
     module.services.metamcp.settings.servers.cluster.command = "/bin/true";
