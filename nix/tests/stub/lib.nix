@@ -882,6 +882,20 @@ let
             mergeOne loc defs;
       };
     oneOf = ts: foldl' either (head ts) (tail ts);
+    # What is accepted before is made into what is wanted.
+    coercedTo =
+      from: coerce: to:
+      mkOptionType {
+        name = "coercedTo";
+        description = "${to.description} or ${paren from} convertible to it";
+        check = x: from.check x && to.check (coerce x) || to.check x;
+        merge =
+          loc: defs:
+          to.merge loc (
+            map (d: d // { value = if from.check d.value then coerce d.value else d.value; }) defs
+          );
+      };
+    addCheck = t: check: t // { check = x: t.check x && check x; };
   };
 
   self = {
