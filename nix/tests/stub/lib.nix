@@ -86,6 +86,8 @@ let
     else
       "'${replaceStrings [ "'" ] [ "'\\''" ] text}'";
   escapeShellArgs = concatMapStringsSep " " escapeShellArg;
+  last = l: elemAt l (length l - 1);
+  splitString = separator: text: filter isString (builtins.split (escapeRegex separator) text);
   toInt =
     text:
     let
@@ -953,6 +955,7 @@ let
       hasPrefix
       hasSuffix
       id
+      last
       literalExpression
       literalMD
       mapAttrs'
@@ -977,6 +980,7 @@ let
       removePrefix
       removeSuffix
       showOption
+      splitString
       toInt
       toUpper
       types
