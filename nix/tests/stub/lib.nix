@@ -76,6 +76,27 @@ let
     sep: f: l:
     concatStringsSep sep (map f l);
   concatMapStrings = concatMapStringsSep "";
+  escapeShellArg =
+    arg:
+    let
+      text = toString arg;
+    in
+    if match "[[:alnum:],._+:@%/-]+" text != null then
+      text
+    else
+      "'${replaceStrings [ "'" ] [ "'\\''" ] text}'";
+  escapeShellArgs = concatMapStringsSep " " escapeShellArg;
+  toInt =
+    text:
+    let
+      digits = match "[[:space:]]*(-?[[:digit:]]+)[[:space:]]*" text;
+    in
+    if digits == null then
+      throw "toInt: Could not convert ${toJSON text} to int."
+    else if match "0[[:digit:]]+" (head digits) != null then
+      throw "toInt: Ambiguity in interpretation of ${toJSON text} between octal and zero padded integer."
+    else
+      builtins.fromJSON (head digits);
   setAttrByPath = p: v: if p == [ ] then v else { ${head p} = setAttrByPath (tail p) v; };
   attrByPath =
     p: d: s:
@@ -1117,9 +1138,13 @@ let
       head
       mapAttrs
       readFile
+      replaceStrings
       ;
     inherit
+      concatMapStrings
       concatMapStringsSep
+      escapeShellArg
+      escapeShellArgs
       evalModules
       fileset
       filterAttrs
@@ -1127,6 +1152,7 @@ let
       hasInfix
       hasPrefix
       hasSuffix
+      id
       literalExpression
       literalMD
       mapAttrs'
@@ -1152,6 +1178,7 @@ let
       removePrefix
       removeSuffix
       showOption
+      toInt
       toUpper
       types
       ;
