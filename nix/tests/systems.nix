@@ -2,56 +2,86 @@
 # of modules, by name.  `readme` is the configuration in README.md.
 { readme }:
 let
-  probe = preset: {
+  # Another setting of the service.
+  setting = [
+    readme
+    { services.metamcp.settings.pool.size = 40; }
+  ];
+
+  # Runs what it is asked to run.
+  probe = sandbox: {
     command = "/opt/proof/servers/probe";
-    sandbox = { inherit preset; };
+    inherit sandbox;
   };
 in
 {
   readme = [ readme ];
 
-  # Another setting of the service.
-  setting = [
-    readme
-    { services.metamcp.settings.pool.size = 30; }
-  ];
+  inherit setting;
 
-  # A server with other arguments, and more servers: in each preset one that tells
-  # what it can do, a Node and a Python where they can live.
-  more = [
-    readme
+  # A server with other arguments, and more servers.
+  more = setting ++ [
     (
-      { lib, pkgs, ... }:
+      { pkgs, ... }:
       let
-        named = prefix: lib.mapAttrs' (preset: lib.nameValuePair "${prefix}-${preset}");
-        presets = lib.genAttrs [
-          "none"
-          "read-only"
-          "no-network"
-          "strict"
-        ];
-        of = package: preset: {
-          inherit package;
-          sandbox = { inherit preset; };
+        inPresets =
+          prefix: server:
+          builtins.listToAttrs (
+            map
+              (preset: {
+                name = prefix + preset;
+                value = server { inherit preset; };
+              })
+              [
+                "none"
+                "read-only"
+                "no-network"
+                "strict"
+              ]
+          );
+        node = sandbox: {
+          package = pkgs.gitea-mcp-server;
+          inherit sandbox;
+        };
+        python = sandbox: {
+          package = pkgs.mcp-server-time;
+          inherit sandbox;
         };
       in
       {
         services.metamcp.servers =
-          presets probe
-          // named "node" (removeAttrs (presets (of pkgs.gitea-mcp-server)) [ "strict" ])
-          // named "time" (presets (of pkgs.mcp-server-time))
+          inPresets "" probe
+          // inPresets "node-" node
+          // inPresets "time-" python
           // {
             time.args = [
               "--local-timezone"
               "Asia/Tokyo"
             ];
-            small = lib.recursiveUpdate (probe "read-only") { sandbox.memoryMax = "64M"; };
-            # There before anybody asks for it.
-            early = probe "read-only" // {
+
+            # As strict as a Node can have it.
+            node-strict = node {
+              preset = "strict";
+              jit = true;
+            };
+            # Connected before anybody asks for it.
+            early = probe { } // {
               start = "eager";
             };
-            # As strict as Node can have it.
-            node-strict = lib.recursiveUpdate (of pkgs.gitea-mcp-server "strict") { sandbox.jit = true; };
+            small = probe { memoryMax = "64M"; };
+            local = probe { allowedAddresses = [ "localhost" ]; };
+            elsewhere = probe { allowedAddresses = [ "192.0.2.0/24" ]; };
+            letters = probe {
+              readOnlyPaths = [ "/home/alice/letters" ];
+              writablePaths = [ "/home/alice/drafts" ];
+            };
+            alice = probe {
+              user = "alice";
+              home = "read-only";
+              writablePaths = [ "/home/alice/drafts" ];
+            };
+            # The longest name that there may be.
+            a-server-with-a-name-of-forty-characters = probe { preset = "no-network"; };
           };
       }
     )
