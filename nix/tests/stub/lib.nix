@@ -1169,9 +1169,14 @@ let
       removeSuffix
       showOption
       toInt
+      toList
       toUpper
       types
+      unique
       ;
+    boolToString = b: if b then "true" else "false";
+    getBin = package: package.bin or package.out or package;
+    mergeEqualOption = mergeEqual;
     getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {
