@@ -18,7 +18,6 @@ let
   inherit (builtins)
     attrNames
     attrValues
-    concatLists
     concatStringsSep
     elem
     hashString
