@@ -22,7 +22,7 @@ let
   isUnit = server: server.command != null && server.isolation == "unit";
   isolated = lib.filterAttrs (_: isUnit) cfg.servers;
   others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
-  instances = lib.mapAttrs (name: server: instance name server cfg.credentials) isolated;
+  instances = lib.mapAttrs (instance.units cfg.credentials) isolated;
   unitName = name: "metamcp-server-${name}";
 
   isLoopback = builtins.match "(127\\.[0-9.]+|\\[::1]):[0-9]+" settings.listen.http != null;
@@ -88,8 +88,47 @@ let
     builtins.match ".*(AUTHORIZATION|KEY|PASSWORD|SECRET|TOKEN).*" (lib.toUpper key) != null
     && !isCredential value
     && !lib.hasPrefix "env:" value;
+
+  # What cannot work in a unit of its own, and what firewalls are no use for.
+  unitAssertions = [
+    {
+      assertion = cfg.openFirewall -> !isLoopback;
+      message = "services.metamcp.openFirewall opens a port on which nobody listens but for this host: set services.metamcp.settings.listen.http to an address that the network reaches, or leave it out.";
+    }
+  ]
+  ++ lib.concatLists (
+    lib.mapAttrsToList (
+      name: server:
+      lib.mapAttrsToList (key: value: {
+        assertion = !lib.hasPrefix "env:" value;
+        message = "services.metamcp.servers.${name}.env.${key} is a variable of the service, whose environment a unit of its own does not have: write what it holds, or put a secret into a file and name that in services.metamcp.servers.${name}.credentials.${key}, or set services.metamcp.servers.${name}.isolation to \"spawn\".";
+      }) server.env
+      ++ map (key: {
+        assertion = builtins.match "[A-Za-z_][A-Za-z0-9_]*" key != null;
+        message = "services.metamcp.servers.${name} is to get an environment variable ${key}, which is no name of one: use letters, digits and _, and no digit first.";
+      }) (lib.attrNames (server.env // server.credentials))
+    ) isolated
+  )
+  ++ lib.concatLists (
+    lib.mapAttrsToList (
+      name: server:
+      lib.mapAttrsToList (key: file: {
+        assertion = !builtins.isPath file && !lib.hasPrefix builtins.storeDir (toString file);
+        message = "services.metamcp.servers.${name}.credentials.${key} would put the secret into the Nix store, where every user can read it: give the path as a string (\"/run/secrets/${key}\") to a file outside of the store.";
+      }) server.credentials
+      ++ lib.mapAttrsToList (key: _: {
+        assertion = !(server.env ? ${key}) && !(server.headers ? ${key});
+        message = "services.metamcp.servers.${name}.credentials.${key} is also set as a value of its own: leave one of them out.";
+      }) server.credentials
+    ) cfg.servers
+  );
 in
 {
+  imports = [
+    ./claude-code.nix
+    ./upstream.nix
+  ];
+
   options.services.metamcp = {
     enable = lib.mkEnableOption "metamcp, which runs each MCP server once and serves it to every client";
 
@@ -99,28 +138,7 @@ in
       type = types.attrsOf (
         types.submodule [
           declared.module
-          {
-            options = {
-              isolation = mkOption {
-                type = types.enum [
-                  "unit"
-                  "spawn"
-                ];
-                default = "unit";
-                description = ''
-                  Where `command` runs: in a `unit` of its own, with a user,
-                  credentials, limits and a sandbox of its own, or as a child that
-                  the service has to `spawn`, in the user and the sandbox of the
-                  service, with all others.
-                '';
-              };
-              sandbox = mkOption {
-                type = types.submodule sandbox.module;
-                default = { };
-                description = "The sandbox of a `command` in a unit of its own.";
-              };
-            };
-          }
+          instance.module
         ]
       );
       default = { };
@@ -178,7 +196,37 @@ in
       type = types.listOf types.package;
       default = [ ];
       example = lib.literalExpression "[ pkgs.git pkgs.nodejs pkgs.uv ]";
-      description = "Packages whose programs the servers find in their {env}`PATH`.";
+      description = ''
+        Packages whose programs the service finds in its {env}`PATH`, and so do
+        its children: the servers with `isolation = "spawn"` and those in
+        {option}`services.metamcp.settings`.
+      '';
+    };
+
+    user = mkOption {
+      type = types.nullOr types.str;
+      default = null;
+      example = "alice";
+      description = ''
+        User that the service runs as, who must exist. If `null`, one that
+        systemd makes (`DynamicUser=`).
+      '';
+    };
+
+    group = mkOption {
+      type = types.nullOr types.str;
+      default = null;
+      example = "users";
+      description = "Group that the service runs as, which must exist; that of its user if `null`.";
+    };
+
+    openFirewall = mkOption {
+      type = types.bool;
+      default = false;
+      description = ''
+        Whether to open the port in {option}`services.metamcp.settings.listen.http`
+        in the firewall.
+      '';
     };
   };
 
@@ -243,7 +291,8 @@ in
     ++ lib.mapAttrsToList (name: file: {
       assertion = !builtins.isPath file && !lib.hasPrefix builtins.storeDir (toString file);
       message = "services.metamcp.credentials.${name} would put the secret into the Nix store, where every user can read it: give the path as a string (\"/run/secrets/${name}\") to a file outside of the store.";
-    }) cfg.credentials;
+    }) cfg.credentials
+    ++ unitAssertions;
 
     warnings = map (
       { option, ... }:
@@ -253,13 +302,16 @@ in
     environment.etc."metamcp/metamcp.toml".source = configFile;
     environment.systemPackages = [ cfg.package ];
 
+    networking.firewall.allowedTCPPorts = lib.mkIf cfg.openFirewall [
+      (lib.toInt (lib.last (lib.splitString ":" settings.listen.http)))
+    ];
+
     users.groups.metamcp = { };
     # There before the first server needs it, which then need not restart metamcp.
     users.groups.metamcp-servers = { };
 
     services.metamcp.settings.servers =
-      lib.mapAttrs declared.toSettings others
-      // lib.mapAttrs (_: { settings, ... }: settings) instances;
+      lib.mapAttrs declared.toSettings others // lib.mapAttrs (_: { settings, ... }: settings) instances;
     services.metamcp.credentials = lib.mkMerge (lib.mapAttrsToList declared.serviceCredentials others);
 
     # The units themselves come with the package; NixOS ignores their [Install].
@@ -293,10 +345,14 @@ in
         # One restart under the new unit, while the sockets hold the clients,
         # instead of a stop now and a start at the end of the switch.
         stopIfChanged = false;
-        serviceConfig = lib.mapAttrs (_: lib.mkDefault) (gateway settings) // {
-          LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") cfg.credentials;
-          SupplementaryGroups = [ "metamcp-servers" ];
-        };
+        serviceConfig =
+          lib.mapAttrs (_: lib.mkDefault) (gateway {
+            inherit (cfg) group settings user;
+          })
+          // {
+            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") cfg.credentials;
+            SupplementaryGroups = [ "metamcp-servers" ];
+          };
       };
     }
     // lib.mapAttrs' (name: { service, ... }: lib.nameValuePair "${unitName name}@" service) instances;

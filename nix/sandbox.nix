@@ -66,6 +66,8 @@ let
     ProtectKernelModules = true;
     ProtectKernelTunables = true;
     ProtectProc = "invisible";
+    # That brings a /run of which ProtectSystem=strict knows nothing.
+    ReadOnlyPaths = "/run";
     RestrictNamespaces = true;
     RestrictRealtime = true;
     SystemCallArchitectures = "native";

@@ -8,11 +8,15 @@
   package,
   # The unit files that the package brings, as from builtins.readDir.
   packagedUnits,
+  # Where other packages are, by name.
+  packages ? { },
 }:
 let
   pkgs = import ./pkgs.nix {
     inherit lib;
-    packages.metamcp = package;
+    packages = packages // {
+      metamcp = package;
+    };
   };
   inherit
     (lib.evalModules {

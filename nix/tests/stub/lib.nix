@@ -86,6 +86,8 @@ let
     else
       "'${replaceStrings [ "'" ] [ "'\\''" ] text}'";
   escapeShellArgs = concatMapStringsSep " " escapeShellArg;
+  last = l: elemAt l (length l - 1);
+  splitString = separator: text: filter isString (builtins.split (escapeRegex separator) text);
   toInt =
     text:
     let
@@ -1142,6 +1144,7 @@ let
       hasPrefix
       hasSuffix
       id
+      last
       literalExpression
       literalMD
       mapAttrs'
@@ -1168,6 +1171,7 @@ let
       removePrefix
       removeSuffix
       showOption
+      splitString
       toInt
       toList
       toUpper
