@@ -1,6 +1,6 @@
 # Evaluates NixOS modules and hands back plain data: the files, start scripts and
 # links that NixOS would put below /, the messages of failed assertions, the
-# warnings.
+# warnings, the ports that the firewall lets through.
 {
   lib ? import ./lib.nix,
   modules,
@@ -74,4 +74,5 @@ in
 
   failedAssertions = map (a: a.message) (lib.filter (a: !a.assertion) config.assertions);
   inherit (config) warnings;
+  openPorts = config.networking.firewall.allowedTCPPorts;
 }
