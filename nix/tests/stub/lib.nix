@@ -138,11 +138,10 @@ let
       ];
     in
     replaceStrings special (map (c: "\\${c}") special);
-  toUpper =
-    let
-      letters = chars: genList (i: substring i 1 chars) 26;
-    in
-    replaceStrings (letters "abcdefghijklmnopqrstuvwxyz") (letters "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  lowerCase = genList (i: substring i 1 "abcdefghijklmnopqrstuvwxyz") 26;
+  upperCase = genList (i: substring i 1 "ABCDEFGHIJKLMNOPQRSTUVWXYZ") 26;
+  toUpper = replaceStrings lowerCase upperCase;
+  toLower = replaceStrings upperCase lowerCase;
   # A source is the directory itself, as long as every part of it exists.
   fileset = {
     fileFilter = _: path: path;
@@ -1126,6 +1125,7 @@ let
       elem
       filter
       foldl'
+      groupBy
       head
       mapAttrs
       readFile
@@ -1174,6 +1174,7 @@ let
       splitString
       toInt
       toList
+      toLower
       toUpper
       types
       unique
