@@ -69,9 +69,6 @@ in
       ) (lib.attrNames units)
     );
 
-  ports = config.networking.firewall.allowedTCPPorts;
-  inherit (config.users) groups users;
-
   failedAssertions = map (a: a.message) (lib.filter (a: !a.assertion) config.assertions);
   inherit (config) warnings;
   openPorts = config.networking.firewall.allowedTCPPorts;
