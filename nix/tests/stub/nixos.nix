@@ -423,6 +423,11 @@ in
     # Ours: the text of each start script, by its path without the first slash.
     startScripts = opt (types.attrsOf types.str) { };
   };
+  # Two of those that every NixOS has.
+  config.users.groups = {
+    users = { };
+    wheel = { };
+  };
   config.startScripts = lib.mapAttrs' (path: lib.nameValuePair (lib.removePrefix "/" path)) (
     lib.foldl' (all: unit: all // unit.programs) { } (attrValues config.systemd.services)
   );
