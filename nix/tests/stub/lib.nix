@@ -1173,10 +1173,15 @@ let
       showOption
       splitString
       toInt
+      toList
       toLower
       toUpper
       types
+      unique
       ;
+    boolToString = b: if b then "true" else "false";
+    getBin = package: package.bin or package.out or package;
+    mergeEqualOption = mergeEqual;
     getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {
