@@ -70,13 +70,18 @@ let
   startsAtBoot = lib.any (found: found.server.start != "lazy") servers;
 
   # Every value that may be a reference, with the option it stands in.
-  values = tlsValues ++ sessionValues ++ embeddingValues ++ serverValues;
+  values = tlsValues ++ tokenValues ++ sessionValues ++ embeddingValues ++ serverValues;
   tlsValues = lib.optionals (settings.listen.tls != null) (
     lib.mapAttrsToList (key: value: {
       inherit key value;
       option = "services.metamcp.settings.listen.tls.${key}";
     }) settings.listen.tls
   );
+  tokenValues = lib.optional (settings.listen.token != null) {
+    key = "token";
+    value = settings.listen.token;
+    option = "services.metamcp.settings.listen.token";
+  };
   sessionValues = lib.optional (settings.listen.session_key != null) {
     key = "session_key";
     value = settings.listen.session_key;
@@ -150,8 +155,8 @@ in
   config = lib.mkIf cfg.enable {
     assertions = [
       {
-        assertion = isLoopback;
-        message = "services.metamcp.settings.listen.http is ${settings.listen.http}, which is not a loopback address: metamcp asks nobody for a password, so listen on 127.0.0.1 and put a proxy with TLS and authentication in front.";
+        assertion = isLoopback || settings.listen.tls != null && settings.listen.token != null;
+        message = "services.metamcp.settings.listen.http is ${settings.listen.http}, which is not a loopback address, and whoever reaches it may run every tool: set both services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1.";
       }
       {
         assertion =

@@ -55,6 +55,22 @@
       };
     message = "certificate' is not of type";
   };
+  "a token of clients that is not declared" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.token = lib.mkForce "credential:lost";
+      };
+    message = "listen.token refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
+  };
+  "a token of clients in the file itself" = {
+    module =
+      { lib, ... }:
+      {
+        services.metamcp.settings.listen.token = lib.mkForce "0123456789abcdef0123456789abcdef";
+      };
+    message = "token' is not of type";
+  };
   "a session key that is not declared" = {
     module =
       { lib, ... }:
@@ -85,8 +101,9 @@
       { lib, ... }:
       {
         services.metamcp.settings.listen.http = lib.mkForce "[::]:12011";
+        services.metamcp.settings.listen.token = lib.mkForce null;
       };
-    message = "listen.http is [::]:12011, which is not a loopback address: metamcp asks nobody for a password";
+    message = "listen.http is [::]:12011, which is not a loopback address, and whoever reaches it may run every tool: set both";
   };
   "a root view of a server that is not declared" = {
     module.services.metamcp.settings.listen.root = "passthrough:nobody";
