@@ -9,64 +9,36 @@ let
 
   cfg = config.services.metamcp;
   inherit (cfg) settings;
-  format = pkgs.formats.toml { };
 
-  # TOML has no null.  Lists and tables that say nothing stay out as well, so
-  # that a `url` server has no `args`.
-  withoutEmpty = lib.filterAttrs (
-    _: value:
-    !lib.elem value [
-      null
-      [ ]
-      { }
-    ]
-  );
-  document = settings // {
-    listen = withoutEmpty settings.listen;
-    search = withoutEmpty settings.search // optionalTable settings.search "embedding";
-    catalog = withoutEmpty settings.catalog;
-    provision =
-      withoutEmpty settings.provision
-      // optionalTable settings.provision "registry"
-      // {
-        servers = lib.mapAttrs (_: withoutEmpty) settings.provision.servers;
-      };
-    servers = lib.mapAttrs (_: withoutEmpty) settings.servers;
-  };
-  optionalTable =
-    settings: name:
-    lib.optionalAttrs (settings.${name} != null) {
-      ${name} = withoutEmpty settings.${name};
-    };
+  document = import ./document.nix { inherit lib pkgs; };
+  inherit (document) format;
+  configFile = document.file cfg.package settings;
+  declared = import ./declared.nix { inherit format lib; };
+  sandbox = import ./sandbox.nix { inherit lib; };
+  instance = import ./instance.nix { inherit declared lib sandbox; };
+  gateway = import ./gateway.nix { inherit lib; };
 
-  # The program itself checks the file while the system is built: a mistake
-  # fails the build and not the service.  A foreign program cannot be run, and
-  # the files of a certificate are not there yet.
-  unchecked = format.generate "metamcp.toml" document;
-  configFile =
-    if pkgs.stdenv.buildPlatform.canExecute pkgs.stdenv.hostPlatform then
-      pkgs.runCommand "metamcp.toml" { } ''
-        cp ${unchecked} $out
-        ${lib.getExe cfg.package} check --no-files $out
-      ''
-    else
-      unchecked;
+  # The servers that are units of their own, and all others.
+  isUnit = server: server.command != null && server.isolation == "unit";
+  isolated = lib.filterAttrs (_: isUnit) cfg.servers;
+  others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
+  instances = lib.mapAttrs (name: server: instance name server cfg.credentials) isolated;
+  unitName = name: "metamcp-server-${name}";
 
   isLoopback = builtins.match "(127\\.[0-9.]+|\\[::1]):[0-9]+" settings.listen.http != null;
 
   # Every server, with the option that declares it.
   servers =
-    let
-      under =
-        option:
-        lib.mapAttrsToList (
-          name: server: {
-            inherit name server;
-            option = "services.metamcp.settings.${option}.${name}";
-          }
-        );
-    in
-    under "servers" settings.servers ++ under "provision.servers" settings.provision.servers;
+    lib.mapAttrsToList (name: server: {
+      inherit name server;
+      option = "services.metamcp.${
+        lib.optionalString (!cfg.servers ? ${name}) "settings."
+      }servers.${name}";
+    }) settings.servers
+    ++ lib.mapAttrsToList (name: server: {
+      inherit name server;
+      option = "services.metamcp.settings.provision.servers.${name}";
+    }) settings.provision.servers;
   startsAtBoot = lib.any (found: found.server.start != "lazy") servers;
 
   # Every value that may be a reference, with the option it stands in.
@@ -110,7 +82,11 @@ let
         "env"
         "headers"
       ]
-  ) servers;
+  ) (servers ++ isolatedServers);
+  isolatedServers = lib.mapAttrsToList (name: server: {
+    inherit name server;
+    option = "services.metamcp.servers.${name}";
+  }) isolated;
   isCredential = lib.hasPrefix "credential:";
   looksSecret =
     { key, value, ... }:
@@ -124,10 +100,69 @@ in
 
     package = lib.mkPackageOption pkgs "metamcp" { };
 
+    servers = mkOption {
+      type = types.attrsOf (
+        types.submodule [
+          declared.module
+          {
+            options = {
+              isolation = mkOption {
+                type = types.enum [
+                  "unit"
+                  "spawn"
+                ];
+                default = "unit";
+                description = ''
+                  Where `command` runs: in a `unit` of its own, with a user,
+                  credentials, limits and a sandbox of its own, or as a child that
+                  the service has to `spawn`, in the user and the sandbox of the
+                  service, with all others.
+                '';
+              };
+              sandbox = mkOption {
+                type = types.submodule sandbox.module;
+                default = { };
+                description = "The sandbox of a `command` in a unit of its own.";
+              };
+            };
+          }
+        ]
+      );
+      default = { };
+      example = lib.literalExpression ''
+        {
+          time.package = pkgs.mcp-server-time;
+          files = {
+            package = pkgs.mcp-server-filesystem;
+            args = [ "/srv/notes" ];
+            sandbox.preset = "strict";
+          };
+          gitea = {
+            package = pkgs.gitea-mcp-server;
+            args = [ "-t" "stdio" ];
+            credentials.GITEA_ACCESS_TOKEN = "/run/secrets/gitea-token";
+          };
+          cluster.url = "http://127.0.0.1:12009/mcp";
+        }
+      '';
+      description = ''
+        MCP servers by name. A name has 1 to 40 letters, digits, `-` and `_`,
+        starts and ends with a letter or digit, and has no `__`.
+
+        Every one with a `command` runs in a unit of its own, the template
+        {file}`metamcp-server-NAME@.service`, which systemd starts when metamcp
+        connects to {file}`metamcp-server-NAME.socket`.
+      '';
+    };
+
     settings = mkOption {
       type = types.submodule (import ./settings.nix { inherit format lib; });
       default = { };
-      description = "Contents of {file}`/etc/metamcp/metamcp.toml`.";
+      description = ''
+        Contents of {file}`/etc/metamcp/metamcp.toml`. Servers that are declared
+        in {option}`services.metamcp.servers` are among its `servers`, each key
+        as a default.
+      '';
     };
 
     credentials = mkOption {
@@ -224,39 +259,52 @@ in
     environment.systemPackages = [ cfg.package ];
 
     users.groups.metamcp = { };
+    # There before the first server needs it, which then need not restart metamcp.
+    users.groups.metamcp-servers = { };
+
+    services.metamcp.settings.servers =
+      lib.mapAttrs declared.toSettings others
+      // lib.mapAttrs (_: { settings, ... }: settings) instances;
+    services.metamcp.credentials = lib.mkMerge (lib.mapAttrsToList declared.serviceCredentials others);
 
     # The units themselves come with the package; NixOS ignores their [Install].
     systemd.packages = [ cfg.package ];
 
-    systemd.sockets.metamcp = {
-      wantedBy = [ "sockets.target" ];
-      # The empty entry takes back the address in the package's unit.
-      listenStreams = [
-        ""
-        settings.listen.http
-      ];
-    };
+    systemd.sockets = {
+      metamcp = {
+        wantedBy = [ "sockets.target" ];
+        # The empty entry takes back the address in the package's unit.
+        listenStreams = [
+          ""
+          settings.listen.http
+        ];
+      };
+      metamcp-control = {
+        wantedBy = [ "sockets.target" ];
+        listenStreams = [
+          ""
+          settings.listen.control
+        ];
+        socketConfig.SocketGroup = "metamcp";
+      };
+    }
+    // lib.mapAttrs' (name: { socket, ... }: lib.nameValuePair (unitName name) socket) instances;
 
-    systemd.sockets.metamcp-control = {
-      wantedBy = [ "sockets.target" ];
-      listenStreams = [
-        ""
-        settings.listen.control
-      ];
-      socketConfig.SocketGroup = "metamcp";
-    };
-
-    systemd.services.metamcp = {
-      wantedBy = lib.mkIf startsAtBoot [ "multi-user.target" ];
-      path = cfg.extraPackages;
-      reloadTriggers = [ configFile ];
-      # One restart under the new unit, while the sockets hold the clients,
-      # instead of a stop now and a start at the end of the switch.
-      stopIfChanged = false;
-      serviceConfig.LoadCredential = lib.mapAttrsToList (
-        name: file: "${name}:${toString file}"
-      ) cfg.credentials;
-    };
+    systemd.services = {
+      metamcp = {
+        wantedBy = lib.mkIf startsAtBoot [ "multi-user.target" ];
+        path = cfg.extraPackages ++ lib.concatMap (server: server.extraPackages) (lib.attrValues others);
+        reloadTriggers = [ configFile ];
+        # One restart under the new unit, while the sockets hold the clients,
+        # instead of a stop now and a start at the end of the switch.
+        stopIfChanged = false;
+        serviceConfig = lib.mapAttrs (_: lib.mkDefault) (gateway settings) // {
+          LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") cfg.credentials;
+          SupplementaryGroups = [ "metamcp-servers" ];
+        };
+      };
+    }
+    // lib.mapAttrs' (name: { service, ... }: lib.nameValuePair "${unitName name}@" service) instances;
   };
 
   meta.maintainers = [ ];

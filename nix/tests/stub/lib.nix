@@ -76,6 +76,27 @@ let
     sep: f: l:
     concatStringsSep sep (map f l);
   concatMapStrings = concatMapStringsSep "";
+  escapeShellArg =
+    arg:
+    let
+      text = toString arg;
+    in
+    if match "[[:alnum:],._+:@%/-]+" text != null then
+      text
+    else
+      "'${replaceStrings [ "'" ] [ "'\\''" ] text}'";
+  escapeShellArgs = concatMapStringsSep " " escapeShellArg;
+  toInt =
+    text:
+    let
+      digits = match "[[:space:]]*(-?[[:digit:]]+)[[:space:]]*" text;
+    in
+    if digits == null then
+      throw "toInt: Could not convert ${toJSON text} to int."
+    else if match "0[[:digit:]]+" (head digits) != null then
+      throw "toInt: Ambiguity in interpretation of ${toJSON text} between octal and zero padded integer."
+    else
+      builtins.fromJSON (head digits);
   setAttrByPath = p: v: if p == [ ] then v else { ${head p} = setAttrByPath (tail p) v; };
   attrByPath =
     p: d: s:
@@ -242,6 +263,10 @@ let
     );
   literalExpression = text: {
     _type = "literalExpression";
+    inherit text;
+  };
+  literalMD = text: {
+    _type = "literalMD";
     inherit text;
   };
 
@@ -882,6 +907,20 @@ let
             mergeOne loc defs;
       };
     oneOf = ts: foldl' either (head ts) (tail ts);
+    # What is accepted before is made into what is wanted.
+    coercedTo =
+      from: coerce: to:
+      mkOptionType {
+        name = "coercedTo";
+        description = "${to.description} or ${paren from} convertible to it";
+        check = x: from.check x && to.check (coerce x) || to.check x;
+        merge =
+          loc: defs:
+          to.merge loc (
+            map (d: d // { value = if from.check d.value then coerce d.value else d.value; }) defs
+          );
+      };
+    addCheck = t: check: t // { check = x: t.check x && check x; };
   };
 
   self = {
@@ -899,9 +938,13 @@ let
       head
       mapAttrs
       readFile
+      replaceStrings
       ;
     inherit
+      concatMapStrings
       concatMapStringsSep
+      escapeShellArg
+      escapeShellArgs
       evalModules
       fileset
       filterAttrs
@@ -909,7 +952,9 @@ let
       hasInfix
       hasPrefix
       hasSuffix
+      id
       literalExpression
+      literalMD
       mapAttrs'
       mapAttrsToList
       mkAfter
@@ -932,6 +977,7 @@ let
       removePrefix
       removeSuffix
       showOption
+      toInt
       toUpper
       types
       ;
