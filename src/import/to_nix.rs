@@ -187,8 +187,8 @@ fn table(out: &mut Writer, key: &str, members: &BTreeMap<String, String>) {
     out.close("};");
 }
 
-/// Returns a name of an attribute.
-fn name(text: &str) -> String {
+/// Returns a name of an attribute, in quotes where it needs them.
+pub(crate) fn name(text: &str) -> String {
     let is_part = |found: char| found.is_ascii_alphanumeric() || matches!(found, '_' | '-' | '\'');
     let is_name = text.starts_with(|found: char| found.is_ascii_alphabetic() || found == '_')
         && text.chars().all(is_part)
