@@ -43,6 +43,8 @@ impl Sandbox {
     ) -> Option<Remedy> {
         let has =
             |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
+        // Said before the process ends, which it does not always do in order then.
+        let fails_at = |step: &str| has(&[&format!("Failed at step {step} spawning ")]);
         let drop_in = format!("in a drop-in of {unit}@.service");
         // Source: `exit_status_to_string` of systemd, and errno(3) in the words of glibc and of Node.
         let (fix, option) = if self.denies_jit && has(&["status=5/TRAP"]) {
@@ -57,33 +59,33 @@ impl Sandbox {
                 format!("It needs more memory than it may have: raise `MemoryMax=` {drop_in}."),
                 "sandbox.memoryMax = \"2G\";",
             )
-        } else if has(&["status=200/CHDIR"]) {
+        } else if fails_at("CHDIR") {
             (
                 format!(
                     "Its working directory is not there, or the sandbox hides it: make it, or name it in `BindPaths=` {drop_in}."
                 ),
                 "sandbox.writablePaths = [ \"/ITS/DIRECTORY\" ];",
             )
-        } else if has(&["status=226/NAMESPACE"]) {
+        } else if fails_at("NAMESPACE") {
             (
                 format!(
                     "What the sandbox is to show is not there: make it, or correct the path {drop_in}."
                 ),
                 "sandbox.readOnlyPaths = [ \"/WHAT/IS/THERE\" ];",
             )
-        } else if has(&["status=243/CREDENTIALS"]) {
+        } else if fails_at("CREDENTIALS") {
             (
                 format!(
                     "The file of a secret is not there: make it, or correct `LoadCredential=` {drop_in}."
                 ),
                 "credentials.KEY = \"/run/secrets/THE_FILE\";",
             )
-        } else if has(&["status=217/USER"]) {
+        } else if fails_at("USER") {
             (
                 format!("Its user does not exist: make it, or correct `User=` {drop_in}."),
                 "sandbox.user = null;",
             )
-        } else if has(&["status=216/GROUP"]) {
+        } else if fails_at("GROUP") {
             (
                 format!("Its group does not exist: make it, or correct `Group=` {drop_in}."),
                 "sandbox.group = null;",
@@ -154,20 +156,20 @@ mod tests {
             (
                 &[
                     "Changing to the requested working directory failed: No such file or directory",
-                    "Main process exited, code=exited, status=200/CHDIR",
+                    "Failed at step CHDIR spawning /bin/true: No such file or directory",
                 ][..],
                 "sandbox.writablePaths",
             ),
             (
                 &[
                     "Failed to set up mount namespacing: /srv/nothing-here: No such file or directory",
-                    "Main process exited, code=exited, status=226/NAMESPACE",
+                    "Failed at step NAMESPACE spawning /bin/true: No such file or directory",
                 ],
                 "sandbox.readOnlyPaths",
             ),
-            (&["Main process exited, code=exited, status=243/CREDENTIALS"], "credentials.KEY"),
-            (&["Main process exited, code=exited, status=217/USER"], "sandbox.user"),
-            (&["Main process exited, code=exited, status=216/GROUP"], "sandbox.group"),
+            (&["Failed at step CREDENTIALS spawning /bin/true: Protocol error"], "credentials.KEY"),
+            (&["Failed at step USER spawning /bin/true: No such process"], "sandbox.user"),
+            (&["Failed at step GROUP spawning /bin/true: No such process"], "sandbox.group"),
             (
                 &[
                     "/bin/bash: line 1: exec: npx: not found",
@@ -206,7 +208,9 @@ mod tests {
 
     #[test]
     fn a_unit_that_the_module_has_not_made_is_not_changed_by_it() {
-        let found = remedy("", "my-notes", &["status=217/USER"]).expect("it is certain");
+        let found =
+            remedy("", "my-notes", &["Failed at step USER spawning /bin/true: No such process"])
+                .expect("it is certain");
         assert!(found.fix.contains("my-notes@.service") && found.nix.is_none(), "{found:?}");
     }
 }
