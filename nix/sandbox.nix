@@ -118,8 +118,11 @@ let
         RestrictSUIDSGID = true;
       };
 
-  home = {
-    hidden.ProtectHome = true;
+  home = sandbox: {
+    # A path below a directory that nobody can enter could not be seen: below an
+    # empty one it can.
+    hidden.ProtectHome =
+      if lib.any isBelowHome (sandbox.readOnlyPaths ++ sandbox.writablePaths) then "tmpfs" else true;
     read-only.ProtectHome = "read-only";
     # ProtectSystem=strict alone would keep it read-only.
     writable = {
@@ -131,6 +134,8 @@ let
       ];
     };
   };
+
+  isBelowHome = path: builtins.match "/(home|root|run/user)(/.*)?" (toString path) != null;
 
   option =
     attributes: text:
@@ -251,7 +256,11 @@ in
         } "`true`, except in the preset `strict`";
 
         home = option {
-          type = types.enum (lib.attrNames home);
+          type = types.enum [
+            "hidden"
+            "read-only"
+            "writable"
+          ];
           default = preset.home;
           description = ''
             What the server sees of {file}`/home`, {file}`/root` and
@@ -336,7 +345,7 @@ in
     in
     lib.optionalAttrs presets.${sandbox.preset}.hardened hardening
     // identity name sandbox
-    // home.${sandbox.home}
+    // (home sandbox).${sandbox.home}
     // lib.optionalAttrs (sandbox.group != null) { Group = sandbox.group; }
     // lib.optionalAttrs sandbox.state {
       StateDirectory = stateDirectory name;

@@ -247,6 +247,7 @@ builtins.mapAttrs (_: complaints) {
       "IPAddressAllow=192.0.2.0/24"
       "IPAddressAllow=localhost"
       "IPAddressDeny=any"
+      "ProtectHome=tmpfs"
       "RestrictAddressFamilies=AF_INET"
     ];
   };
