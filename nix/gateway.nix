@@ -1,9 +1,24 @@
-# The service's own sandbox: what it can do without when no server is a child of
-# it, because then nothing runs in this sandbox but metamcp itself.
-# systemd/metamcp.service has the rest, and why it leaves these out.
+# What metamcp.service says besides what is in systemd/metamcp.service.
 { lib }:
-settings:
+{
+  group,
+  settings,
+  user,
+}:
 let
+  identity =
+    lib.optionalAttrs (user != null) {
+      DynamicUser = false;
+      User = user;
+      # What DynamicUser= would bring, but for RemoveIPC=: it would take away
+      # what other processes of the user have.
+      NoNewPrivileges = true;
+      PrivateTmp = true;
+      ProtectSystem = "strict";
+      RestrictSUIDSGID = true;
+    }
+    // lib.optionalAttrs (group != null) { Group = group; };
+
   servers = lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers;
   hasChildren = lib.any (server: server.command != null) servers;
 
@@ -14,7 +29,10 @@ let
     ++ lib.optional (settings.provision.registry != null) settings.provision.registry.url;
   isLocal = url: builtins.match "https?://(127[.][0-9.]+|\\[::1])([:/].*)?" url != null;
 in
-lib.optionalAttrs (!hasChildren) (
+identity
+# Where no server is a child, nothing runs in this sandbox but metamcp itself,
+# which needs none of what systemd/metamcp.service has to leave open for others.
+// lib.optionalAttrs (!hasChildren) (
   {
     MemoryDenyWriteExecute = true;
     ProcSubset = "pid";

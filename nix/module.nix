@@ -17,84 +17,26 @@ let
   sandbox = import ./sandbox.nix { inherit lib; };
   instance = import ./instance.nix { inherit declared lib sandbox; };
   gateway = import ./gateway.nix { inherit lib; };
+  examined = import ./assertions.nix { inherit lib; } {
+    inherit cfg;
+    inherit (config.users) groups users;
+  };
 
   # The servers that are units of their own, and all others.
   isUnit = server: server.command != null && server.isolation == "unit";
   isolated = lib.filterAttrs (_: isUnit) cfg.servers;
   others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
-  instances = lib.mapAttrs (name: server: instance name server cfg.credentials) isolated;
+  instances = lib.mapAttrs (instance.units cfg.credentials) isolated;
   unitName = name: "metamcp-server-${name}";
 
-  isLoopback = builtins.match "(127\\.[0-9.]+|\\[::1]):[0-9]+" settings.listen.http != null;
-
-  # Every server, with the option that declares it.
-  servers =
-    lib.mapAttrsToList (name: server: {
-      inherit name server;
-      option = "services.metamcp.${
-        lib.optionalString (!cfg.servers ? ${name}) "settings."
-      }servers.${name}";
-    }) settings.servers
-    ++ lib.mapAttrsToList (name: server: {
-      inherit name server;
-      option = "services.metamcp.settings.provision.servers.${name}";
-    }) settings.provision.servers;
-  startsAtBoot = lib.any (found: found.server.start != "lazy") servers;
-
-  # Every value that may be a reference, with the option it stands in.
-  values = tlsValues ++ tokenValues ++ sessionValues ++ embeddingValues ++ serverValues;
-  tlsValues = lib.optionals (settings.listen.tls != null) (
-    lib.mapAttrsToList (key: value: {
-      inherit key value;
-      option = "services.metamcp.settings.listen.tls.${key}";
-    }) settings.listen.tls
-  );
-  tokenValues = lib.optional (settings.listen.token != null) {
-    key = "token";
-    value = settings.listen.token;
-    option = "services.metamcp.settings.listen.token";
-  };
-  sessionValues = lib.optional (settings.listen.session_key != null) {
-    key = "session_key";
-    value = settings.listen.session_key;
-    option = "services.metamcp.settings.listen.session_key";
-  };
-  embeddingValues =
-    let
-      inherit (settings.search) embedding;
-    in
-    lib.optional (embedding != null && embedding.api_key != null) {
-      key = "api_key";
-      value = embedding.api_key;
-      option = "services.metamcp.settings.search.embedding.api_key";
-    };
-  serverValues = lib.concatMap (
-    { option, server, ... }:
-    lib.concatMap
-      (
-        table:
-        lib.mapAttrsToList (key: value: {
-          inherit key value;
-          option = "${option}.${table}.${key}";
-        }) server.${table}
-      )
-      [
-        "env"
-        "headers"
-      ]
-  ) (servers ++ isolatedServers);
-  isolatedServers = lib.mapAttrsToList (name: server: {
-    inherit name server;
-    option = "services.metamcp.servers.${name}";
-  }) isolated;
-  isCredential = lib.hasPrefix "credential:";
-  looksSecret =
-    { key, value, ... }:
-    builtins.match ".*(AUTHORIZATION|KEY|PASSWORD|SECRET|TOKEN).*" (lib.toUpper key) != null
-    && !isCredential value
-    && !lib.hasPrefix "env:" value;
+  startsAtBoot = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 in
 {
+  imports = [
+    ./claude-code.nix
+    ./upstream.nix
+  ];
+
   options.services.metamcp = {
     enable = lib.mkEnableOption "metamcp, which runs each MCP server once and serves it to every client";
 
@@ -104,28 +46,7 @@ in
       type = types.attrsOf (
         types.submodule [
           declared.module
-          {
-            options = {
-              isolation = mkOption {
-                type = types.enum [
-                  "unit"
-                  "spawn"
-                ];
-                default = "unit";
-                description = ''
-                  Where `command` runs: in a `unit` of its own, with a user,
-                  credentials, limits and a sandbox of its own, or as a child that
-                  the service has to `spawn`, in the user and the sandbox of the
-                  service, with all others.
-                '';
-              };
-              sandbox = mkOption {
-                type = types.submodule sandbox.module;
-                default = { };
-                description = "The sandbox of a `command` in a unit of its own.";
-              };
-            };
-          }
+          instance.module
         ]
       );
       default = { };
@@ -183,88 +104,56 @@ in
       type = types.listOf types.package;
       default = [ ];
       example = lib.literalExpression "[ pkgs.git pkgs.nodejs pkgs.uv ]";
-      description = "Packages whose programs the servers find in their {env}`PATH`.";
+      description = ''
+        Packages whose programs the service finds in its {env}`PATH`, and so do
+        its children: the servers with `isolation = "spawn"` and those in
+        {option}`services.metamcp.settings`.
+      '';
+    };
+
+    user = mkOption {
+      type = types.nullOr types.str;
+      default = null;
+      example = "alice";
+      description = ''
+        User that the service runs as, who must exist. If `null`, one that
+        systemd makes (`DynamicUser=`).
+      '';
+    };
+
+    group = mkOption {
+      type = types.nullOr types.str;
+      default = null;
+      example = "users";
+      description = "Group that the service runs as, which must exist; that of its user if `null`.";
+    };
+
+    openFirewall = mkOption {
+      type = types.bool;
+      default = false;
+      description = ''
+        Whether to open the port in {option}`services.metamcp.settings.listen.http`
+        in the firewall.
+      '';
     };
   };
 
   config = lib.mkIf cfg.enable {
-    assertions = [
-      {
-        assertion = isLoopback || settings.listen.tls != null && settings.listen.token != null;
-        message = "services.metamcp.settings.listen.http is ${settings.listen.http}, which is not a loopback address, and whoever reaches it may run every tool: set both services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1.";
-      }
-      {
-        assertion =
-          lib.elem settings.listen.root [
-            "direct"
-            "meta"
-          ]
-          || settings.servers ? ${lib.removePrefix "passthrough:" settings.listen.root};
-        message = "services.metamcp.settings.listen.root is ${settings.listen.root}, but there is no such server: declare it in services.metamcp.settings.servers, or use \"direct\".";
-      }
-    ]
-    ++ map (
-      { name, option, ... }:
-      {
-        assertion =
-          builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
-          && !lib.hasInfix "__" name;
-        message = "${option} is not a valid name: use 1 to 40 letters, digits, - and _, a letter or digit first and last, and no __.";
-      }
-    ) servers
-    ++ map (
-      { option, server, ... }:
-      {
-        assertion =
-          let
-            ways = [
-              server.command
-              server.url
-              server.socket
-            ];
-          in
-          builtins.length (builtins.filter (way: way != null) ways) == 1;
-        message = "${option} needs one of command, url and socket: set `command` for a program to run, `url` for an endpoint or `socket` for a unit to connect to.";
-      }
-    ) servers
-    ++ map (name: {
-      assertion = !(settings.servers ? ${name});
-      message = "services.metamcp.settings.provision.servers.${name} is declared in services.metamcp.settings.servers too, and so is there anyway: remove or rename one.";
-    }) (lib.attrNames settings.provision.servers)
-    ++ map (
-      { option, value, ... }:
-      let
-        name = lib.removePrefix "credential:" value;
-      in
-      {
-        assertion = isCredential value -> cfg.credentials ? ${name};
-        message = "${option} refers to the credential ${name}, which does not exist: set services.metamcp.credentials.${name} to the path of a file that holds the secret.";
-      }
-    ) values
-    ++ lib.optional (settings.listen.tls != null) {
-      assertion = !lib.hasPrefix builtins.storeDir settings.listen.tls.key;
-      message = "services.metamcp.settings.listen.tls.key is in the Nix store, where every user can read it: give the path of a file outside of the store, or name it in services.metamcp.credentials and refer to it with \"credential:NAME\".";
-    }
-    ++ lib.mapAttrsToList (name: file: {
-      assertion = !builtins.isPath file && !lib.hasPrefix builtins.storeDir (toString file);
-      message = "services.metamcp.credentials.${name} would put the secret into the Nix store, where every user can read it: give the path as a string (\"/run/secrets/${name}\") to a file outside of the store.";
-    }) cfg.credentials;
-
-    warnings = map (
-      { option, ... }:
-      "${option} looks like a secret, and every user can read it in the Nix store: put it into a file, name that in services.metamcp.credentials, and refer to it with \"credential:NAME\"."
-    ) (lib.filter looksSecret serverValues);
+    inherit (examined) assertions warnings;
 
     environment.etc."metamcp/metamcp.toml".source = configFile;
     environment.systemPackages = [ cfg.package ];
+
+    networking.firewall.allowedTCPPorts = lib.mkIf cfg.openFirewall [
+      (lib.toInt (lib.last (lib.splitString ":" settings.listen.http)))
+    ];
 
     users.groups.metamcp = { };
     # There before the first server needs it, which then need not restart metamcp.
     users.groups.metamcp-servers = { };
 
     services.metamcp.settings.servers =
-      lib.mapAttrs declared.toSettings others
-      // lib.mapAttrs (_: { settings, ... }: settings) instances;
+      lib.mapAttrs declared.toSettings others // lib.mapAttrs (_: { settings, ... }: settings) instances;
     services.metamcp.credentials = lib.mkMerge (lib.mapAttrsToList declared.serviceCredentials others);
 
     # The units themselves come with the package; NixOS ignores their [Install].
@@ -273,6 +162,7 @@ in
     systemd.sockets = {
       metamcp = {
         wantedBy = [ "sockets.target" ];
+        partOf = [ "metamcp-addresses.service" ];
         # The empty entry takes back the address in the package's unit.
         listenStreams = [
           ""
@@ -281,6 +171,7 @@ in
       };
       metamcp-control = {
         wantedBy = [ "sockets.target" ];
+        partOf = [ "metamcp-addresses.service" ];
         listenStreams = [
           ""
           settings.listen.control
@@ -298,9 +189,31 @@ in
         # One restart under the new unit, while the sockets hold the clients,
         # instead of a stop now and a start at the end of the switch.
         stopIfChanged = false;
-        serviceConfig = lib.mapAttrs (_: lib.mkDefault) (gateway settings) // {
-          LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") cfg.credentials;
-          SupplementaryGroups = [ "metamcp-servers" ];
+        serviceConfig =
+          lib.mapAttrs (_: lib.mkDefault) (gateway {
+            inherit (cfg) group settings user;
+          })
+          // {
+            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") cfg.credentials;
+            SupplementaryGroups = [ "metamcp-servers" ];
+          };
+      };
+
+      # A switch restarts no socket for a change of its own, and systemd closes
+      # one whose address has changed when it reads the unit again.  This one's
+      # restart is that of the sockets, and so of the service.
+      metamcp-addresses = {
+        description = "Addresses of metamcp";
+        wantedBy = [ "multi-user.target" ];
+        restartTriggers = [
+          settings.listen.http
+          settings.listen.control
+        ];
+        stopIfChanged = false;
+        serviceConfig = {
+          Type = "oneshot";
+          RemainAfterExit = true;
+          ExecStart = lib.getExe' pkgs.coreutils "true";
         };
       };
     }

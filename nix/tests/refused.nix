@@ -63,7 +63,7 @@
       };
     message = "listen.token refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
   };
-  "a token of clients in the file itself" = {
+  "a token of clients in the configuration itself" = {
     module =
       { lib, ... }:
       {
@@ -103,7 +103,7 @@
         services.metamcp.settings.listen.http = lib.mkForce "[::]:12011";
         services.metamcp.settings.listen.token = lib.mkForce null;
       };
-    message = "listen.http is [::]:12011, which is not a loopback address, and whoever reaches it may run every tool: set both";
+    message = "listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
   };
   "a root view of a server that is not declared" = {
     module.services.metamcp.settings.listen.root = "passthrough:nobody";

@@ -86,6 +86,8 @@ let
     else
       "'${replaceStrings [ "'" ] [ "'\\''" ] text}'";
   escapeShellArgs = concatMapStringsSep " " escapeShellArg;
+  last = l: elemAt l (length l - 1);
+  splitString = separator: text: filter isString (builtins.split (escapeRegex separator) text);
   toInt =
     text:
     let
@@ -136,11 +138,10 @@ let
       ];
     in
     replaceStrings special (map (c: "\\${c}") special);
-  toUpper =
-    let
-      letters = chars: genList (i: substring i 1 chars) 26;
-    in
-    replaceStrings (letters "abcdefghijklmnopqrstuvwxyz") (letters "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  lowerCase = genList (i: substring i 1 "abcdefghijklmnopqrstuvwxyz") 26;
+  upperCase = genList (i: substring i 1 "ABCDEFGHIJKLMNOPQRSTUVWXYZ") 26;
+  toUpper = replaceStrings lowerCase upperCase;
+  toLower = replaceStrings upperCase lowerCase;
   # A source is the directory itself, as long as every part of it exists.
   fileset = {
     fileFilter = _: path: path;
@@ -151,7 +152,9 @@ let
   showOption =
     loc:
     concatStringsSep "." (
-      map (p: if match "[a-zA-Z_][a-zA-Z0-9_'-]*" p != null || p == "*" then p else toJSON p) loc
+      map (
+        p: if match "[a-zA-Z_][a-zA-Z0-9_'-]*" p != null || match "[*]|<.*>" p != null then p else toJSON p
+      ) loc
     );
   showFiles = concatMapStringsSep " and " (f: "`${toString f}'");
   pretty =
@@ -245,21 +248,25 @@ let
     }:
     let
       path = toList default;
-      n = concatStringsSep "." (toList name);
+      dotted = concatStringsSep "." path;
     in
     mkOption (
       {
         type = if nullable then types.nullOr types.package else types.package;
         description =
-          "The ${n} package to use." + optionalString (extraDescription != "") " ${extraDescription}";
+          "The ${if isList name then elemAt name (length name - 1) else name} package to use."
+          + optionalString (extraDescription != "") " ${extraDescription}";
       }
       // optionalAttrs (default != null) {
-        default =
-          attrByPath path (throw "${concatStringsSep "." path} cannot be found in ${pkgsText}")
-            pkgs;
-        defaultText = literalExpression "${pkgsText}.${concatStringsSep "." path}";
+        default = attrByPath path (throw "${dotted} cannot be found in ${pkgsText}") pkgs;
+        defaultText = literalExpression "${pkgsText}.${dotted}";
       }
-      // optionalAttrs (example != null) { inherit example; }
+      // optionalAttrs (default == null && nullable) { default = null; }
+      // optionalAttrs (example != null) {
+        example = literalExpression (
+          if isList example then "${pkgsText}.${concatStringsSep "." example}" else example
+        );
+      }
     );
   literalExpression = text: {
     _type = "literalExpression";
@@ -269,6 +276,96 @@ let
     _type = "literalMD";
     inherit text;
   };
+
+  # Every option below `options`, and below those that hold submodules, as a list
+  # of what documentation says of it.
+  optionAttrSetToDocList =
+    options:
+    concatMap (
+      opt:
+      let
+        visible = opt.visible or true;
+        isVisible = if isBool visible then visible else visible == "shallow";
+        hasSubOptions = if isBool visible then visible else visible == "transparent";
+      in
+      [
+        (
+          {
+            inherit (opt) loc;
+            name = showOption opt.loc;
+            description = opt.description or null;
+            declarations = [ ];
+            internal = opt.internal or false;
+            visible = isVisible;
+            readOnly = opt.readOnly or false;
+            type = opt.type.description or "unspecified";
+          }
+          // optionalAttrs (opt ? example) { example = renderOptionValue opt.example; }
+          // optionalAttrs (opt ? defaultText || opt ? default) {
+            default = renderOptionValue (opt.defaultText or opt.default);
+          }
+        )
+      ]
+      ++ optionals hasSubOptions (optionAttrSetToDocList (opt.type.getSubOptions opt.loc))
+    ) (collect isOption options);
+  collect =
+    p: v:
+    if p v then
+      [ v ]
+    else if isAttrs v then
+      concatMap (collect p) (attrValues v)
+    else
+      [ ];
+  renderOptionValue = v: if v ? _type && v ? text then v else literalExpression (toPretty { } v);
+  # A value as Nix.
+  toPretty =
+    {
+      multiline ? true,
+      ...
+    }:
+    let
+      go =
+        indent: v:
+        let
+          opening = if multiline then "\n${indent}  " else " ";
+          closing = if multiline then "\n${indent}" else " ";
+          lines = filter isString (builtins.split "\n" v);
+          inLines = map (replaceStrings [ "\${" "''" ] [ "''\${" "'''" ]) lines;
+          last = elemAt inLines (length lines - 1);
+        in
+        if isString v then
+          if multiline && length lines > 1 then
+            "''"
+            + opening
+            + concatStringsSep opening (genList (elemAt inLines) (length lines - 1))
+            + (if last == "" then closing else opening + last)
+            + "''"
+          else
+            "\"${
+              concatStringsSep "\\n" (map (replaceStrings [ "\\" "\"" "\${" ] [ "\\\\" "\\\"" "\\\${" ]) lines)
+            }\""
+        else if isPath v then
+          toString v
+        else if isFunction v then
+          "<function>"
+        else if isDerivation v then
+          "<derivation ${v.name or "???"}>"
+        else if isList v then
+          if v == [ ] then
+            "[ ]"
+          else
+            "[${opening}${concatMapStringsSep opening (go "${indent}  ") v}${closing}]"
+        else if isAttrs v then
+          if v == { } then
+            "{ }"
+          else
+            "{${opening}${
+              concatStringsSep opening (mapAttrsToList (n: x: "${showOption [ n ]} = ${go "${indent}  " x};") v)
+            }${closing}}"
+        else
+          toJSON v;
+    in
+    go "";
 
   # Definitions of one value: [{ file; value; }] -> { defined; value; }
   mergeDefinitions =
@@ -340,7 +437,9 @@ let
       many = length decls > 1 && length (filter (d: d.option ? type) decls) > 1;
     in
     if many then
-      throw "The option `${showOption loc}' in ${showFiles (map (d: d.file) decls)} is already declared"
+      throw "The option `${showOption loc}' in `${toString (head decls).file}' is already declared in ${
+        showFiles (map (d: d.file) (tail decls))
+      }."
     else if (opt.readOnly or false) && length defs > 1 then
       throw "The option `${showOption loc}' is read-only, but it's set multiple times. Definition values:${showDefs defs}"
     else
@@ -432,57 +531,34 @@ let
         else
           f;
 
-      # -> [{ file; options; config; }], imports first in the order of nixpkgs: a
-      # module comes before what it imports
+      # A module, and those that it imports.
       load =
-        seen: parent: i: m:
+        parent: i: m:
         let
           isP = isPath m || isString m;
           file0 = if isP then toString m else parent;
-          key = if isP then toString m else "${parent}:anon-${toString i}";
           raw = callIf file0 (if isP then import m else m);
           file = if isAttrs raw && raw ? _file then raw._file else file0;
           n = normalise file raw;
-          self' = {
-            inherit file;
-            key = raw.key or key;
-            inherit (n) options config;
-          };
-          subs = loadAll (seen ++ [ self'.key ]) (toString self'.key) n.imports;
+          key = toString (raw.key or (if isP then toString m else "${parent}:anon-${toString i}"));
         in
         if !(isAttrs raw) then
           throw "Expected a module, but found a value of type ${typeOf raw}, while trying to load a module into a submodule or the top level, at ${toString file}"
-        else if elem self'.key seen then
-          [ ]
         else
-          [ self' ] ++ subs;
-      loadAll =
-        seen: parent: ms:
-        concatLists (imap 1 (i: m: load seen parent i m) ms);
-      # nixpkgs hands definitions on with the last module first
+          {
+            inherit file key;
+            inherit (n) options config;
+            imports = imap 1 (load key) n.imports;
+          };
+      # Each module once, and what it imports after all that stand beside it.
+      # nixpkgs hands their definitions on with the last module first.
+      loaded = reverse (
+        builtins.genericClosure {
+          startSet = imap 1 (load "<unknown-file>") ([ internal ] ++ modules);
+          operator = m: m.imports;
+        }
+      );
       reverse = l: genList (i: elemAt l (length l - 1 - i)) (length l);
-      dedupe =
-        reverse
-          (foldl'
-            (
-              acc: m:
-              if acc.keys ? ${toString m.key} then
-                acc
-              else
-                {
-                  keys = acc.keys // {
-                    ${toString m.key} = true;
-                  };
-                  out = acc.out ++ [ m ];
-                }
-            )
-            {
-              keys = { };
-              out = [ ];
-            }
-            all'
-          ).out;
-      all' = loadAll [ ] "<unknown-file>" ([ internal ] ++ modules);
 
       internal = {
         _file = "lib.nix";
@@ -490,27 +566,30 @@ let
         options._module = {
           args = mkOption {
             type = types.lazyAttrsOf types.raw;
+            internal = prefix != [ ];
             default = { };
           };
           check = mkOption {
             type = types.bool;
+            internal = true;
             default = true;
           };
           freeformType = mkOption {
             type = types.nullOr types.optionType;
+            internal = true;
             default = null;
           };
         };
       };
 
-      merged = mergeModules prefix (map (m: { inherit (m) file options; }) dedupe) (
+      merged = mergeModules prefix (map (m: { inherit (m) file options; }) loaded) (
         concatMap (
           m:
           map (value: {
             inherit (m) file;
             inherit value;
           }) (pushDown m.config)
-        ) dedupe
+        ) loaded
       );
 
       free = merged.config._module.freeformType;
@@ -585,7 +664,7 @@ let
                         inherit value;
                       }
                     else
-                      throw "You're trying to define a value of type `${typeOf value}' rather than an attribute set for the option `${showOption loc}'! Definition values:${showDefs [ d ]}"
+                      throw "In module `${toString d.file}', you're trying to define a value of type `${typeOf value}'\nrather than an attribute set for the option\n`${showOption loc}'!"
                   ) (pushDown d.value)
                 ) vs
               );
@@ -631,6 +710,7 @@ let
       check ? (_: true),
       merge ? mergeDefault,
       emptyValue ? { },
+      getSubOptions ? (_: { }),
       ...
     }@a:
     a
@@ -642,6 +722,7 @@ let
         check
         merge
         emptyValue
+        getSubOptions
         ;
     };
   conflict =
@@ -687,16 +768,47 @@ let
     name: description: check:
     mkOptionType {
       inherit name description check;
+      descriptionClass = "noun";
       merge = mergeEqual;
     };
-  paren =
-    t: if match ".* (or|of) .*" t.description != null then "(${t.description})" else t.description;
+  # The description of a type as part of another's: in brackets, unless it is of
+  # a class that reads well there.
+  phrase =
+    classes: t:
+    if elem (t.descriptionClass or null) classes then t.description else "(${t.description})";
 
   submoduleType =
     modules: specialArgs:
+    let
+      # As it is where there is no value, and so no name.
+      described =
+        prefix:
+        evalModules {
+          inherit prefix specialArgs;
+          modules = modules ++ [
+            {
+              _file = "submodule";
+              key = "submodule-name";
+              config._module.args.name = mkOptionDefault "‹name›";
+              config._module.check = mkForce false;
+            }
+          ];
+        };
+      free = (described [ ])._module.freeformType;
+    in
     mkOptionType {
       name = "submodule";
-      description = "submodule";
+      description =
+        if free ? description then
+          "open submodule of ${
+            phrase [
+              "noun"
+              "composite"
+            ] free
+          }"
+        else
+          "submodule";
+      getSubOptions = prefix: (described prefix).options;
       check = x: isAttrs x || isFunction x || isPath x;
       mergeEmpty = loc: (submoduleType modules specialArgs).merge loc [ ];
       merge =
@@ -734,7 +846,14 @@ let
     lazy: t:
     mkOptionType {
       name = if lazy then "lazyAttrsOf" else "attrsOf";
-      description = "${if lazy then "lazy " else ""}attribute set of ${paren t}";
+      description = "${if lazy then "lazy " else ""}attribute set of ${
+        phrase [
+          "noun"
+          "composite"
+        ] t
+      }";
+      descriptionClass = "composite";
+      getSubOptions = prefix: t.getSubOptions (prefix ++ [ "<name>" ]);
       check = isAttrs;
       emptyValue.value = { };
       nestedTypes.elemType = t;
@@ -772,17 +891,20 @@ let
     optionType = mkOptionType {
       name = "optionType";
       description = "optionType";
+      descriptionClass = "noun";
       check = isTypeOf "option-type";
       merge = mergeOne;
     };
     raw = mkOptionType {
       name = "raw";
       description = "raw value";
+      descriptionClass = "noun";
       merge = mergeOne;
     };
     unspecified = mkOptionType {
       name = "unspecified";
       description = "unspecified value";
+      descriptionClass = "noun";
     };
     bool = simple "bool" "boolean" isBool;
     int = simple "int" "signed integer" isInt;
@@ -790,6 +912,12 @@ let
     number = either int float;
     str = simple "str" "string" isString;
     nonEmptyStr = simple "nonEmptyStr" "non-empty string" (x: isString x && match "[ \t\n]*" x == null);
+    singleLineStr =
+      simple "singleLineStr" "(optionally newline-terminated) single-line string"
+        (strMatching "[^\n\r]*\n?").check
+      // {
+        merge = loc: defs: removeSuffix "\n" (mergeEqual loc defs);
+      };
     strMatching =
       p:
       simple "strMatching ${toJSON p}" "string matching the pattern ${p}" (
@@ -800,6 +928,7 @@ let
       mkOptionType {
         name = "separatedString";
         description = "strings concatenated with ${toJSON sep}";
+        descriptionClass = "noun";
         check = isString;
         merge = _: defs: concatStringsSep sep (map (d: d.value) defs);
       };
@@ -808,35 +937,67 @@ let
     package = mkOptionType {
       name = "package";
       description = "package";
+      descriptionClass = "noun";
       check = x: isDerivation x || isStringLike x && hasPrefix (builtins.storeDir + "/") (toString x);
       merge = mergeOne;
     };
-    enum = vs: simple "enum" "one of ${concatMapStringsSep ", " toJSON vs}" (x: elem x vs);
+    enum =
+      vs:
+      simple "enum" (
+        if vs == [ ] then
+          "impossible (empty enum)"
+        else if length vs == 1 then
+          "value ${toJSON (head vs)} (singular enum)"
+        else
+          "one of ${concatMapStringsSep ", " toJSON vs}"
+      ) (x: elem x vs)
+      // {
+        descriptionClass = if length vs < 2 then "noun" else "conjunction";
+        functor.payload.values = vs;
+      };
     ints = rec {
       between =
         lo: hi:
         simple "intBetween" "integer between ${toString lo} and ${toString hi} (both inclusive)" (
           x: isInt x && x >= lo && x <= hi
         );
-      unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0);
-      positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0);
-      u8 = between 0 255;
-      u16 = between 0 65535;
-      u32 = between 0 4294967295;
+      unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0) // {
+        descriptionClass = "nonRestrictiveClause";
+      };
+      positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0) // {
+        descriptionClass = "nonRestrictiveClause";
+      };
+      unsign =
+        bits: most:
+        between 0 most
+        // {
+          description = "${toString bits} bit unsigned integer; between 0 and ${toString most} (both inclusive)";
+        };
+      u8 = unsign 8 255;
+      u16 = unsign 16 65535;
+      u32 = unsign 32 4294967295;
     };
     numbers.between =
       lo: hi:
       simple "numberBetween"
-        "integer or floating point number between ${toString lo} and ${toString hi} (both inclusive)"
-        (x: (isInt x || isFloat x) && x >= lo && x <= hi);
-    port = ints.u16 // {
-      description = "16 bit unsigned integer; between 0 and 65535 (both inclusive)";
-    };
+        "integer or floating point number between ${toJSON lo} and ${toJSON hi} (both inclusive)"
+        (x: (isInt x || isFloat x) && x >= lo && x <= hi)
+      // {
+        descriptionClass = "conjunction";
+      };
+    port = ints.u16;
     nullOr =
       t:
       mkOptionType {
         name = "nullOr";
-        description = "null or ${paren t}";
+        description = "null or ${
+          phrase [
+            "noun"
+            "conjunction"
+          ] t
+        }";
+        descriptionClass = "conjunction";
+        inherit (t) getSubOptions;
         check = x: x == null || t.check x;
         emptyValue.value = null;
         merge =
@@ -854,7 +1015,14 @@ let
       t:
       mkOptionType {
         name = "listOf";
-        description = "list of ${paren t}";
+        description = "list of ${
+          phrase [
+            "noun"
+            "composite"
+          ] t
+        }";
+        descriptionClass = "composite";
+        getSubOptions = prefix: t.getSubOptions (prefix ++ [ "*" ]);
         check = isList;
         emptyValue.value = [ ];
         nestedTypes.elemType = t;
@@ -884,7 +1052,7 @@ let
       t:
       listOf t
       // {
-        description = "non-empty ${(listOf t).description}";
+        description = "non-empty ${phrase [ "noun" ] (listOf t)}";
         check = x: isList x && x != [ ];
         emptyValue = { };
       };
@@ -895,7 +1063,28 @@ let
       a: b:
       mkOptionType {
         name = "either";
-        description = "${paren a} or ${b.description}";
+        description =
+          if a.descriptionClass or null == "nonRestrictiveClause" then
+            "${a.description}, or ${
+              phrase [
+                "noun"
+                "conjunction"
+              ] b
+            }"
+          else
+            "${
+              phrase [
+                "noun"
+                "conjunction"
+              ] a
+            } or ${
+              phrase [
+                "noun"
+                "conjunction"
+                "composite"
+              ] b
+            }";
+        descriptionClass = "conjunction";
         check = x: a.check x || b.check x;
         merge =
           loc: defs:
@@ -912,7 +1101,8 @@ let
       from: coerce: to:
       mkOptionType {
         name = "coercedTo";
-        description = "${to.description} or ${paren from} convertible to it";
+        description = "${phrase [ "noun" ] to} or ${phrase [ "noun" ] from} convertible to it";
+        inherit (to) emptyValue getSubOptions;
         check = x: from.check x && to.check (coerce x) || to.check x;
         merge =
           loc: defs:
@@ -935,6 +1125,7 @@ let
       elem
       filter
       foldl'
+      groupBy
       head
       mapAttrs
       readFile
@@ -953,6 +1144,7 @@ let
       hasPrefix
       hasSuffix
       id
+      last
       literalExpression
       literalMD
       mapAttrs'
@@ -966,9 +1158,11 @@ let
       mkMerge
       mkOption
       mkOptionType
+      mkOrder
       mkOverride
       mkPackageOption
       nameValuePair
+      optionAttrSetToDocList
       optional
       optionalAttrs
       optionalString
@@ -977,11 +1171,19 @@ let
       removePrefix
       removeSuffix
       showOption
+      splitString
       toInt
+      toList
+      toLower
       toUpper
       types
+      unique
       ;
-    getExe = package: "${package}/bin/${package.meta.mainProgram}";
+    boolToString = b: if b then "true" else "false";
+    getBin = package: package.bin or package.out or package;
+    mergeEqualOption = mergeEqual;
+    getExe' = package: name: "${package}/bin/${name}";
+    getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {
       asl20.spdxId = "Apache-2.0";
