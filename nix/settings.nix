@@ -179,7 +179,7 @@ in
         '';
       };
       token = mkOption {
-        type = types.nullOr (types.strMatching "credential:.+|env:.+");
+        type = types.nullOr (types.strMatching "credential:[^./][^/]*|env:[^=]+");
         default = null;
         example = "credential:client-token";
         description = ''
