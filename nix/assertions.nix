@@ -22,7 +22,6 @@ let
     (lib.evalModules { modules = [ (import ./sandbox.nix { inherit lib; }).module ]; }).config;
 
   upstream = cfg.upstream or null;
-  token = listen.token or null;
 
   # Every server: its name, the option that declares it, what that says, and
   # whether it is a unit of its own.
@@ -110,7 +109,7 @@ let
         option = "services.metamcp.settings.listen.session_key";
       }
       {
-        value = token;
+        value = listen.token;
         option = "services.metamcp.settings.listen.token";
       }
       {
@@ -279,7 +278,7 @@ let
 
   assertions = {
     address-in-the-open = [
-      (must (isLoopback || listen.tls != null && token != null)
+      (must (isLoopback || listen.tls != null && listen.token != null)
         "services.metamcp.settings.listen.http is ${listen.http}, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1."
       )
     ];

@@ -16,6 +16,21 @@ let
   both = modules: { imports = modules; };
   storeFile = "${builtins.storeDir}/00000000000000000000000000000000-secret";
 
+  # What an address of the network needs.
+  secured = both [
+    (settings {
+      listen = {
+        http = "192.0.2.1:12011";
+        tls = {
+          certificate = "/etc/certificate.pem";
+          key = "/etc/key.pem";
+        };
+        token = "credential:client-token";
+      };
+    })
+    { services.metamcp.credentials.client-token = "/run/secrets/client-token"; }
+  ];
+
   # A name of so many letters.
   long = length: builtins.substring 0 length "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
 in
@@ -35,31 +50,36 @@ in
       message = "services.metamcp.settings.listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
       accepted = settings { listen.http = "[::1]:12011"; };
     };
-    "an address of the network with TLS and without a token" =
-      let
-        listen = {
-          http = "[::]:12011";
-          tls = {
-            certificate = "/etc/chain.pem";
-            key = "/etc/key.pem";
-          };
-        };
-      in
-      {
-        kind = "address-in-the-open";
-        refused = settings { inherit listen; };
-        message = "set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1.";
-        accepted = settings {
-          listen = listen // {
-            token = "env:METAMCP_TOKEN";
-          };
-        };
-      };
+    "an address of the network with TLS and without a token" = {
+      kind = "address-in-the-open";
+      refused =
+        { lib, ... }:
+        both [
+          secured
+          (settings { listen.token = lib.mkForce null; })
+        ];
+      message = "set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1.";
+      accepted = secured;
+    };
+    "an address of the network with a token and without TLS" = {
+      kind = "address-in-the-open";
+      refused =
+        { lib, ... }:
+        both [
+          secured
+          (settings { listen.tls = lib.mkForce null; })
+        ];
+      message = "services.metamcp.settings.listen.http is 192.0.2.1:12011, which is not a loopback address";
+      accepted = secured;
+    };
     "a port of loopback that the firewall is to open" = {
       kind = "firewall-of-loopback";
       refused.services.metamcp.openFirewall = true;
       message = "services.metamcp.openFirewall opens the port of 127.0.0.1:12011, which only this host reaches: remove it";
-      accepted.services.metamcp.openFirewall = false;
+      accepted = both [
+        secured
+        { services.metamcp.openFirewall = true; }
+      ];
     };
     "a root view of a server that is not declared" = {
       kind = "root-view";
