@@ -346,7 +346,7 @@ let
     own-socket = map (
       { option, server, ... }:
       must (
-        server.socket != listen.control
+        server.socket == null || server.socket != listen.control
       ) "${option}.socket is metamcp's own control socket: give the socket of the server's unit."
     ) servers;
 
