@@ -955,28 +955,31 @@ let
         descriptionClass = if length vs < 2 then "noun" else "conjunction";
         functor.payload.values = vs;
       };
-    ints = rec {
-      between =
-        lo: hi:
-        simple "intBetween" "integer between ${toString lo} and ${toString hi} (both inclusive)" (
-          x: isInt x && x >= lo && x <= hi
-        );
-      unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0) // {
-        descriptionClass = "nonRestrictiveClause";
-      };
-      positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0) // {
-        descriptionClass = "nonRestrictiveClause";
-      };
-      unsign =
-        bits: most:
-        between 0 most
-        // {
-          description = "${toString bits} bit unsigned integer; between 0 and ${toString most} (both inclusive)";
+    ints =
+      let
+        unsign =
+          bits: most:
+          ints.between 0 most
+          // {
+            description = "${toString bits} bit unsigned integer; between 0 and ${toString most} (both inclusive)";
+          };
+      in
+      rec {
+        between =
+          lo: hi:
+          simple "intBetween" "integer between ${toString lo} and ${toString hi} (both inclusive)" (
+            x: isInt x && x >= lo && x <= hi
+          );
+        unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0) // {
+          descriptionClass = "nonRestrictiveClause";
         };
-      u8 = unsign 8 255;
-      u16 = unsign 16 65535;
-      u32 = unsign 32 4294967295;
-    };
+        positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0) // {
+          descriptionClass = "nonRestrictiveClause";
+        };
+        u8 = unsign 8 255;
+        u16 = unsign 16 65535;
+        u32 = unsign 32 4294967295;
+      };
     numbers.between =
       lo: hi:
       simple "numberBetween"
