@@ -162,6 +162,7 @@ in
     systemd.sockets = {
       metamcp = {
         wantedBy = [ "sockets.target" ];
+        partOf = [ "metamcp-addresses.service" ];
         # The empty entry takes back the address in the package's unit.
         listenStreams = [
           ""
@@ -170,6 +171,7 @@ in
       };
       metamcp-control = {
         wantedBy = [ "sockets.target" ];
+        partOf = [ "metamcp-addresses.service" ];
         listenStreams = [
           ""
           settings.listen.control
@@ -195,6 +197,24 @@ in
             LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") cfg.credentials;
             SupplementaryGroups = [ "metamcp-servers" ];
           };
+      };
+
+      # A switch restarts no socket for a change of its own, and systemd closes
+      # one whose address has changed when it reads the unit again.  This one's
+      # restart is that of the sockets, and so of the service.
+      metamcp-addresses = {
+        description = "Addresses of metamcp";
+        wantedBy = [ "multi-user.target" ];
+        restartTriggers = [
+          settings.listen.http
+          settings.listen.control
+        ];
+        stopIfChanged = false;
+        serviceConfig = {
+          Type = "oneshot";
+          RemainAfterExit = true;
+          ExecStart = lib.getExe' pkgs.coreutils "true";
+        };
       };
     }
     // lib.mapAttrs' (name: { service, ... }: lib.nameValuePair "${unitName name}@" service) instances;

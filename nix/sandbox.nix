@@ -252,7 +252,11 @@ in
         } "`true`, except in the preset `strict`";
 
         home = option {
-          type = types.enum (lib.attrNames home);
+          type = types.enum [
+            "hidden"
+            "read-only"
+            "writable"
+          ];
           default = preset.home;
           description = ''
             What the server sees of {file}`/home`, {file}`/root` and

@@ -474,6 +474,18 @@ builtins.mapAttrs (_: complaints) {
       "RestrictAddressFamilies"
     ];
   };
+  "the sockets are opened anew with what restarts for another address" = {
+    module = { };
+    has."etc/systemd/system/metamcp.socket.d/overrides.conf" = [ "PartOf=metamcp-addresses.service" ];
+    has."etc/systemd/system/metamcp-control.socket.d/overrides.conf" = [
+      "PartOf=metamcp-addresses.service"
+    ];
+    has."etc/systemd/system/metamcp-addresses.service" = [
+      "RemainAfterExit=true"
+      "X-Restart-Triggers=*"
+      "X-StopIfChanged=false"
+    ];
+  };
   "the firewall is closed" = {
     module = { };
     openPorts = [ ];

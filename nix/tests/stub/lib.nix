@@ -1185,6 +1185,7 @@ let
     boolToString = b: if b then "true" else "false";
     getBin = package: package.bin or package.out or package;
     mergeEqualOption = mergeEqual;
+    getExe' = package: name: "${package}/bin/${name}";
     getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {
