@@ -76,6 +76,7 @@ let
     sep: f: l:
     concatStringsSep sep (map f l);
   concatMapStrings = concatMapStringsSep "";
+  concatStrings = concatStringsSep "";
   escapeShellArg =
     arg:
     let
@@ -1126,17 +1127,23 @@ let
       concatMap
       concatStringsSep
       elem
+      elemAt
       filter
       foldl'
       groupBy
       head
+      isList
+      isString
+      listToAttrs
       mapAttrs
       readFile
       replaceStrings
+      tail
       ;
     inherit
       concatMapStrings
       concatMapStringsSep
+      concatStrings
       escapeShellArg
       escapeShellArgs
       evalModules
