@@ -118,14 +118,16 @@ let
         RestrictSUIDSGID = true;
       };
 
-  home = sandbox: {
-    # A path below a directory that nobody can enter could not be seen: below an
-    # empty one it can.
-    hidden.ProtectHome =
-      if lib.any isBelowHome (sandbox.readOnlyPaths ++ sandbox.writablePaths) then "tmpfs" else true;
-    read-only.ProtectHome = "read-only";
+  home = {
+    hidden = sandbox: {
+      # Nobody gets through the one to what is bound below it, and the other
+      # takes an empty file system.
+      ProtectHome =
+        if lib.any isInHome (sandbox.readOnlyPaths ++ sandbox.writablePaths) then "tmpfs" else true;
+    };
+    read-only = _: { ProtectHome = "read-only"; };
     # ProtectSystem=strict alone would keep it read-only.
-    writable = {
+    writable = _: {
       ProtectHome = false;
       ReadWritePaths = [
         "-/home"
@@ -135,16 +137,10 @@ let
     };
   };
 
-  isBelowHome = path: builtins.match "/(home|root|run/user)(/.*)?" (toString path) != null;
+  isInHome = path: builtins.match "/(home|root|run/user)(/.*)?" (toString path) != null;
 
-  option =
-    attributes: text:
-    mkOption (
-      attributes
-      // lib.optionalAttrs (text != null) {
-        defaultText = lib.literalMD text;
-      }
-    );
+  # An option with a default that the preset sets, as this text says.
+  option = attributes: text: mkOption (attributes // { defaultText = lib.literalMD text; });
 in
 {
   inherit stateDirectory;
@@ -345,7 +341,7 @@ in
     in
     lib.optionalAttrs presets.${sandbox.preset}.hardened hardening
     // identity name sandbox
-    // (home sandbox).${sandbox.home}
+    // home.${sandbox.home} sandbox
     // lib.optionalAttrs (sandbox.group != null) { Group = sandbox.group; }
     // lib.optionalAttrs sandbox.state {
       StateDirectory = stateDirectory name;

@@ -86,7 +86,7 @@
       {
         services.metamcp.settings.listen.http = lib.mkForce "[::]:12011";
       };
-    message = "listen.http is [::]:12011, which is not a loopback address: metamcp asks nobody for a password";
+    message = "listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
   };
   "a root view of a server that is not declared" = {
     module.services.metamcp.settings.listen.root = "passthrough:nobody";

@@ -222,22 +222,25 @@ builtins.mapAttrs (_: complaints) {
     ];
   };
   "addresses, paths and limits of a server are those that are set" = {
-    module = server {
-      sandbox = {
-        allowedAddresses = [
-          "localhost"
-          "192.0.2.0/24"
-        ];
-        addressFamilies = [ "AF_INET" ];
-        readOnlyPaths = [
-          "/home/alice/100% mine"
-          "/srv/a:b"
-        ];
-        writablePaths = [ "/srv/notes" ];
-        cpuQuota = "50%";
-        group = "notes";
-      };
-    };
+    module.imports = [
+      { users.groups.notes = { }; }
+      (server {
+        sandbox = {
+          allowedAddresses = [
+            "localhost"
+            "192.0.2.0/24"
+          ];
+          addressFamilies = [ "AF_INET" ];
+          readOnlyPaths = [
+            "/home/alice/100% mine"
+            "/srv/a:b"
+          ];
+          writablePaths = [ "/srv/notes" ];
+          cpuQuota = "50%";
+          group = "notes";
+        };
+      })
+    ];
     has.${unit "notes"} = [
       "BindPaths=/srv/notes"
       "BindReadOnlyPaths=\"/home/alice/100%% mine\""
@@ -252,12 +255,15 @@ builtins.mapAttrs (_: complaints) {
     ];
   };
   "a user of its own keeps what a dynamic one brings" = {
-    module = server {
-      sandbox = {
-        user = "alice";
-        home = "writable";
-      };
-    };
+    module.imports = [
+      { users.users.alice.isNormalUser = true; }
+      (server {
+        sandbox = {
+          user = "alice";
+          home = "writable";
+        };
+      })
+    ];
     has.${unit "notes"} = [
       "NoNewPrivileges=true"
       "PrivateTmp=true"
@@ -274,7 +280,11 @@ builtins.mapAttrs (_: complaints) {
   };
   "a name of 40 characters has a user of 31" = {
     module = { pkgs, ... }: {
-      services.metamcp.servers.a123456789012345678901234567890123456789.package = pkgs.bash;
+      services.metamcp = {
+        servers.a123456789012345678901234567890123456789.package = pkgs.bash;
+        # Where names of tools have no prefix.
+        settings.listen.root = "meta";
+      };
     };
     has.${unit "a123456789012345678901234567890123456789"} = [
       "User=mcp-a12345678901234567-${
@@ -464,6 +474,18 @@ builtins.mapAttrs (_: complaints) {
       "RestrictAddressFamilies"
     ];
   };
+  "the sockets are opened anew with what restarts for another address" = {
+    module = { };
+    has."etc/systemd/system/metamcp.socket.d/overrides.conf" = [ "PartOf=metamcp-addresses.service" ];
+    has."etc/systemd/system/metamcp-control.socket.d/overrides.conf" = [
+      "PartOf=metamcp-addresses.service"
+    ];
+    has."etc/systemd/system/metamcp-addresses.service" = [
+      "RemainAfterExit=true"
+      "X-Restart-Triggers=*"
+      "X-StopIfChanged=false"
+    ];
+  };
   "the firewall is closed" = {
     module = { };
     openPorts = [ ];
@@ -477,9 +499,12 @@ builtins.mapAttrs (_: complaints) {
     refused = true;
   };
   "the service runs as the user that is set, with what a dynamic one brings" = {
-    module.services.metamcp = {
-      user = "alice";
-      group = "users";
+    module = {
+      services.metamcp = {
+        user = "alice";
+        group = "users";
+      };
+      users.users.alice.isNormalUser = true;
     };
     has.${service} = [
       "DynamicUser=false"

@@ -19,6 +19,12 @@ in
 
   inherit setting;
 
+  # Another address of the service.
+  address = [
+    readme
+    { services.metamcp.settings.listen.http = "127.0.0.1:12012"; }
+  ];
+
   # A server with other arguments, and more servers.
   more = setting ++ [
     (

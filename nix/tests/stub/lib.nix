@@ -138,11 +138,10 @@ let
       ];
     in
     replaceStrings special (map (c: "\\${c}") special);
-  toUpper =
-    let
-      letters = chars: genList (i: substring i 1 chars) 26;
-    in
-    replaceStrings (letters "abcdefghijklmnopqrstuvwxyz") (letters "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  lowerCase = genList (i: substring i 1 "abcdefghijklmnopqrstuvwxyz") 26;
+  upperCase = genList (i: substring i 1 "ABCDEFGHIJKLMNOPQRSTUVWXYZ") 26;
+  toUpper = replaceStrings lowerCase upperCase;
+  toLower = replaceStrings upperCase lowerCase;
   # A source is the directory itself, as long as every part of it exists.
   fileset = {
     fileFilter = _: path: path;
@@ -1126,6 +1125,7 @@ let
       elem
       filter
       foldl'
+      groupBy
       head
       mapAttrs
       readFile
@@ -1173,9 +1173,16 @@ let
       showOption
       splitString
       toInt
+      toList
+      toLower
       toUpper
       types
+      unique
       ;
+    boolToString = b: if b then "true" else "false";
+    getBin = package: package.bin or package.out or package;
+    mergeEqualOption = mergeEqual;
+    getExe' = package: name: "${package}/bin/${name}";
     getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {

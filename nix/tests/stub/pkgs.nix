@@ -88,6 +88,15 @@ let
         generate = name: value: builtins.toFile name (import ./to-toml.nix value);
       };
 
+      # What a name in the store cannot have, as an "@", becomes a "-".
+      writeText =
+        name:
+        builtins.toFile (
+          lib.concatMapStrings (part: if builtins.isString part then part else "-") (
+            builtins.split "[^[:alnum:]+._?=-]+" name
+          )
+        );
+
       # Knows one command, "cp FILE $out", whose result is FILE.
       runCommand =
         name: _: script:
