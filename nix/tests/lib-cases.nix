@@ -1786,6 +1786,10 @@ in
         (lib.toLower "aBc-Ö1")
         (lib.splitString ":" "a::b:")
         (lib.splitString "." "a.b")
+        (lib.concatStrings [
+          "a"
+          "b"
+        ])
         (lib.concatMapStrings toString [
           1
           2
@@ -1828,6 +1832,7 @@ in
           "a"
           "b"
         ]
+        "ab"
         "12"
         "-xb-"
         [
@@ -2106,6 +2111,23 @@ in
         true
         "metamcp"
         true
+      ];
+    };
+    "getExe' is a program of a package" = {
+      expr = [
+        (lib.getExe' package "hello-again")
+        (lib.getExe' (
+          package
+          // {
+            bin = package // {
+              outPath = "/opt/hello-bin";
+            };
+          }
+        ) "hello-again")
+      ];
+      expected = [
+        "/opt/hello/bin/hello-again"
+        "/opt/hello-bin/bin/hello-again"
       ];
     };
     "showOption quotes what is no identifier" = {

@@ -109,6 +109,7 @@ let
       attrByPath (tail p) d s.${head p}
     else
       d;
+  getBin = package: package.bin or package.out or package;
   isDerivation = x: isAttrs x && x.type or null == "derivation";
   recursiveUpdate =
     a: b:
@@ -1190,10 +1191,10 @@ let
       unique
       ;
     boolToString = b: if b then "true" else "false";
-    getBin = package: package.bin or package.out or package;
     mergeEqualOption = mergeEqual;
-    getExe' = package: name: "${package}/bin/${name}";
-    getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
+    inherit getBin;
+    getExe = package: "${getBin package}/bin/${package.meta.mainProgram}";
+    getExe' = package: name: "${getBin package}/bin/${name}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {
       asl20.spdxId = "Apache-2.0";
