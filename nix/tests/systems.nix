@@ -78,7 +78,10 @@ in
             local = probe { allowedAddresses = [ "localhost" ]; };
             elsewhere = probe { allowedAddresses = [ "192.0.2.0/24" ]; };
             letters = probe {
-              readOnlyPaths = [ "/home/alice/letters" ];
+              readOnlyPaths = [
+                "/home/alice/letters"
+                "/home/alice/50% old: letters"
+              ];
               writablePaths = [ "/home/alice/drafts" ];
             };
             alice = probe {
