@@ -136,8 +136,12 @@ in
         default = "127.0.0.1:12011";
         example = "[::1]:12011";
         description = ''
-          Address of the HTTP endpoint, on the loopback interface;
-          {file}`metamcp.socket` listens on it.
+          Address of the HTTP endpoint; {file}`metamcp.socket` listens on it.
+          One that is not of the loopback interface needs both
+          {option}`services.metamcp.settings.listen.tls` and
+          {option}`services.metamcp.settings.listen.token`. Clients that
+          connect to it under a name, or through another address, need an
+          entry in {option}`services.metamcp.settings.listen.allowed_hosts`.
         '';
       };
       tls = mkOption {
@@ -172,6 +176,19 @@ in
           plain HTTP if `null`. A reload reads paths again. systemd reads
           credentials only when the service starts, so that a renewed one
           takes a restart.
+        '';
+      };
+      token = mkOption {
+        type = types.nullOr (types.strMatching "credential:[^./][^/]*|env:[^=]+");
+        default = null;
+        example = "credential:client-token";
+        description = ''
+          Token that clients must bring, in a header
+          `Authorization: Bearer TOKEN`: `credential:NAME` for an entry of
+          {option}`services.metamcp.credentials`, or `env:NAME` for a variable
+          of the service. One line of at least 16 characters without spaces,
+          as `openssl rand -hex 32` prints it. If `null`, whoever reaches the
+          address is answered.
         '';
       };
       control = mkOption {
@@ -218,7 +235,12 @@ in
         type = types.listOf host;
         default = [ ];
         example = [ "mcp.example.org" ];
-        description = "Values of the `Host` header to accept besides those of the loopback interface.";
+        description = ''
+          Values of the `Host` header to accept besides those of the loopback
+          interface and the address that the client has connected to: the
+          names under which clients reach the service from elsewhere, without
+          port.
+        '';
       };
       allowed_origins = mkOption {
         type = types.listOf origin;
