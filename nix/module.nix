@@ -13,31 +13,18 @@ let
 
   # TOML has no null.  Lists and tables that say nothing stay out as well, so
   # that a `url` server has no `args`.
-  withoutEmpty = lib.filterAttrs (
-    _: value:
-    !lib.elem value [
-      null
-      [ ]
-      { }
-    ]
-  );
-  document = settings // {
-    listen = withoutEmpty settings.listen;
-    search = withoutEmpty settings.search // optionalTable settings.search "embedding";
-    catalog = withoutEmpty settings.catalog;
-    provision =
-      withoutEmpty settings.provision
-      // optionalTable settings.provision "registry"
-      // {
-        servers = lib.mapAttrs (_: withoutEmpty) settings.provision.servers;
-      };
-    servers = lib.mapAttrs (_: withoutEmpty) settings.servers;
-  };
-  optionalTable =
-    settings: name:
-    lib.optionalAttrs (settings.${name} != null) {
-      ${name} = withoutEmpty settings.${name};
-    };
+  withoutEmpty =
+    table:
+    lib.filterAttrs (
+      _: value:
+      !lib.elem value [
+        null
+        [ ]
+        { }
+      ]
+    ) (lib.mapAttrs (_: value: if isTable value then withoutEmpty value else value) table);
+  isTable = value: builtins.isAttrs value && !(value ? outPath);
+  document = withoutEmpty settings;
 
   # The program itself checks the file while the system is built: a mistake
   # fails the build and not the service.  A foreign program cannot be run, and

@@ -2,13 +2,23 @@
 { format, lib }:
 let
   inherit (lib) mkOption types;
-  inherit (import ./types.nix { inherit lib; }) duration;
+  inherit (import ./types.nix { inherit lib; })
+    duration
+    durationOrZero
+    httpUrl
+    socketPath
+    unit
+    ;
+  lifecycle = types.enum [
+    "keep-alive"
+    "ephemeral"
+  ];
 in
 {
   freeformType = format.type;
   options = {
     command = mkOption {
-      type = types.nullOr types.str;
+      type = types.nullOr types.nonEmptyStr;
       default = null;
       example = lib.literalExpression "lib.getExe pkgs.mcp-nixos";
       description = ''
@@ -52,7 +62,7 @@ in
     };
 
     url = mkOption {
-      type = types.nullOr (types.strMatching "http://.+");
+      type = types.nullOr httpUrl;
       default = null;
       example = "http://127.0.0.1:12009/mcp";
       description = ''
@@ -70,19 +80,50 @@ in
       description = "HTTP headers for `url`; values as in `env`.";
     };
 
-    health = mkOption {
-      type = types.attrsOf (types.either types.str types.ints.unsigned);
-      default = { };
-      example = {
-        interval = "1m";
-        timeout = "5s";
-        failures = 2;
+    health = {
+      interval = mkOption {
+        type = types.nullOr durationOrZero;
+        default = null;
+        example = "1m";
+        description = ''
+          How long this server may be silent before it is pinged, `"0s"` for
+          never; what {option}`services.metamcp.settings.health.interval` says
+          if `null`.
+        '';
       };
-      description = "What is different for this server from {option}`settings.health`.";
+      timeout = mkOption {
+        type = types.nullOr duration;
+        default = null;
+        example = "5s";
+        description = ''
+          How long it may take to answer a ping; what
+          {option}`services.metamcp.settings.health.timeout` says if `null`.
+        '';
+      };
+      failures = mkOption {
+        type = types.nullOr (types.ints.between 1 100);
+        default = null;
+        example = 2;
+        description = ''
+          After how many pings in a row without an answer it is given up; what
+          {option}`services.metamcp.settings.health.failures` says if `null`.
+        '';
+      };
+      max_reconnects = mkOption {
+        type = types.nullOr types.ints.u32;
+        default = null;
+        example = 10;
+        description = ''
+          After how many attempts in a row that nobody asked for it is left
+          alone until a request asks for it; what
+          {option}`services.metamcp.settings.health.max_reconnects` says if
+          `null`.
+        '';
+      };
     };
 
     socket = mkOption {
-      type = types.nullOr (types.strMatching "/.+");
+      type = types.nullOr socketPath;
       default = null;
       example = "/run/metamcp-servers/notes.sock";
       description = ''
@@ -93,7 +134,7 @@ in
     };
 
     unit = mkOption {
-      type = types.nullOr types.str;
+      type = types.nullOr unit;
       default = null;
       example = "notes-mcp";
       description = ''
@@ -104,12 +145,12 @@ in
     };
 
     start_timeout = mkOption {
-      type = types.nullOr duration;
-      default = null;
+      type = duration;
+      default = "1m";
       example = "3m";
       description = ''
         How long the server may take from being started to having answered
-        `initialize`: 60 s if `null`.
+        `initialize`.
       '';
     };
 
@@ -120,6 +161,7 @@ in
         "prewarm"
       ];
       default = "lazy";
+      example = "eager";
       description = ''
         When to connect: `lazy` with the first request that needs the server,
         `eager` when the service starts, `prewarm` before the service accepts
@@ -134,6 +176,7 @@ in
         "session"
       ];
       default = "shared";
+      example = "session";
       description = ''
         Who shares a connection to the server: `shared` for everybody at a
         time, `exclusive` for one request at a time, whoever sends it,
@@ -144,13 +187,30 @@ in
 
     lifecycle = mkOption {
       type = types.nullOr (
-        types.oneOf [
-          (types.enum [
-            "keep-alive"
-            "ephemeral"
-          ])
-          (types.attrsOf types.str)
-        ]
+        types.coercedTo lifecycle (mode: { inherit mode; }) (
+          types.submodule {
+            options = {
+              mode = mkOption {
+                type = lifecycle;
+                example = "keep-alive";
+                description = ''
+                  `keep-alive` to keep a connection that nobody uses, for ever
+                  or for `idle_timeout`, `ephemeral` to close it after its last
+                  answer.
+                '';
+              };
+              idle_timeout = mkOption {
+                type = types.nullOr duration;
+                default = null;
+                example = "1h";
+                description = ''
+                  After how long without use a connection is closed that is
+                  kept with `keep-alive`; never if `null`.
+                '';
+              };
+            };
+          }
+        )
       );
       default = null;
       example = {
@@ -183,6 +243,7 @@ in
         "modern"
       ];
       default = "auto";
+      example = "legacy";
       description = ''
         In which era of the protocol the server is spoken to: `legacy` with
         an `initialize` handshake, `modern` without one, `auto` in the newer
@@ -198,6 +259,7 @@ in
         "never"
       ];
       default = "safe";
+      example = "never";
       description = ''
         What is sent a second time within one call: `safe` for requests that
         were not executed or may be executed twice, `vital` for every one

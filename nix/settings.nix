@@ -2,13 +2,38 @@
 { format, lib }:
 let
   inherit (lib) mkOption types;
-  inherit (import ./types.nix { inherit lib; }) duration namespace trust;
+  inherit (import ./types.nix { inherit lib; })
+    address
+    cache
+    credential
+    credentialOrEnv
+    credentialOrPath
+    duration
+    durationBetween
+    durationOrZero
+    group
+    host
+    listBetween
+    namespace
+    origin
+    socketPath
+    textUpTo
+    trust
+    url
+    view
+    ;
 
   server = import ./server.nix { inherit format lib; };
-  provisionable = types.submodule [
+  provisionable = types.submodule (
     server
-    {
-      options = {
+    // {
+      options = server.options // {
+        start = mkOption {
+          type = types.enum [ "lazy" ];
+          default = "lazy";
+          description = "When to connect: when it is added, so that there is no choice.";
+        };
+
         namespace = mkOption {
           type = types.nullOr namespace;
           default = null;
@@ -21,13 +46,13 @@ let
         };
 
         description = mkOption {
-          type = types.str;
+          type = textUpTo 1024;
           example = "Issues, pull requests and reviews on GitHub.";
           description = "What the server is for; it is found by these words.";
         };
 
         keywords = mkOption {
-          type = types.listOf types.str;
+          type = listBetween 0 32 types.str;
           default = [ ];
           example = [
             "repository"
@@ -37,7 +62,7 @@ let
         };
       };
     }
-  ];
+  );
 in
 { config, ... }:
 let
@@ -50,6 +75,7 @@ in
       request_timeout = mkOption {
         type = duration;
         default = "60s";
+        example = "5m";
         description = ''
           How long a request to a server may take. Progress that the
           server reports starts the time anew.
@@ -58,11 +84,13 @@ in
       max_total_timeout = mkOption {
         type = duration;
         default = "300s";
+        example = "30m";
         description = "How long a request may take, whatever progress it reports.";
       };
       shutdown_timeout = mkOption {
         type = duration;
         default = "10s";
+        example = "1m";
         description = ''
           How long requests in flight may go on after the service was
           told to stop. The service tells systemd, so the unit's
@@ -70,15 +98,16 @@ in
         '';
       };
       progress_beat = mkOption {
-        type = duration;
+        type = durationOrZero;
         default = "30s";
+        example = "10s";
         description = ''
           How long a tool may be silent before a client that asked for
           progress is sent some by the service, `"0s"` for never.
         '';
       };
       idle_exit = mkOption {
-        type = duration;
+        type = durationOrZero;
         default = "0s";
         example = "30m";
         description = ''
@@ -96,15 +125,14 @@ in
           "trace"
         ];
         default = "info";
+        example = "debug";
         description = "Least severe kind of message that goes to the journal.";
       };
     };
 
     listen = {
       http = mkOption {
-        type = types.strMatching "([0-9.]+|\\[[0-9a-fA-F:]+]):[0-9]{1,5}" // {
-          description = "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT";
-        };
+        type = address;
         default = "127.0.0.1:12011";
         example = "[::1]:12011";
         description = ''
@@ -117,7 +145,7 @@ in
           types.submodule {
             options = {
               certificate = mkOption {
-                type = types.strMatching "/.+|credential:.+";
+                type = credentialOrPath;
                 example = "credential:tls-certificate";
                 description = ''
                   PEM file with the certificate of the service and, after
@@ -127,7 +155,7 @@ in
                 '';
               };
               key = mkOption {
-                type = types.strMatching "/.+|credential:.+";
+                type = credentialOrPath;
                 example = "credential:tls-key";
                 description = "PEM file with its private key, likewise.";
               };
@@ -147,15 +175,16 @@ in
         '';
       };
       control = mkOption {
-        type = types.path;
+        type = socketPath;
         default = "/run/metamcp/control.sock";
+        example = "/run/metamcp/operators.sock";
         description = ''
           Path of the control socket; {file}`metamcp-control.socket`
           listens on it. Members of the group `metamcp` may connect.
         '';
       };
       control_group = mkOption {
-        type = types.nullOr (types.strMatching "[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}");
+        type = types.nullOr group;
         default = "metamcp";
         example = "wheel";
         description = ''
@@ -167,6 +196,7 @@ in
       rpc = mkOption {
         type = types.bool;
         default = false;
+        example = true;
         description = ''
           Whether what the control socket answers is answered at
           `POST /rpc` too, to whoever reaches the address: everything that
@@ -174,7 +204,7 @@ in
         '';
       };
       root = mkOption {
-        type = types.strMatching "direct|meta|passthrough:.+";
+        type = view;
         default = "direct";
         example = "passthrough:cluster";
         description = ''
@@ -185,13 +215,13 @@ in
         '';
       };
       allowed_hosts = mkOption {
-        type = types.listOf types.str;
+        type = types.listOf host;
         default = [ ];
         example = [ "mcp.example.org" ];
         description = "Values of the `Host` header to accept besides those of the loopback interface.";
       };
       allowed_origins = mkOption {
-        type = types.listOf types.str;
+        type = types.listOf origin;
         default = [ ];
         example = [ "https://chat.example.org" ];
         description = "Values of the `Origin` header to accept besides those of the loopback interface.";
@@ -199,11 +229,13 @@ in
       keep_alive = mkOption {
         type = duration;
         default = "15s";
+        example = "30s";
         description = "How long a stream to a client may be silent before a comment keeps it alive.";
       };
       stream_after = mkOption {
-        type = duration;
+        type = durationOrZero;
         default = "2s";
+        example = "0s";
         description = ''
           How long an answer may take before it is sent as a stream of
           events, `"0s"` to send all answers that way.
@@ -212,6 +244,7 @@ in
       write_timeout = mkOption {
         type = duration;
         default = "30s";
+        example = "1m";
         description = ''
           How long a client may take nothing of what is written to it
           before its connection is cut.
@@ -224,6 +257,7 @@ in
           "off"
         ];
         default = "lenient";
+        example = "strict";
         description = ''
           Which session ids clients must send: any or none (`lenient`),
           one that the service has issued, as the specification has it
@@ -231,7 +265,7 @@ in
         '';
       };
       session_key = mkOption {
-        type = types.nullOr (types.strMatching "credential:.+");
+        type = types.nullOr credential;
         default = null;
         example = "credential:session-key";
         description = ''
@@ -244,16 +278,19 @@ in
       session_timeout = mkOption {
         type = duration;
         default = "30m";
+        example = "8h";
         description = "After how long a session is forgotten that has no stream and no request.";
       };
       json_response = mkOption {
         type = types.bool;
         default = false;
+        example = true;
         description = "Whether a POST is always answered with one JSON body and never with a stream of events.";
       };
       legacy_sse = mkOption {
         type = types.bool;
         default = false;
+        example = true;
         description = ''
           Whether HTTP with SSE is served too, at `/sse`, for clients that
           speak only protocol version 2024-11-05.
@@ -265,6 +302,7 @@ in
       failure_threshold = mkOption {
         type = types.ints.between 0 1000;
         default = 5;
+        example = 10;
         description = ''
           After how many failures in a row a server is left alone, 0 for
           never.
@@ -273,6 +311,7 @@ in
       cooldown = mkOption {
         type = duration;
         default = "30s";
+        example = "1m";
         description = "How long it is left alone before one request reaches it again.";
       };
     };
@@ -281,6 +320,7 @@ in
       size = mkOption {
         type = types.ints.between 1 1024;
         default = 20;
+        example = 50;
         description = ''
           How many connections to servers there may be. When there are as
           many, the one that was used longest ago makes room, and a
@@ -290,24 +330,28 @@ in
       reserve_size = mkOption {
         type = types.ints.between 0 1024;
         default = 0;
+        example = 5;
         description = "How many more there may be for requests that have waited.";
       };
       reserve_timeout = mkOption {
         type = duration;
         default = "5s";
+        example = "2s";
         description = "How long a request waits before it may have one of these.";
       };
       min_size = mkOption {
         type = types.ints.between 0 1023;
         default = 0;
+        example = 4;
         description = ''
           How many of those that nobody uses are not closed, less than
           `size`.
         '';
       };
       idle_timeout = mkOption {
-        type = duration;
+        type = durationOrZero;
         default = "5m";
+        example = "15m";
         description = ''
           After how long a connection that nobody uses is closed, `"0s"`
           for never. A server's `lifecycle` takes precedence.
@@ -315,27 +359,44 @@ in
       };
     };
 
-    health = mkOption {
-      type = types.attrsOf (types.either types.str types.ints.unsigned);
-      default = { };
-      example = {
-        interval = "1m";
-        timeout = "5s";
-        failures = 2;
-        max_reconnects = 10;
+    health = {
+      # Left out unless it is set: a server with `url` has a default of its own.
+      interval = mkOption {
+        type = types.nullOr durationOrZero;
+        default = null;
+        example = "1m";
+        description = ''
+          How long a server may be silent before it is pinged, `"0s"` for
+          never: 30 s, and 20 s where it has a `url`, if `null`.
+        '';
       };
-      description = ''
-        How servers are watched: `interval` is how long one may be silent
-        before it is pinged, `"0s"` for never, `timeout` how long it may
-        take to answer, `failures` how many pings in a row it may leave
-        unanswered, and `max_reconnects` how often in a row it is connected
-        in vain before that is left to the next request.
-      '';
+      timeout = mkOption {
+        type = duration;
+        default = "10s";
+        example = "5s";
+        description = "How long it may take to answer a ping.";
+      };
+      failures = mkOption {
+        type = types.ints.between 1 100;
+        default = 3;
+        example = 2;
+        description = "After how many pings in a row without an answer it is given up.";
+      };
+      max_reconnects = mkOption {
+        type = types.nullOr types.ints.u32;
+        default = null;
+        example = 10;
+        description = ''
+          After how many attempts in a row that nobody asked for a failed
+          server is left alone until a request asks for it; never if `null`.
+        '';
+      };
     };
 
     tasks.expiry = mkOption {
-      type = duration;
+      type = durationBetween "1m" "24h";
       default = "1h";
+      example = "4h";
       description = ''
         How long a task that has ended is kept with its result, `"1m"` to
         `"24h"`.
@@ -351,6 +412,10 @@ in
           ]
         );
         default = [ "core" ];
+        example = [
+          "core"
+          "metatools"
+        ];
         description = ''
           Which meta-tools clients of the view `meta` see: `core` for
           `mcp_discover` and the other `mcp_` tools, `metatools` for
@@ -360,11 +425,13 @@ in
       list_changed = mkOption {
         type = types.bool;
         default = true;
+        example = false;
         description = "Whether clients of the view `meta` hear that the tools behind it have changed.";
       };
       list_changed_debounce = mkOption {
-        type = duration;
+        type = durationBetween "1ms" "1m";
         default = "150ms";
+        example = "1s";
         description = ''
           How long a notice of a changed list or an updated resource
           waits for more of the same, in every view.
@@ -373,11 +440,13 @@ in
       result_bytes_max = mkOption {
         type = types.ints.between 1024 16777216;
         default = 65536;
+        example = 16384;
         description = "How large a result may be, in bytes, that a meta-tool returns whole; of a larger one it returns a preview.";
       };
       max_steps = mkOption {
         type = types.ints.between 1 64;
         default = 8;
+        example = 16;
         description = "How many steps a chain of calls may have.";
       };
     };
@@ -390,6 +459,7 @@ in
           "hybrid"
         ];
         default = "hybrid";
+        example = "bm25";
         description = ''
           How tools are found: by the words of the query (`keyword`), also
           by how rare they are (`bm25`), also by what they mean
@@ -397,7 +467,7 @@ in
         '';
       };
       synonyms = mkOption {
-        type = types.listOf (types.listOf types.str);
+        type = listBetween 0 256 (listBetween 2 16 (textUpTo 64));
         default = [ ];
         example = [
           [
@@ -412,17 +482,17 @@ in
           types.submodule {
             options = {
               url = mkOption {
-                type = types.strMatching "https?://.+";
+                type = url;
                 example = "http://127.0.0.1:8080/v1/embeddings";
                 description = "Endpoint that makes vectors of texts, as the OpenAI API has it.";
               };
               model = mkOption {
-                type = types.str;
+                type = types.nonEmptyStr;
                 example = "all-minilm-l6-v2";
                 description = "Model to ask it for.";
               };
               api_key = mkOption {
-                type = types.nullOr (types.strMatching "credential:.+|env:.+");
+                type = types.nullOr credentialOrEnv;
                 default = null;
                 example = "credential:embedding-key";
                 description = "Entry of {option}`services.metamcp.credentials` with its key.";
@@ -436,8 +506,9 @@ in
     };
 
     catalog.cache = mkOption {
-      type = types.nullOr (types.strMatching "/.+|off");
+      type = types.nullOr cache;
       default = null;
+      example = "/srv/cache/metamcp";
       description = ''
         Directory in which definitions of tools are kept for the next
         start, or `"off"`; {file}`/var/cache/metamcp` if `null`.
@@ -449,6 +520,7 @@ in
         type = types.bool;
         default = settings.provision.servers != { } || settings.provision.registry != null;
         defaultText = lib.literalMD "whether servers or a registry are declared for it";
+        example = false;
         description = ''
           Whether clients may have servers added that are declared in
           {option}`services.metamcp.settings.provision.servers`.
@@ -457,13 +529,14 @@ in
       min_confidence = mkOption {
         type = types.numbers.between 0 1;
         default = 0.6;
+        example = 0.8;
         description = ''
           How sure it must be, from 0 to 1, that a server is the one that
           was meant, for it to be started.
         '';
       };
       trusted = mkOption {
-        type = types.listOf trust;
+        type = listBetween 0 256 trust;
         default = [ ];
         example = [
           "@modelcontextprotocol/*"
@@ -494,13 +567,14 @@ in
           types.submodule {
             options = {
               url = mkOption {
-                type = types.strMatching "https?://.+";
+                type = url;
                 example = "https://registry.example.org";
                 description = "What stands before `/v0/servers`.";
               };
               ttl = mkOption {
                 type = duration;
                 default = "24h";
+                example = "1h";
                 description = "For how long an answer is good.";
               };
             };

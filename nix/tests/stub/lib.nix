@@ -130,7 +130,9 @@ let
   showOption =
     loc:
     concatStringsSep "." (
-      map (p: if match "[a-zA-Z_][a-zA-Z0-9_'-]*" p != null || p == "*" then p else toJSON p) loc
+      map (
+        p: if match "[a-zA-Z_][a-zA-Z0-9_'-]*" p != null || match "[*]|<.*>" p != null then p else toJSON p
+      ) loc
     );
   showFiles = concatMapStringsSep " and " (f: "`${toString f}'");
   pretty =
@@ -244,6 +246,100 @@ let
     _type = "literalExpression";
     inherit text;
   };
+  literalMD = text: {
+    _type = "literalMD";
+    inherit text;
+  };
+
+  # Every option below `options`, and below those that hold submodules, as a list
+  # of what documentation says of it.
+  optionAttrSetToDocList =
+    options:
+    concatMap (
+      opt:
+      let
+        visible = opt.visible or true;
+        isVisible = if isBool visible then visible else visible == "shallow";
+        hasSubOptions = if isBool visible then visible else visible == "transparent";
+      in
+      [
+        (
+          {
+            inherit (opt) loc;
+            name = showOption opt.loc;
+            description = opt.description or null;
+            declarations = [ ];
+            internal = opt.internal or false;
+            visible = isVisible;
+            readOnly = opt.readOnly or false;
+            type = opt.type.description or "unspecified";
+          }
+          // optionalAttrs (opt ? example) { example = renderOptionValue opt.example; }
+          // optionalAttrs (opt ? defaultText || opt ? default) {
+            default = renderOptionValue (opt.defaultText or opt.default);
+          }
+        )
+      ]
+      ++ optionals hasSubOptions (optionAttrSetToDocList (opt.type.getSubOptions opt.loc))
+    ) (collect isOption options);
+  collect =
+    p: v:
+    if p v then
+      [ v ]
+    else if isAttrs v then
+      concatMap (collect p) (attrValues v)
+    else
+      [ ];
+  renderOptionValue = v: if v ? _type && v ? text then v else literalExpression (toPretty { } v);
+  # A value as Nix.
+  toPretty =
+    {
+      multiline ? true,
+      ...
+    }:
+    let
+      go =
+        indent: v:
+        let
+          opening = if multiline then "\n${indent}  " else " ";
+          closing = if multiline then "\n${indent}" else " ";
+          lines = filter isString (builtins.split "\n" v);
+          inLines = map (replaceStrings [ "\${" "''" ] [ "''\${" "'''" ]) lines;
+          last = elemAt inLines (length lines - 1);
+        in
+        if isString v then
+          if multiline && length lines > 1 then
+            "''"
+            + opening
+            + concatStringsSep opening (genList (elemAt inLines) (length lines - 1))
+            + (if last == "" then closing else opening + last)
+            + "''"
+          else
+            "\"${
+              concatStringsSep "\\n" (map (replaceStrings [ "\\" "\"" "\${" ] [ "\\\\" "\\\"" "\\\${" ]) lines)
+            }\""
+        else if isPath v then
+          toString v
+        else if isFunction v then
+          "<function>"
+        else if isDerivation v then
+          "<derivation ${v.name or "???"}>"
+        else if isList v then
+          if v == [ ] then
+            "[ ]"
+          else
+            "[${opening}${concatMapStringsSep opening (go "${indent}  ") v}${closing}]"
+        else if isAttrs v then
+          if v == { } then
+            "{ }"
+          else
+            "{${opening}${
+              concatStringsSep opening (mapAttrsToList (n: x: "${showOption [ n ]} = ${go "${indent}  " x};") v)
+            }${closing}}"
+        else
+          toJSON v;
+    in
+    go "";
 
   # Definitions of one value: [{ file; value; }] -> { defined; value; }
   mergeDefinitions =
@@ -465,14 +561,17 @@ let
         options._module = {
           args = mkOption {
             type = types.lazyAttrsOf types.raw;
+            internal = prefix != [ ];
             default = { };
           };
           check = mkOption {
             type = types.bool;
+            internal = true;
             default = true;
           };
           freeformType = mkOption {
             type = types.nullOr types.optionType;
+            internal = true;
             default = null;
           };
         };
@@ -606,6 +705,7 @@ let
       check ? (_: true),
       merge ? mergeDefault,
       emptyValue ? { },
+      getSubOptions ? (_: { }),
       ...
     }@a:
     a
@@ -617,6 +717,7 @@ let
         check
         merge
         emptyValue
+        getSubOptions
         ;
     };
   conflict =
@@ -662,16 +763,47 @@ let
     name: description: check:
     mkOptionType {
       inherit name description check;
+      descriptionClass = "noun";
       merge = mergeEqual;
     };
-  paren =
-    t: if match ".* (or|of) .*" t.description != null then "(${t.description})" else t.description;
+  # The description of a type as part of another's: in brackets, unless it is of
+  # a class that reads well there.
+  phrase =
+    classes: t:
+    if elem (t.descriptionClass or null) classes then t.description else "(${t.description})";
 
   submoduleType =
     modules: specialArgs:
+    let
+      # As it is where there is no value, and so no name.
+      described =
+        prefix:
+        evalModules {
+          inherit prefix specialArgs;
+          modules = modules ++ [
+            {
+              _file = "submodule";
+              key = "submodule-name";
+              config._module.args.name = mkOptionDefault "‹name›";
+              config._module.check = mkForce false;
+            }
+          ];
+        };
+      free = (described [ ])._module.freeformType;
+    in
     mkOptionType {
       name = "submodule";
-      description = "submodule";
+      description =
+        if free ? description then
+          "open submodule of ${
+            phrase [
+              "noun"
+              "composite"
+            ] free
+          }"
+        else
+          "submodule";
+      getSubOptions = prefix: (described prefix).options;
       check = x: isAttrs x || isFunction x || isPath x;
       mergeEmpty = loc: (submoduleType modules specialArgs).merge loc [ ];
       merge =
@@ -709,7 +841,14 @@ let
     lazy: t:
     mkOptionType {
       name = if lazy then "lazyAttrsOf" else "attrsOf";
-      description = "${if lazy then "lazy " else ""}attribute set of ${paren t}";
+      description = "${if lazy then "lazy " else ""}attribute set of ${
+        phrase [
+          "noun"
+          "composite"
+        ] t
+      }";
+      descriptionClass = "composite";
+      getSubOptions = prefix: t.getSubOptions (prefix ++ [ "<name>" ]);
       check = isAttrs;
       emptyValue.value = { };
       nestedTypes.elemType = t;
@@ -747,17 +886,20 @@ let
     optionType = mkOptionType {
       name = "optionType";
       description = "optionType";
+      descriptionClass = "noun";
       check = isTypeOf "option-type";
       merge = mergeOne;
     };
     raw = mkOptionType {
       name = "raw";
       description = "raw value";
+      descriptionClass = "noun";
       merge = mergeOne;
     };
     unspecified = mkOptionType {
       name = "unspecified";
       description = "unspecified value";
+      descriptionClass = "noun";
     };
     bool = simple "bool" "boolean" isBool;
     int = simple "int" "signed integer" isInt;
@@ -775,6 +917,7 @@ let
       mkOptionType {
         name = "separatedString";
         description = "strings concatenated with ${toJSON sep}";
+        descriptionClass = "noun";
         check = isString;
         merge = _: defs: concatStringsSep sep (map (d: d.value) defs);
       };
@@ -783,35 +926,67 @@ let
     package = mkOptionType {
       name = "package";
       description = "package";
+      descriptionClass = "noun";
       check = x: isDerivation x || isStringLike x && hasPrefix (builtins.storeDir + "/") (toString x);
       merge = mergeOne;
     };
-    enum = vs: simple "enum" "one of ${concatMapStringsSep ", " toJSON vs}" (x: elem x vs);
+    enum =
+      vs:
+      simple "enum" (
+        if vs == [ ] then
+          "impossible (empty enum)"
+        else if length vs == 1 then
+          "value ${toJSON (head vs)} (singular enum)"
+        else
+          "one of ${concatMapStringsSep ", " toJSON vs}"
+      ) (x: elem x vs)
+      // {
+        descriptionClass = if length vs < 2 then "noun" else "conjunction";
+        functor.payload.values = vs;
+      };
     ints = rec {
       between =
         lo: hi:
         simple "intBetween" "integer between ${toString lo} and ${toString hi} (both inclusive)" (
           x: isInt x && x >= lo && x <= hi
         );
-      unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0);
-      positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0);
-      u8 = between 0 255;
-      u16 = between 0 65535;
-      u32 = between 0 4294967295;
+      unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0) // {
+        descriptionClass = "nonRestrictiveClause";
+      };
+      positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0) // {
+        descriptionClass = "nonRestrictiveClause";
+      };
+      unsign =
+        bits: most:
+        between 0 most
+        // {
+          description = "${toString bits} bit unsigned integer; between 0 and ${toString most} (both inclusive)";
+        };
+      u8 = unsign 8 255;
+      u16 = unsign 16 65535;
+      u32 = unsign 32 4294967295;
     };
     numbers.between =
       lo: hi:
       simple "numberBetween"
-        "integer or floating point number between ${toString lo} and ${toString hi} (both inclusive)"
-        (x: (isInt x || isFloat x) && x >= lo && x <= hi);
-    port = ints.u16 // {
-      description = "16 bit unsigned integer; between 0 and 65535 (both inclusive)";
-    };
+        "integer or floating point number between ${toJSON lo} and ${toJSON hi} (both inclusive)"
+        (x: (isInt x || isFloat x) && x >= lo && x <= hi)
+      // {
+        descriptionClass = "conjunction";
+      };
+    port = ints.u16;
     nullOr =
       t:
       mkOptionType {
         name = "nullOr";
-        description = "null or ${paren t}";
+        description = "null or ${
+          phrase [
+            "noun"
+            "conjunction"
+          ] t
+        }";
+        descriptionClass = "conjunction";
+        inherit (t) getSubOptions;
         check = x: x == null || t.check x;
         emptyValue.value = null;
         merge =
@@ -829,7 +1004,14 @@ let
       t:
       mkOptionType {
         name = "listOf";
-        description = "list of ${paren t}";
+        description = "list of ${
+          phrase [
+            "noun"
+            "composite"
+          ] t
+        }";
+        descriptionClass = "composite";
+        getSubOptions = prefix: t.getSubOptions (prefix ++ [ "*" ]);
         check = isList;
         emptyValue.value = [ ];
         nestedTypes.elemType = t;
@@ -859,7 +1041,7 @@ let
       t:
       listOf t
       // {
-        description = "non-empty ${(listOf t).description}";
+        description = "non-empty ${phrase [ "noun" ] (listOf t)}";
         check = x: isList x && x != [ ];
         emptyValue = { };
       };
@@ -870,7 +1052,28 @@ let
       a: b:
       mkOptionType {
         name = "either";
-        description = "${paren a} or ${b.description}";
+        description =
+          if a.descriptionClass or null == "nonRestrictiveClause" then
+            "${a.description}, or ${
+              phrase [
+                "noun"
+                "conjunction"
+              ] b
+            }"
+          else
+            "${
+              phrase [
+                "noun"
+                "conjunction"
+              ] a
+            } or ${
+              phrase [
+                "noun"
+                "conjunction"
+                "composite"
+              ] b
+            }";
+        descriptionClass = "conjunction";
         check = x: a.check x || b.check x;
         merge =
           loc: defs:
@@ -882,6 +1085,21 @@ let
             mergeOne loc defs;
       };
     oneOf = ts: foldl' either (head ts) (tail ts);
+    # What is accepted before is made into what is wanted.
+    coercedTo =
+      from: coerce: to:
+      mkOptionType {
+        name = "coercedTo";
+        description = "${phrase [ "noun" ] to} or ${phrase [ "noun" ] from} convertible to it";
+        inherit (to) emptyValue getSubOptions;
+        check = x: from.check x && to.check (coerce x) || to.check x;
+        merge =
+          loc: defs:
+          to.merge loc (
+            map (d: d // { value = if from.check d.value then coerce d.value else d.value; }) defs
+          );
+      };
+    addCheck = t: check: t // { check = x: t.check x && check x; };
   };
 
   self = {
@@ -910,6 +1128,7 @@ let
       hasPrefix
       hasSuffix
       literalExpression
+      literalMD
       mapAttrs'
       mapAttrsToList
       mkAfter
@@ -924,6 +1143,7 @@ let
       mkOverride
       mkPackageOption
       nameValuePair
+      optionAttrSetToDocList
       optional
       optionalAttrs
       optionalString
