@@ -1155,6 +1155,13 @@ let
       toUpper
       types
       ;
+    inherit (builtins) listToAttrs replaceStrings;
+    inherit concatMapStrings toList;
+    boolToString = b: if b then "true" else "false";
+    concatMapAttrs = f: s: foldl' (a: b: a // b) { } (mapAttrsToList f s);
+    getBin = package: package.bin or package;
+    last = l: elemAt l (length l - 1);
+    splitString = sep: s: filter isString (builtins.split (escapeRegex sep) s);
     getExe = package: "${package}/bin/${package.meta.mainProgram}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {

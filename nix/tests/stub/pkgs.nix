@@ -88,6 +88,8 @@ let
         generate = name: value: builtins.toFile name (import ./to-toml.nix value);
       };
 
+      writeShellScript = name: text: builtins.toFile name "#!/bin/sh\n${text}";
+
       # Knows one command, "cp FILE $out", whose result is FILE.
       runCommand =
         name: _: script:
