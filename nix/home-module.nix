@@ -23,9 +23,6 @@ let
   servers = settings.servers // settings.provision.servers;
   startsAtLogin = lib.any (server: server.start != "lazy") (lib.attrValues servers);
 
-  credentials =
-    cfg.credentials
-    // lib.concatMapAttrs (name: server: declared.serviceCredentials name server) cfg.servers;
   escapeSpecifiers = lib.replaceStrings [ "%" ] [ "%%" ];
 
   # The user's own programs are found too, as in a shell; what a manager of
@@ -48,8 +45,6 @@ let
       removeAttrs (unitFile (../systemd/user + "/${name}")) [ "Install" ]
     );
 
-  scheme = if settings.listen.tls == null then "http" else "https";
-  url = "${scheme}://${settings.listen.http}/";
   port = lib.last (lib.splitString ":" settings.listen.http);
   integration = import ./mcp-integration.nix { inherit lib; } {
     home = config.home.homeDirectory;
@@ -66,14 +61,8 @@ let
   hasMcp = options ? programs && options.programs ? mcp;
   hasClaudeCode = options ? programs && options.programs ? claude-code;
   usesClaudeCode = hasClaudeCode && config.programs.claude-code.enable;
-  entry = {
-    type = "http";
-    inherit url;
-  }
-  // lib.optionalAttrs (settings.listen.token or null != null) {
-    # Claude Code puts the variable in.
-    headers.Authorization = "Bearer \${METAMCP_TOKEN}";
-  };
+  claude = import ./claude-entry.nix { inherit lib; };
+  entry = claude.entry settings.listen cfg.claudeCode.url;
 in
 {
   options.services.metamcp = {
@@ -166,17 +155,30 @@ in
       };
     };
 
-    claudeCode.enable = mkOption {
-      type = types.bool;
-      default = false;
-      example = true;
-      description = ''
-        Whether Claude Code is told of metamcp: as a server in
-        {option}`programs.claude-code.mcpServers` if
-        {option}`programs.claude-code.enable` is set, else in
-        {file}`$XDG_CONFIG_HOME/metamcp/mcp.json`, for
-        {command}`claude --mcp-config` or to be copied as {file}`.mcp.json`.
-      '';
+    claudeCode = {
+      enable = mkOption {
+        type = types.bool;
+        default = false;
+        example = true;
+        description = ''
+          Whether Claude Code is told of metamcp: as a server in
+          {option}`programs.claude-code.mcpServers` if
+          {option}`programs.claude-code.enable` is set, else in
+          {file}`$XDG_CONFIG_HOME/metamcp/mcp.json`, for
+          {command}`claude --mcp-config` or to be copied as {file}`.mcp.json`.
+        '';
+      };
+
+      url = mkOption {
+        type = types.str;
+        default = claude.url settings.listen;
+        defaultText = lib.literalMD "the address in {option}`services.metamcp.settings.listen.http`";
+        example = "https://mcp.example.org:12011/";
+        description = ''
+          Where Claude Code finds the service. With a certificate it must be one
+          of the names in that.
+        '';
+      };
     };
   };
 
@@ -197,6 +199,9 @@ in
 
         services.metamcp.servers = integration.servers;
         services.metamcp.settings.servers = lib.mapAttrs declared.toSettings cfg.servers;
+        services.metamcp.credentials = lib.mkMerge (
+          lib.mapAttrsToList declared.serviceCredentials cfg.servers
+        );
 
         home.packages = [ cfg.package ];
         home.sessionVariables = lib.mkIf (settings.listen.control != null) {
@@ -242,7 +247,7 @@ in
               ExecStart = "${serve} serve --config ${escapeSpecifiers configPath}";
               LoadCredential = lib.mapAttrsToList (
                 name: file: "${name}:${escapeSpecifiers (toString file)}"
-              ) credentials;
+              ) cfg.credentials;
             };
             Install.WantedBy = lib.optional startsAtLogin "default.target";
           }

@@ -133,6 +133,75 @@
       };
     };
 
+    servers = {
+      # Units of their own, one with each preset.
+      hours = {
+        package = config.services.metamcp.package;
+        args = [
+          "demo-server"
+          "clock"
+        ];
+        sandbox.preset = "strict";
+      };
+      diary = {
+        package = config.services.metamcp.package;
+        args = [
+          "demo-server"
+          "scratch"
+        ];
+        sharing = "session";
+        max_connections = 8;
+        env.ACCESS_TOKEN = "credential:token";
+        sandbox = {
+          preset = "no-network";
+          memoryMax = "256M";
+          tasksMax = 64;
+          cpuQuota = "150%";
+        };
+      };
+      waiting = {
+        package = config.services.metamcp.package;
+        args = [
+          "demo-server"
+          "patience"
+        ];
+        start = "eager";
+        sandbox = {
+          allowedAddresses = [ "localhost" ];
+          readOnlyPaths = [ "/etc/metamcp" ];
+        };
+      };
+      # Its arguments and variables arrive as they are written here.
+      literal = {
+        package = pkgs.bash;
+        args = [
+          "-c"
+          "[ \"$0\" = \"$NASTY\" ] && exec metamcp demo-server \"$1\""
+          "it's $HOME; 50% \"of\" it\n\\"
+          "scratch"
+        ];
+        extraPackages = [ config.services.metamcp.package ];
+        env = {
+          NASTY = "it's $HOME; 50% \"of\" it\n\\";
+        };
+        credentials.ACCESS_TOKEN = "/etc/metamcp-token";
+        sandbox = {
+          preset = "none";
+          writablePaths = [ "/var/tmp" ];
+        };
+      };
+      # A child of the service, as those in settings.
+      child = {
+        command = "metamcp";
+        args = [
+          "demo-server"
+          "scratch"
+        ];
+        isolation = "spawn";
+        credentials.ACCESS_TOKEN = "/etc/metamcp-token";
+      };
+    };
+
     credentials = {
       session-key = "/etc/metamcp-session-key";
       token = "/etc/metamcp-token";

@@ -2,12 +2,13 @@
 # The part of nix/tests/run that is about the module for Home Manager.  OUT_DIR
 # receives home/, the files of nix/tests/home.nix as Home Manager would link
 # them, and opt/, the programs that it would build.
-# shellcheck disable=SC2154 # set by nix/tests/run: binary here out package project work
+# shellcheck disable=SC2154 # set by nix/tests/run: binary here lib out package project work
 
 # evaluate_home MODULE...: the example with more modules, as JSON.
 evaluate_home() {
   nix-instantiate --eval --strict --json --read-write-mode --expr "
     import $here/stub/eval-home.nix {
+      lib = import $lib;
       modules = [ $project/nix/home-module.nix $here/home.nix $* ];
       package = \"$package\";
     }"

@@ -30,7 +30,7 @@ let
       lib.attrValues config.systemd.user.services
     )
   );
-  moved = path: "opt/written/${lib.last (lib.splitString "/" path)}";
+  moved = path: "opt/written/${baseNameOf (builtins.unsafeDiscardStringContext path)}";
   isWant = lib.hasInfix ".wants/";
   relocate = lib.replaceStrings written (map (path: "/${moved path}") written);
 in
@@ -49,7 +49,7 @@ in
   links =
     lib.mapAttrs' (name: _: {
       name = "home/ada/.config/${name}";
-      value = "../${lib.last (lib.splitString "/" name)}";
+      value = "../${baseNameOf name}";
     }) (lib.filterAttrs (name: _: isWant name) config.xdg.configFile)
     // lib.listToAttrs (
       map (found: {
@@ -58,9 +58,7 @@ in
       }) config.home.packages
     );
 
-  programs = lib.listToAttrs (
-    map (path: lib.nameValuePair (moved path) (lib.readFile path)) written
-  );
+  programs = lib.listToAttrs (map (path: lib.nameValuePair (moved path) (lib.readFile path)) written);
 
   claudeCode = config.programs.claude-code.mcpServers;
   failedAssertions = map (a: a.message) (lib.filter (a: !a.assertion) config.assertions);

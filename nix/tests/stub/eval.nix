@@ -1,5 +1,6 @@
-# Evaluates NixOS modules and hands back plain data: the files and links that
-# NixOS would put below /, the messages of failed assertions, the warnings.
+# Evaluates NixOS modules and hands back plain data: the files, start scripts and
+# links that NixOS would put below /, the messages of failed assertions, the
+# warnings.
 {
   lib ? import ./lib.nix,
   modules,
@@ -40,6 +41,8 @@ in
       name = "etc/${name}";
       value = if file.text != null then file.text else lib.readFile file.source;
     }) config.environment.etc;
+
+  scripts = config.startScripts;
 
   links = merge (
     lib.concatMap (

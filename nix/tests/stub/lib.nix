@@ -76,6 +76,29 @@ let
     sep: f: l:
     concatStringsSep sep (map f l);
   concatMapStrings = concatMapStringsSep "";
+  escapeShellArg =
+    arg:
+    let
+      text = toString arg;
+    in
+    if match "[[:alnum:],._+:@%/-]+" text != null then
+      text
+    else
+      "'${replaceStrings [ "'" ] [ "'\\''" ] text}'";
+  escapeShellArgs = concatMapStringsSep " " escapeShellArg;
+  last = l: elemAt l (length l - 1);
+  splitString = separator: text: filter isString (builtins.split (escapeRegex separator) text);
+  toInt =
+    text:
+    let
+      digits = match "[[:space:]]*(-?[[:digit:]]+)[[:space:]]*" text;
+    in
+    if digits == null then
+      throw "toInt: Could not convert ${toJSON text} to int."
+    else if match "0[[:digit:]]+" (head digits) != null then
+      throw "toInt: Ambiguity in interpretation of ${toJSON text} between octal and zero padded integer."
+    else
+      builtins.fromJSON (head digits);
   setAttrByPath = p: v: if p == [ ] then v else { ${head p} = setAttrByPath (tail p) v; };
   attrByPath =
     p: d: s:
@@ -226,21 +249,25 @@ let
     }:
     let
       path = toList default;
-      n = concatStringsSep "." (toList name);
+      dotted = concatStringsSep "." path;
     in
     mkOption (
       {
         type = if nullable then types.nullOr types.package else types.package;
         description =
-          "The ${n} package to use." + optionalString (extraDescription != "") " ${extraDescription}";
+          "The ${if isList name then elemAt name (length name - 1) else name} package to use."
+          + optionalString (extraDescription != "") " ${extraDescription}";
       }
       // optionalAttrs (default != null) {
-        default =
-          attrByPath path (throw "${concatStringsSep "." path} cannot be found in ${pkgsText}")
-            pkgs;
-        defaultText = literalExpression "${pkgsText}.${concatStringsSep "." path}";
+        default = attrByPath path (throw "${dotted} cannot be found in ${pkgsText}") pkgs;
+        defaultText = literalExpression "${pkgsText}.${dotted}";
       }
-      // optionalAttrs (example != null) { inherit example; }
+      // optionalAttrs (default == null && nullable) { default = null; }
+      // optionalAttrs (example != null) {
+        example = literalExpression (
+          if isList example then "${pkgsText}.${concatStringsSep "." example}" else example
+        );
+      }
     );
   literalExpression = text: {
     _type = "literalExpression";
@@ -411,7 +438,9 @@ let
       many = length decls > 1 && length (filter (d: d.option ? type) decls) > 1;
     in
     if many then
-      throw "The option `${showOption loc}' in ${showFiles (map (d: d.file) decls)} is already declared"
+      throw "The option `${showOption loc}' in `${toString (head decls).file}' is already declared in ${
+        showFiles (map (d: d.file) (tail decls))
+      }."
     else if (opt.readOnly or false) && length defs > 1 then
       throw "The option `${showOption loc}' is read-only, but it's set multiple times. Definition values:${showDefs defs}"
     else
@@ -503,57 +532,34 @@ let
         else
           f;
 
-      # -> [{ file; options; config; }], imports first in the order of nixpkgs: a
-      # module comes before what it imports
+      # A module, and those that it imports.
       load =
-        seen: parent: i: m:
+        parent: i: m:
         let
           isP = isPath m || isString m;
           file0 = if isP then toString m else parent;
-          key = if isP then toString m else "${parent}:anon-${toString i}";
           raw = callIf file0 (if isP then import m else m);
           file = if isAttrs raw && raw ? _file then raw._file else file0;
           n = normalise file raw;
-          self' = {
-            inherit file;
-            key = raw.key or key;
-            inherit (n) options config;
-          };
-          subs = loadAll (seen ++ [ self'.key ]) (toString self'.key) n.imports;
+          key = toString (raw.key or (if isP then toString m else "${parent}:anon-${toString i}"));
         in
         if !(isAttrs raw) then
           throw "Expected a module, but found a value of type ${typeOf raw}, while trying to load a module into a submodule or the top level, at ${toString file}"
-        else if elem self'.key seen then
-          [ ]
         else
-          [ self' ] ++ subs;
-      loadAll =
-        seen: parent: ms:
-        concatLists (imap 1 (i: m: load seen parent i m) ms);
-      # nixpkgs hands definitions on with the last module first
+          {
+            inherit file key;
+            inherit (n) options config;
+            imports = imap 1 (load key) n.imports;
+          };
+      # Each module once, and what it imports after all that stand beside it.
+      # nixpkgs hands their definitions on with the last module first.
+      loaded = reverse (
+        builtins.genericClosure {
+          startSet = imap 1 (load "<unknown-file>") ([ internal ] ++ modules);
+          operator = m: m.imports;
+        }
+      );
       reverse = l: genList (i: elemAt l (length l - 1 - i)) (length l);
-      dedupe =
-        reverse
-          (foldl'
-            (
-              acc: m:
-              if acc.keys ? ${toString m.key} then
-                acc
-              else
-                {
-                  keys = acc.keys // {
-                    ${toString m.key} = true;
-                  };
-                  out = acc.out ++ [ m ];
-                }
-            )
-            {
-              keys = { };
-              out = [ ];
-            }
-            all'
-          ).out;
-      all' = loadAll [ ] "<unknown-file>" ([ internal ] ++ modules);
 
       internal = {
         _file = "lib.nix";
@@ -577,14 +583,14 @@ let
         };
       };
 
-      merged = mergeModules prefix (map (m: { inherit (m) file options; }) dedupe) (
+      merged = mergeModules prefix (map (m: { inherit (m) file options; }) loaded) (
         concatMap (
           m:
           map (value: {
             inherit (m) file;
             inherit value;
           }) (pushDown m.config)
-        ) dedupe
+        ) loaded
       );
 
       free = merged.config._module.freeformType;
@@ -659,7 +665,7 @@ let
                         inherit value;
                       }
                     else
-                      throw "You're trying to define a value of type `${typeOf value}' rather than an attribute set for the option `${showOption loc}'! Definition values:${showDefs [ d ]}"
+                      throw "In module `${toString d.file}', you're trying to define a value of type `${typeOf value}'\nrather than an attribute set for the option\n`${showOption loc}'!"
                   ) (pushDown d.value)
                 ) vs
               );
@@ -907,6 +913,12 @@ let
     number = either int float;
     str = simple "str" "string" isString;
     nonEmptyStr = simple "nonEmptyStr" "non-empty string" (x: isString x && match "[ \t\n]*" x == null);
+    singleLineStr =
+      simple "singleLineStr" "(optionally newline-terminated) single-line string"
+        (strMatching "[^\n\r]*\n?").check
+      // {
+        merge = loc: defs: removeSuffix "\n" (mergeEqual loc defs);
+      };
     strMatching =
       p:
       simple "strMatching ${toJSON p}" "string matching the pattern ${p}" (
@@ -1115,11 +1127,16 @@ let
       filter
       foldl'
       head
+      listToAttrs
       mapAttrs
       readFile
+      replaceStrings
       ;
     inherit
+      concatMapStrings
       concatMapStringsSep
+      escapeShellArg
+      escapeShellArgs
       evalModules
       fileset
       filterAttrs
@@ -1127,6 +1144,8 @@ let
       hasInfix
       hasPrefix
       hasSuffix
+      id
+      last
       literalExpression
       literalMD
       mapAttrs'
@@ -1140,6 +1159,7 @@ let
       mkMerge
       mkOption
       mkOptionType
+      mkOrder
       mkOverride
       mkPackageOption
       nameValuePair
@@ -1152,17 +1172,16 @@ let
       removePrefix
       removeSuffix
       showOption
+      splitString
+      toInt
       toUpper
       types
       ;
-    inherit (builtins) listToAttrs replaceStrings;
-    inherit concatMapStrings toList;
+    inherit toList;
     boolToString = b: if b then "true" else "false";
     concatMapAttrs = f: s: foldl' (a: b: a // b) { } (mapAttrsToList f s);
-    getBin = package: package.bin or package;
-    last = l: elemAt l (length l - 1);
-    splitString = sep: s: filter isString (builtins.split (escapeRegex sep) s);
-    getExe = package: "${package}/bin/${package.meta.mainProgram}";
+    getBin = package: package.bin or package.out or package;
+    getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {
       asl20.spdxId = "Apache-2.0";

@@ -91,7 +91,8 @@ let
       ]
     )) [ ];
     serviceConfig = section;
-    script = opt types.str "";
+    script = opt types.lines "";
+    scriptArgs = opt types.str "";
     preStart = opt types.str "";
     postStart = opt types.str "";
     reload = opt types.str "";
@@ -194,8 +195,7 @@ let
       // config.systemd.globalEnvironment
       // u.environment;
     in
-    noScript name u.script "script"
-    + noScript name u.preStart "preStart"
+    noScript name u.preStart "preStart"
     + unitSection u
     + "\n[Service]\n"
     + concatStringsSep "" (
@@ -213,8 +213,32 @@ let
     )
     + (if u.stopIfChanged then "" else "X-StopIfChanged=false\n")
     + (if u.notSocketActivated then "X-NotSocketActivated=true\n" else "")
-    + lines u.serviceConfig
+    + lines (
+      u.serviceConfig
+      // (
+        if u.script == "" then { } else { ExecStart = "/${(startScript name u).path} ${u.scriptArgs}"; }
+      )
+    )
     + install u;
+
+  # The program that NixOS makes of `script`, and where it is: in the store there.
+  # Its path changes with its text here too, so that the unit does.
+  startScript =
+    name: u:
+    let
+      file = "${builtins.replaceStrings [ "@" ] [ "_" ] name}-start";
+      text = ''
+        #!${pkgs.bash}/bin/bash
+        set -e
+
+        ${u.script}
+
+      '';
+    in
+    {
+      inherit text;
+      path = "etc/unit-scripts/${hashString "sha256" text}-unit-script-${file}/bin/${file}";
+    };
   plain =
     sec: cfgName: _: u:
     unitSection u + "\n[${sec}]\n" + lines u.${cfgName} + install u;
@@ -281,7 +305,19 @@ in
       tmpfiles.settings = opt types.unspecified { };
       units = opt types.unspecified { };
     };
+    # Ours: the text of each start script, by its path.
+    startScripts = opt types.unspecified { };
+    networking.firewall.allowedTCPPorts = opt (types.listOf types.port) [ ];
   };
+  config.startScripts = foldl' (a: b: a // b) { } (
+    map (
+      name:
+      let
+        script = startScript name s.services.${name};
+      in
+      if s.services.${name}.script == "" then { } else { ${script.path} = script.text; }
+    ) (attrNames s.services)
+  );
   config.systemd.units =
     render "service" serviceText s.services
     // render "socket" socketText s.sockets

@@ -1,0 +1,41 @@
+# metamcp.toml: what the options say, as the file that the program reads.
+{ lib, pkgs }:
+let
+  format = pkgs.formats.toml { };
+
+  # TOML has no null.  Lists and tables that say nothing stay out as well, so
+  # that a `url` server has no `args`.
+  withoutEmpty =
+    table:
+    lib.filterAttrs (
+      _: value:
+      !lib.elem value [
+        null
+        [ ]
+        { }
+      ]
+    ) (lib.mapAttrs (_: value: if isTable value then withoutEmpty value else value) table);
+  isTable = value: builtins.isAttrs value && !(value ? outPath);
+in
+{
+  inherit format;
+
+  # The keys that are set, as plain data.
+  document = withoutEmpty;
+
+  # The file.  The program itself checks it while the system is built: a mistake
+  # fails the build and not the service.  A foreign program cannot be run, and
+  # the files of a certificate are not there yet.
+  file =
+    package: settings:
+    let
+      unchecked = format.generate "metamcp.toml" (withoutEmpty settings);
+    in
+    if pkgs.stdenv.buildPlatform.canExecute pkgs.stdenv.hostPlatform then
+      pkgs.runCommand "metamcp.toml" { } ''
+        cp ${unchecked} $out
+        ${lib.getExe package} check --no-files $out
+      ''
+    else
+      unchecked;
+}

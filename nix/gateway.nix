@@ -1,0 +1,58 @@
+# What metamcp.service says besides what is in systemd/metamcp.service.
+{ lib }:
+{
+  group,
+  settings,
+  user,
+}:
+let
+  identity =
+    lib.optionalAttrs (user != null) {
+      DynamicUser = false;
+      User = user;
+      # What DynamicUser= would bring, but for RemoveIPC=: it would take away
+      # what other processes of the user have.
+      NoNewPrivileges = true;
+      PrivateTmp = true;
+      ProtectSystem = "strict";
+      RestrictSUIDSGID = true;
+    }
+    // lib.optionalAttrs (group != null) { Group = group; };
+
+  servers = lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers;
+  hasChildren = lib.any (server: server.command != null) servers;
+
+  # Every address that it connects to itself.
+  urls =
+    lib.filter (url: url != null) (map (server: server.url) servers)
+    ++ lib.optional (settings.search.embedding != null) settings.search.embedding.url
+    ++ lib.optional (settings.provision.registry != null) settings.provision.registry.url;
+  isLocal = url: builtins.match "https?://(127[.][0-9.]+|\\[::1])([:/].*)?" url != null;
+in
+identity
+# Where no server is a child, nothing runs in this sandbox but metamcp itself,
+# which needs none of what systemd/metamcp.service has to leave open for others.
+// lib.optionalAttrs (!hasChildren) (
+  {
+    MemoryDenyWriteExecute = true;
+    ProcSubset = "pid";
+  }
+  # Sockets that systemd listens on are not affected.
+  // (
+    if urls == [ ] then
+      {
+        IPAddressDeny = "any";
+        PrivateNetwork = true;
+        # The empty entry takes back those of the package's unit.
+        RestrictAddressFamilies = [
+          ""
+          "AF_UNIX"
+        ];
+      }
+    else
+      lib.optionalAttrs (lib.all isLocal urls) {
+        IPAddressAllow = "localhost";
+        IPAddressDeny = "any";
+      }
+  )
+)
