@@ -167,7 +167,8 @@ mod tests {
     fn a_drop_in_that_relaxes_is_told() {
         let relaxed = "[Service]\nProtectHome=no\nProtectHome=\nLimitNOFILE=512\nKillMode=process\nExecStart=\nExecStart=-/x/metamcp serve \\\n  --config=/y\n[Unit]\nA=b";
         let found = read([SHIPPED, relaxed]);
-        let told: Vec<String> = compare(&found, false).into_iter().map(|finding| finding.what).collect();
+        let told: Vec<String> =
+            compare(&found, false).into_iter().map(|finding| finding.what).collect();
         assert_eq!(
             told,
             [
