@@ -40,7 +40,19 @@ in
     // lib.mapAttrs' (name: file: {
       name = "etc/${name}";
       value = if file.text != null then file.text else lib.readFile file.source;
-    }) config.environment.etc;
+    }) config.environment.etc
+    // lib.optionalAttrs (config.systemd.tmpfiles.rules != [ ]) {
+      "etc/tmpfiles.d/00-nixos.conf" = lib.concatMapStrings (
+        rule: "${rule}\n"
+      ) config.systemd.tmpfiles.rules;
+    };
+
+  # The commands that are written in the configuration itself.
+  commands = lib.listToAttrs (
+    map (package: lib.nameValuePair "usr/local/bin/${package.name}" package.text) (
+      lib.filter (package: package ? text) config.environment.systemPackages
+    )
+  );
 
   scripts = config.startScripts;
 

@@ -1127,6 +1127,7 @@ let
       filter
       foldl'
       head
+      isFunction
       listToAttrs
       mapAttrs
       readFile

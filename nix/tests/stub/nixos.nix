@@ -305,6 +305,8 @@ in
       tmpfiles.settings = opt types.unspecified { };
       units = opt types.unspecified { };
     };
+    specialisation = opt (types.attrsOf (types.attrsOf types.raw)) { };
+    system.build = opt (types.attrsOf types.raw) { toplevel = "/run/current-system"; };
     # Ours: the text of each start script, by its path.
     startScripts = opt types.unspecified { };
     networking.firewall.allowedTCPPorts = opt (types.listOf types.port) [ ];
