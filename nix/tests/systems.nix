@@ -55,6 +55,7 @@ in
         };
       in
       {
+        users.users.alice.isNormalUser = true;
         services.metamcp.servers =
           inPresets "" probe
           // inPresets "node-" node
@@ -78,7 +79,10 @@ in
             local = probe { allowedAddresses = [ "localhost" ]; };
             elsewhere = probe { allowedAddresses = [ "192.0.2.0/24" ]; };
             letters = probe {
-              readOnlyPaths = [ "/home/alice/letters" ];
+              readOnlyPaths = [
+                "/home/alice/letters"
+                "/home/alice/50% old: letters"
+              ];
               writablePaths = [ "/home/alice/drafts" ];
             };
             alice = probe {
@@ -101,7 +105,7 @@ in
       {
         services.metamcp.servers.spawned = {
           package = pkgs.mcp-server-filesystem;
-          args = [ "/srv/notes" ];
+          args = [ "/srv" ];
           isolation = "spawn";
         };
       }

@@ -43,8 +43,11 @@ impl Sandbox {
     ) -> Option<Remedy> {
         let has =
             |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
-        // Said before the process ends, which it does not always do in order then.
-        let fails_at = |step: &str| has(&[&format!("Failed at step {step} spawning ")]);
+        // Whichever of the two the journal tells: the first is that of a process that is gone by then,
+        // and the second is another one where systemd 257 trips over its own error.
+        let fails_at = |step: &str, status: u8| {
+            has(&[&format!("Failed at step {step} spawning "), &format!("status={status}/{step}")])
+        };
         let drop_in = format!("in a drop-in of {unit}@.service");
         // Source: `exit_status_to_string` of systemd, and errno(3) in the words of glibc and of Node.
         let (fix, option) = if self.denies_jit && has(&["status=5/TRAP"]) {
@@ -59,33 +62,33 @@ impl Sandbox {
                 format!("It needs more memory than it may have: raise `MemoryMax=` {drop_in}."),
                 "sandbox.memoryMax = \"2G\";",
             )
-        } else if fails_at("CHDIR") {
+        } else if fails_at("CHDIR", 200) {
             (
                 format!(
                     "Its working directory is not there, or the sandbox hides it: make it, or name it in `BindPaths=` {drop_in}."
                 ),
                 "sandbox.writablePaths = [ \"/ITS/DIRECTORY\" ];",
             )
-        } else if fails_at("NAMESPACE") {
+        } else if fails_at("NAMESPACE", 226) {
             (
                 format!(
                     "What the sandbox is to show is not there: make it, or correct the path {drop_in}."
                 ),
                 "sandbox.readOnlyPaths = [ \"/WHAT/IS/THERE\" ];",
             )
-        } else if fails_at("CREDENTIALS") {
+        } else if fails_at("CREDENTIALS", 243) {
             (
                 format!(
                     "The file of a secret is not there: make it, or correct `LoadCredential=` {drop_in}."
                 ),
                 "credentials.KEY = \"/run/secrets/THE_FILE\";",
             )
-        } else if fails_at("USER") {
+        } else if fails_at("USER", 217) {
             (
                 format!("Its user does not exist: make it, or correct `User=` {drop_in}."),
                 "sandbox.user = null;",
             )
-        } else if fails_at("GROUP") {
+        } else if fails_at("GROUP", 216) {
             (
                 format!("Its group does not exist: make it, or correct `Group=` {drop_in}."),
                 "sandbox.group = null;",
@@ -169,6 +172,7 @@ mod tests {
             ),
             (&["Failed at step CREDENTIALS spawning /bin/true: Protocol error"], "credentials.KEY"),
             (&["Failed at step USER spawning /bin/true: No such process"], "sandbox.user"),
+            (&["Main process exited, code=exited, status=200/CHDIR"], "sandbox.writablePaths"),
             (&["Failed at step GROUP spawning /bin/true: No such process"], "sandbox.group"),
             (
                 &[
