@@ -1,10 +1,11 @@
 # The reference of all options, in Markdown: nix/options.md.
 #
-#   import ./options-doc.nix { inherit lib; } { nixos = OPTIONS; }
+#   import ./options-doc.nix { inherit lib; } { nixos = OPTIONS; home = OPTIONS; }
 #
-# OPTIONS is what an evaluation has as `options`.
+# OPTIONS is what an evaluation has as `options`: with the module for NixOS, and
+# with that for Home Manager.
 { lib }:
-{ nixos }:
+{ nixos, home }:
 let
   prefix = "services.metamcp";
 
@@ -103,7 +104,7 @@ let
           )
         }."
       )
-      ++ map (option: "### `${option.name}`\n\n${body option}") others
+      ++ map entry others
     );
 
   # The tables of servers in the file have most of what a server has above.
@@ -113,13 +114,6 @@ let
     let
       twin =
         byName."${prefix}.servers.<name>.${lib.removePrefix "${heading key}.<name>." option.name}" or null;
-      said =
-        { description, type, ... }@option:
-        {
-          inherit description type;
-          default = option.default or null;
-          example = option.example or null;
-        };
     in
     lib.elem key [
       "settings.servers"
@@ -127,8 +121,31 @@ let
     ]
     && twin != null
     && said twin == said option;
+  said =
+    { description, type, ... }@option:
+    {
+      inherit description type;
+      default = option.default or null;
+      example = option.example or null;
+    };
+
+  # -------------------------------------------------------------- Home Manager
+  # Only what is other there: most of it is the same.
+  ofUsers = list home;
+  ofUsersByName = lib.listToAttrs (map (option: lib.nameValuePair option.name option) ofUsers);
+  other = lib.filter (
+    option: !(byName ? ${option.name} && said byName.${option.name} == said option)
+  ) ofUsers;
+  # Where all below an option is missing, the option stands for it.
+  missing = lib.filter (
+    option: !(ofUsersByName ? ${option.name}) && !lib.any (isBelow option) all
+  ) all;
+  isBelow =
+    option: above: lib.hasPrefix "${above.name}." option.name && !(ofUsersByName ? ${above.name});
 
   # ------------------------------------------------------------------- entries
+  entry = option: "### `${option.name}`\n\n${body option}";
+
   body =
     option:
     lib.concatStringsSep "\n" (
@@ -193,13 +210,21 @@ in
 ''
   # Options of `${prefix}`
 
-  All options of the NixOS module, `nix/module.nix`, made from it by
-  `nix/tests/options-doc --write`. [README.md](../README.md) says what they are
-  for.
+  All options of the modules for NixOS and for [Home Manager](#in-home-manager),
+  made from them by `nix/tests/options-doc --write`. [README.md](../README.md)
+  says what they are for.
 
   ${lib.concatMapStringsSep "\n" (
     key: "- [`${heading key}`](#${anchor (heading key)}): ${about.${key}}"
   ) sections}
 
   ${lib.concatMapStringsSep "\n\n" section sections}
+
+  ## In Home Manager
+
+  The options are the same, but for those below, and there is no ${
+    lib.concatMapStringsSep ", " (option: "`${option.name}`") missing
+  }.
+
+  ${lib.concatMapStringsSep "\n\n" entry other}
 ''
