@@ -489,6 +489,16 @@ in
       };
     };
 
+    "a secret in a url" = {
+      kind = "secret-url";
+      refused = server "web" { url = "http://127.0.0.1:9000/mcp?api_key=hunter2"; };
+      message = "services.metamcp.servers.web.url has what looks like a secret, and every user can read it in the Nix store: give it by a header, from a file in services.metamcp.servers.web.credentials";
+      accepted = server "web" {
+        url = "http://127.0.0.1:9000/mcp?toolset=search";
+        credentials.X-API-Key = "/run/secrets/key";
+      };
+    };
+
     # ----------------------------------------------------------------- programs
     "a package that npx fetches in any version" = {
       kind = "fetched-unpinned";
@@ -506,6 +516,18 @@ in
           "-y"
           "@modelcontextprotocol/server-filesystem@2026.1.14"
         ];
+      };
+    };
+    "a package that npx fetches in its newest version" = {
+      kind = "fetched-unpinned";
+      refused = exact "files" {
+        command = "npx";
+        args = [ "@modelcontextprotocol/server-filesystem@latest" ];
+      };
+      message = "say the version, as in \"@modelcontextprotocol/server-filesystem@1.2.3\"";
+      accepted = exact "files" {
+        command = "npx";
+        args = [ "@modelcontextprotocol/server-filesystem@2026.1.14" ];
       };
     };
     "a package that uvx fetches in any version" = {
@@ -532,10 +554,10 @@ in
           "--rm"
           "-e"
           "GITEA_HOST"
-          "docker.gitea.com/gitea-mcp-server"
+          "docker.gitea.com:443/gitea-mcp-server:latest"
         ];
       };
-      message = "services.metamcp.settings.servers.gitea.command fetches docker.gitea.com/gitea-mcp-server in whatever version is the newest";
+      message = "services.metamcp.settings.servers.gitea.command fetches docker.gitea.com:443/gitea-mcp-server:latest in whatever version is the newest, which makes it slow to start and different from one day to the next: say the version, as in \"docker.gitea.com:443/gitea-mcp-server:1.2.3\".";
       accepted = exact "gitea" {
         command = "docker";
         args = [
