@@ -15,6 +15,7 @@ let
   document = import ./document.nix { inherit lib pkgs; };
   inherit (document) format;
   declared = import ./declared.nix { inherit format lib; };
+  examined = import ./assertions.nix { inherit lib; } { inherit cfg; };
   unitFile = import ./unit-file.nix { inherit lib; };
 
   configFile = document.file cfg.package settings;
@@ -185,8 +186,10 @@ in
   config = lib.mkIf cfg.enable (
     lib.mkMerge [
       {
+        inherit (examined) assertions;
         warnings =
-          integration.warnings cfg.servers
+          examined.warnings
+          ++ integration.warnings cfg.servers
           ++
             lib.optional
               (

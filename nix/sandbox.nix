@@ -66,6 +66,8 @@ let
     ProtectKernelModules = true;
     ProtectKernelTunables = true;
     ProtectProc = "invisible";
+    # That brings a /run of which ProtectSystem=strict knows nothing.
+    ReadOnlyPaths = "/run";
     RestrictNamespaces = true;
     RestrictRealtime = true;
     SystemCallArchitectures = "native";
@@ -117,10 +119,15 @@ let
       };
 
   home = {
-    hidden.ProtectHome = true;
-    read-only.ProtectHome = "read-only";
+    hidden = sandbox: {
+      # Nobody gets through the one to what is bound below it, and the other
+      # takes an empty file system.
+      ProtectHome =
+        if lib.any isInHome (sandbox.readOnlyPaths ++ sandbox.writablePaths) then "tmpfs" else true;
+    };
+    read-only = _: { ProtectHome = "read-only"; };
     # ProtectSystem=strict alone would keep it read-only.
-    writable = {
+    writable = _: {
       ProtectHome = false;
       ReadWritePaths = [
         "-/home"
@@ -130,14 +137,10 @@ let
     };
   };
 
-  option =
-    attributes: text:
-    mkOption (
-      attributes
-      // lib.optionalAttrs (text != null) {
-        defaultText = lib.literalMD text;
-      }
-    );
+  isInHome = path: builtins.match "/(home|root|run/user)(/.*)?" (toString path) != null;
+
+  # An option with a default that the preset sets, as this text says.
+  option = attributes: text: mkOption (attributes // { defaultText = lib.literalMD text; });
 in
 {
   inherit stateDirectory;
@@ -249,7 +252,11 @@ in
         } "`true`, except in the preset `strict`";
 
         home = option {
-          type = types.enum (lib.attrNames home);
+          type = types.enum [
+            "hidden"
+            "read-only"
+            "writable"
+          ];
           default = preset.home;
           description = ''
             What the server sees of {file}`/home`, {file}`/root` and
@@ -334,7 +341,7 @@ in
     in
     lib.optionalAttrs presets.${sandbox.preset}.hardened hardening
     // identity name sandbox
-    // home.${sandbox.home}
+    // home.${sandbox.home} sandbox
     // lib.optionalAttrs (sandbox.group != null) { Group = sandbox.group; }
     // lib.optionalAttrs sandbox.state {
       StateDirectory = stateDirectory name;

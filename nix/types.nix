@@ -58,7 +58,7 @@ let
   credential = "credential:[^./][^/]*";
 in
 {
-  inherit durationBetween;
+  inherit durationBetween milliseconds;
 
   # As long as the program takes one to be meant.
   duration = durationBetween "1ms" "24h";

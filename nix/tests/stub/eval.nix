@@ -1,6 +1,6 @@
 # Evaluates NixOS modules and hands back plain data: the files, start scripts and
 # links that NixOS would put below /, the messages of failed assertions, the
-# warnings.
+# warnings, the ports that the firewall lets through.
 {
   lib ? import ./lib.nix,
   modules,
@@ -8,11 +8,15 @@
   package,
   # The unit files that the package brings, as from builtins.readDir.
   packagedUnits,
+  # Where other packages are, by name.
+  packages ? { },
 }:
 let
   pkgs = import ./pkgs.nix {
     inherit lib;
-    packages.metamcp = package;
+    packages = packages // {
+      metamcp = package;
+    };
   };
   inherit
     (lib.evalModules {
@@ -28,19 +32,30 @@ let
   inherit (config.systemd) units;
   unitDirectory = "etc/systemd/system";
   merge = lib.foldl' (a: b: a // b) { };
+  # A unit that a package brings is extended by a drop-in, every other is a file
+  # of its own, unless it says otherwise.
+  isDropIn = name: packagedUnits ? ${name} || units.${name}.overrideStrategy == "asDropin";
+  links =
+    suffix: relation:
+    merge (
+      lib.concatMap (
+        name:
+        map (target: {
+          "${unitDirectory}/${target}.${suffix}/${name}" = "../${name}";
+        }) units.${name}.${relation}
+      ) (lib.attrNames units)
+    );
 in
 {
-  # A unit that a package brings is extended by a drop-in, every other is a
-  # file of its own (overrideStrategy = "asDropinIfExists").
   files =
     lib.mapAttrs' (name: unit: {
-      name = "${unitDirectory}/${name}${if packagedUnits ? ${name} then ".d/overrides.conf" else ""}";
+      name = "${unitDirectory}/${name}${lib.optionalString (isDropIn name) ".d/overrides.conf"}";
       value = unit.text;
-    }) units
-    // lib.mapAttrs' (name: file: {
-      name = "etc/${name}";
-      value = if file.text != null then file.text else lib.readFile file.source;
-    }) config.environment.etc
+    }) (lib.filterAttrs (_: unit: unit.enable) units)
+    // lib.mapAttrs' (_: file: {
+      name = "etc/${file.target}";
+      value = lib.readFile file.source;
+    }) (lib.filterAttrs (_: file: file.enable) config.environment.etc)
     // lib.optionalAttrs (config.systemd.tmpfiles.rules != [ ]) {
       "etc/tmpfiles.d/00-nixos.conf" = lib.concatMapStrings (
         rule: "${rule}\n"
@@ -56,13 +71,17 @@ in
 
   scripts = config.startScripts;
 
-  links = merge (
-    lib.concatMap (
-      name:
-      map (target: { "${unitDirectory}/${target}.wants/${name}" = "../${name}"; }) units.${name}.wantedBy
-    ) (lib.attrNames units)
-  );
+  links =
+    links "wants" "wantedBy"
+    // links "requires" "requiredBy"
+    // links "upholds" "upheldBy"
+    // merge (
+      map (
+        name: lib.optionalAttrs (!units.${name}.enable) { "${unitDirectory}/${name}" = "/dev/null"; }
+      ) (lib.attrNames units)
+    );
 
   failedAssertions = map (a: a.message) (lib.filter (a: !a.assertion) config.assertions);
   inherit (config) warnings;
+  openPorts = config.networking.firewall.allowedTCPPorts;
 }

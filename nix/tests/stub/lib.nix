@@ -76,6 +76,7 @@ let
     sep: f: l:
     concatStringsSep sep (map f l);
   concatMapStrings = concatMapStringsSep "";
+  concatStrings = concatStringsSep "";
   escapeShellArg =
     arg:
     let
@@ -108,6 +109,7 @@ let
       attrByPath (tail p) d s.${head p}
     else
       d;
+  getBin = package: package.bin or package.out or package;
   isDerivation = x: isAttrs x && x.type or null == "derivation";
   recursiveUpdate =
     a: b:
@@ -138,11 +140,10 @@ let
       ];
     in
     replaceStrings special (map (c: "\\${c}") special);
-  toUpper =
-    let
-      letters = chars: genList (i: substring i 1 chars) 26;
-    in
-    replaceStrings (letters "abcdefghijklmnopqrstuvwxyz") (letters "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  lowerCase = genList (i: substring i 1 "abcdefghijklmnopqrstuvwxyz") 26;
+  upperCase = genList (i: substring i 1 "ABCDEFGHIJKLMNOPQRSTUVWXYZ") 26;
+  toUpper = replaceStrings lowerCase upperCase;
+  toLower = replaceStrings upperCase lowerCase;
   # A source is the directory itself, as long as every part of it exists.
   fileset = {
     fileFilter = _: path: path;
@@ -956,28 +957,31 @@ let
         descriptionClass = if length vs < 2 then "noun" else "conjunction";
         functor.payload.values = vs;
       };
-    ints = rec {
-      between =
-        lo: hi:
-        simple "intBetween" "integer between ${toString lo} and ${toString hi} (both inclusive)" (
-          x: isInt x && x >= lo && x <= hi
-        );
-      unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0) // {
-        descriptionClass = "nonRestrictiveClause";
-      };
-      positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0) // {
-        descriptionClass = "nonRestrictiveClause";
-      };
-      unsign =
-        bits: most:
-        between 0 most
-        // {
-          description = "${toString bits} bit unsigned integer; between 0 and ${toString most} (both inclusive)";
+    ints =
+      let
+        unsign =
+          bits: most:
+          ints.between 0 most
+          // {
+            description = "${toString bits} bit unsigned integer; between 0 and ${toString most} (both inclusive)";
+          };
+      in
+      rec {
+        between =
+          lo: hi:
+          simple "intBetween" "integer between ${toString lo} and ${toString hi} (both inclusive)" (
+            x: isInt x && x >= lo && x <= hi
+          );
+        unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0) // {
+          descriptionClass = "nonRestrictiveClause";
         };
-      u8 = unsign 8 255;
-      u16 = unsign 16 65535;
-      u32 = unsign 32 4294967295;
-    };
+        positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0) // {
+          descriptionClass = "nonRestrictiveClause";
+        };
+        u8 = unsign 8 255;
+        u16 = unsign 16 65535;
+        u32 = unsign 32 4294967295;
+      };
     numbers.between =
       lo: hi:
       simple "numberBetween"
@@ -1124,18 +1128,24 @@ let
       concatMap
       concatStringsSep
       elem
+      elemAt
       filter
       foldl'
+      groupBy
       head
       isFunction
+      isList
+      isString
       listToAttrs
       mapAttrs
       readFile
       replaceStrings
+      tail
       ;
     inherit
       concatMapStrings
       concatMapStringsSep
+      concatStrings
       escapeShellArg
       escapeShellArgs
       evalModules
@@ -1175,14 +1185,18 @@ let
       showOption
       splitString
       toInt
+      toList
+      toLower
       toUpper
       types
+      unique
       ;
-    inherit toList;
     boolToString = b: if b then "true" else "false";
     concatMapAttrs = f: s: foldl' (a: b: a // b) { } (mapAttrsToList f s);
-    getBin = package: package.bin or package.out or package;
-    getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
+    mergeEqualOption = mergeEqual;
+    inherit getBin;
+    getExe = package: "${getBin package}/bin/${package.meta.mainProgram}";
+    getExe' = package: name: "${getBin package}/bin/${name}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {
       asl20.spdxId = "Apache-2.0";

@@ -1,6 +1,10 @@
 # Stands in for the part of NixOS that a service module talks to: declares the
-# options it defines (systemd.*, users.*, environment.etc, assertions, ...) and
-# renders units as NixOS does, into config.systemd.units."NAME".text.
+# options that it defines (systemd.*, users.*, environment.etc, assertions, ...)
+# and renders units as NixOS does, to the byte, into
+# config.systemd.units."NAME".text.
+#
+# Only paths differ: a start script, in the store there, is in /etc/unit-scripts
+# here, where whoever boots the units can put it.
 #
 # Option names and unit syntax follow the NixOS manual.  This is a test double;
 # the real proof is an evaluation with nixpkgs.
@@ -13,318 +17,428 @@
 let
   inherit (builtins)
     attrNames
-    concatLists
+    attrValues
     concatStringsSep
-    foldl'
+    elem
     hashString
-    head
-    isInt
-    isFloat
+    isAttrs
     isList
-    length
+    isPath
     map
+    mapAttrs
+    replaceStrings
     toJSON
     toString
     ;
   inherit (lib) mkOption types;
 
+  required = type: mkOption { inherit type; };
   opt = type: default: mkOption { inherit type default; };
-  strs = opt (types.listOf types.str) [ ];
+  strings = opt (types.listOf types.str) [ ];
+  unitNames = opt (types.listOf (
+    types.strMatching "[a-zA-Z0-9@%:_.\\-]+[.](automount|device|mount|path|scope|service|slice|socket|swap|target|timer)"
+  )) [ ];
 
-  # One "Key=value" of a unit file: a list stands for a repeated key, and
-  # definitions of a list from several modules are put one after the other.
-  unitOption = lib.mkOptionType {
+  # ----------------------------------------------------------------- sections
+  # One "Key=value" of a unit file: a list stands for a repeated key, and if one
+  # definition is a list, what all say is put one after the other.
+  directive = lib.mkOptionType {
     name = "systemd option";
-    check = _: true;
     merge =
       loc: defs:
       let
-        vs = map (d: d.value) defs;
+        values = map (def: def.value) defs;
       in
-      if builtins.any isList vs then
-        concatLists (map (v: if isList v then v else [ v ]) vs)
-      else if length vs == 1 || builtins.all (v: v == head vs) vs then
-        head vs
-      else
-        throw "The option `${lib.showOption loc}' has conflicting definitions.";
+      if lib.any isList values then lib.concatMap lib.toList values else lib.mergeEqualOption loc defs;
   };
-  section = opt (types.attrsOf unitOption) { };
-
-  commonUnit = {
-    enable = opt types.bool true;
-    description = opt types.str "";
-    documentation = strs;
-    requires = strs;
-    wants = strs;
-    after = strs;
-    before = strs;
-    bindsTo = strs;
-    partOf = strs;
-    conflicts = strs;
-    requisite = strs;
-    upholds = strs;
-    onFailure = strs;
-    onSuccess = strs;
-    wantedBy = strs;
-    requiredBy = strs;
-    upheldBy = strs;
-    aliases = strs;
-    overrideStrategy = opt types.str "asDropinIfExists";
-    startLimitIntervalSec = opt (types.nullOr types.int) null;
-    startLimitBurst = opt (types.nullOr types.int) null;
-    unitConfig = section;
-  };
-  serviceOnly = {
-    environment = opt (types.attrsOf (
-      types.nullOr (
-        types.oneOf [
-          types.str
-          types.path
-          types.package
-        ]
+  section = opt (types.attrsOf directive) { };
+  # NixOS knows what these two may be.
+  serviceSection =
+    let
+      known = {
+        Restart = [
+          "always"
+          "no"
+          "on-abnormal"
+          "on-abort"
+          "on-failure"
+          "on-success"
+        ];
+        Type = [
+          "dbus"
+          "exec"
+          "forking"
+          "idle"
+          "notify"
+          "notify-reload"
+          "oneshot"
+          "simple"
+        ];
+      };
+      content = value: if isAttrs value && value ? content then value.content else value;
+    in
+    opt (types.addCheck (types.attrsOf directive) (
+      directives:
+      lib.all (key: !directives ? ${key} || elem (content directives.${key}) known.${key}) (
+        attrNames known
       )
     )) { };
-    path = opt (types.listOf (
-      types.oneOf [
-        types.package
-        types.str
-      ]
-    )) [ ];
-    serviceConfig = section;
-    script = opt types.lines "";
-    scriptArgs = opt types.str "";
-    preStart = opt types.str "";
-    postStart = opt types.str "";
-    reload = opt types.str "";
-    restartTriggers = opt (types.listOf types.unspecified) [ ];
-    reloadTriggers = opt (types.listOf types.unspecified) [ ];
-    restartIfChanged = opt types.bool true;
-    reloadIfChanged = opt types.bool false;
-    stopIfChanged = opt types.bool true;
-    notSocketActivated = opt types.bool false;
-    confinement = opt types.unspecified { };
-  };
-  units = more: opt (types.attrsOf (types.submodule { options = commonUnit // more; })) { };
 
-  # ------------------------------------------------------------- rendering
-  value =
-    x:
-    if x == true then
-      "true"
-    else if x == false then
-      "false"
-    else if isInt x || isFloat x then
-      toString x
-    else
-      "${toString x}";
+  value = x: if builtins.isBool x then lib.boolToString x else toString x;
   lines =
-    attrs:
-    concatStringsSep "" (
-      concatLists (
-        map (
-          k:
-          let
-            v = attrs.${k};
-          in
-          if v == null then [ ] else map (x: "${k}=${value x}\n") (if isList v then v else [ v ])
-        ) (attrNames attrs)
-      )
-    );
-  nonEmpty = k: l: if l == [ ] then { } else { ${k} = concatStringsSep " " l; };
-  unitSection =
-    u:
-    "[Unit]\n"
-    + lines (
-      nonEmpty "Requires" u.requires
-      // nonEmpty "Wants" u.wants
-      // nonEmpty "Upholds" u.upholds
-      // nonEmpty "After" u.after
-      // nonEmpty "Before" u.before
-      // nonEmpty "BindsTo" u.bindsTo
-      // nonEmpty "PartOf" u.partOf
-      // nonEmpty "Conflicts" u.conflicts
-      // nonEmpty "Requisite" u.requisite
-      // nonEmpty "Documentation" u.documentation
-      // nonEmpty "OnFailure" u.onFailure
-      // nonEmpty "OnSuccess" u.onSuccess
-      // (if u.description == "" then { } else { Description = u.description; })
-      // (
-        if u.startLimitIntervalSec == null then
-          { }
-        else
-          { StartLimitIntervalSec = u.startLimitIntervalSec; }
-      )
-      // (if u.startLimitBurst == null then { } else { StartLimitBurst = u.startLimitBurst; })
-      // (
-        if u.restartTriggers or [ ] == [ ] then
-          { }
-        else
-          { X-Restart-Triggers = hashString "sha256" (toJSON (map toString u.restartTriggers)); }
-      )
-      // (
-        if u.reloadTriggers or [ ] == [ ] then
-          { }
-        else
-          { X-Reload-Triggers = hashString "sha256" (toJSON (map toString u.reloadTriggers)); }
-      )
-      // u.unitConfig
-    );
-  install =
-    u: if u.wantedBy == [ ] then "" else "\n[Install]\nWantedBy=${concatStringsSep " " u.wantedBy}\n";
+    directives:
+    lib.concatMapStrings (
+      key: lib.concatMapStrings (x: "${key}=${value x}\n") (lib.toList directives.${key})
+    ) (attrNames directives);
 
-  noScript =
-    name: s: what:
-    if s == "" then
-      ""
-    else
-      throw "stub: systemd.services.${name}.${what} is not supported: use serviceConfig.ExecStart and friends";
-  serviceText =
-    name: u:
+  # -------------------------------------------------------------------- units
+  unit =
+    suffix:
+    {
+      name,
+      config,
+      options,
+      ...
+    }:
     let
-      path = u.path ++ [
-        pkgs.coreutils
-        pkgs.findutils
-        pkgs.gnugrep
-        pkgs.gnused
-        pkgs.systemd
-      ];
-      dirs = d: concatStringsSep ":" (map (p: "${p}/${d}") path);
-      env = {
-        PATH = "${dirs "bin"}:${dirs "sbin"}";
-      }
-      // config.systemd.globalEnvironment
-      // u.environment;
+      triggers =
+        kind: values:
+        lib.optionalAttrs (values != [ ]) {
+          "X-${kind}-Triggers" = pkgs.writeText "X-${kind}-Triggers-${name}" (
+            toString (map (x: if isPath x then "${x}" else x) values)
+          );
+        };
+      limit =
+        key: option: lib.optionalAttrs options.${option}.isDefined { ${key} = toString config.${option}; };
     in
-    noScript name u.preStart "preStart"
-    + unitSection u
-    + "\n[Service]\n"
-    + concatStringsSep "" (
-      map (k: if env.${k} == null then "" else "Environment=${toJSON "${k}=${toString env.${k}}"}\n") (
-        attrNames env
-      )
-    )
-    + (
-      if u.reloadIfChanged then
-        "X-ReloadIfChanged=true\n"
-      else if !u.restartIfChanged then
-        "X-RestartIfChanged=false\n"
-      else
-        ""
-    )
-    + (if u.stopIfChanged then "" else "X-StopIfChanged=false\n")
-    + (if u.notSocketActivated then "X-NotSocketActivated=true\n" else "")
-    + lines (
-      u.serviceConfig
-      // (
-        if u.script == "" then { } else { ExecStart = "/${(startScript name u).path} ${u.scriptArgs}"; }
-      )
-    )
-    + install u;
+    {
+      options = {
+        name = required types.str;
+        enable = opt types.bool true;
+        overrideStrategy = opt (types.enum [
+          "asDropin"
+          "asDropinIfExists"
+        ]) "asDropinIfExists";
+        description = opt types.singleLineStr "";
+        documentation = strings;
+        requires = unitNames;
+        wants = unitNames;
+        upholds = unitNames;
+        after = unitNames;
+        before = unitNames;
+        bindsTo = unitNames;
+        partOf = unitNames;
+        conflicts = unitNames;
+        requisite = unitNames;
+        onFailure = unitNames;
+        onSuccess = unitNames;
+        wantedBy = unitNames;
+        requiredBy = unitNames;
+        upheldBy = unitNames;
+        aliases = unitNames;
+        startLimitIntervalSec = required types.int;
+        startLimitBurst = required types.int;
+        restartTriggers = opt (types.listOf types.unspecified) [ ];
+        reloadTriggers = opt (types.listOf directive) [ ];
+        unitConfig = section;
+      };
+      config = {
+        name = "${name}.${suffix}";
+        unitConfig =
+          mapAttrs (_: toString) (
+            lib.filterAttrs (_: names: names != [ ]) {
+              After = config.after;
+              Before = config.before;
+              BindsTo = config.bindsTo;
+              Conflicts = config.conflicts;
+              Documentation = config.documentation;
+              OnFailure = config.onFailure;
+              OnSuccess = config.onSuccess;
+              PartOf = config.partOf;
+              Requires = config.requires;
+              Requisite = config.requisite;
+              Upholds = config.upholds;
+              Wants = config.wants;
+            }
+          )
+          // lib.optionalAttrs (config.description != "") { Description = config.description; }
+          // triggers "Restart" config.restartTriggers
+          // triggers "Reload" config.reloadTriggers
+          // limit "StartLimitIntervalSec" "startLimitIntervalSec"
+          // limit "StartLimitBurst" "startLimitBurst";
+      };
+    };
+  units = suffix: modules: opt (types.attrsOf (types.submodule ([ (unit suffix) ] ++ modules))) { };
 
-  # The program that NixOS makes of `script`, and where it is: in the store there.
-  # Its path changes with its text here too, so that the unit does.
-  startScript =
-    name: u:
+  # The options of a service that are shell scripts: what each is called, and
+  # the directive that runs it.
+  scripts = {
+    preStart = {
+      suffix = "pre-start";
+      directive = "ExecStartPre";
+    };
+    script = {
+      suffix = "start";
+      directive = "ExecStart";
+    };
+    postStart = {
+      suffix = "post-start";
+      directive = "ExecStartPost";
+    };
+    reload = {
+      suffix = "reload";
+      directive = "ExecReload";
+    };
+    preStop = {
+      suffix = "pre-stop";
+      directive = "ExecStop";
+    };
+    postStop = {
+      suffix = "post-stop";
+      directive = "ExecStopPost";
+    };
+  };
+  # The program that NixOS makes of one.  Its path changes with its text, so that
+  # the unit does.
+  program =
+    name: script:
     let
-      file = "${builtins.replaceStrings [ "@" ] [ "_" ] name}-start";
-      text = ''
-        #!${pkgs.bash}/bin/bash
-        set -e
-
-        ${u.script}
-
-      '';
+      file = replaceStrings [ "\\\\" "@" ] [ "-" "_" ] name;
+      text = "#!${pkgs.bash}/bin/bash\nset -e\n\n${script}\n\n";
     in
     {
       inherit text;
-      path = "etc/unit-scripts/${hashString "sha256" text}-unit-script-${file}/bin/${file}";
+      path = "/etc/unit-scripts/${hashString "sha256" text}-unit-script-${file}/bin/${file}";
     };
-  plain =
-    sec: cfgName: _: u:
-    unitSection u + "\n[${sec}]\n" + lines u.${cfgName} + install u;
+
+  service =
+    { name, config, ... }:
+    let
+      made = mapAttrs (option: { suffix, ... }: program "${name}-${suffix}" config.${option}) (
+        lib.filterAttrs (option: _: config.${option} != "") scripts
+      );
+      command =
+        option: path:
+        if option == "script" then
+          "${path} ${config.scriptArgs}"
+        else if
+          elem option [
+            "postStart"
+            "preStart"
+          ]
+        then
+          [ path ]
+        else
+          path;
+    in
+    {
+      options = {
+        environment = opt (types.attrsOf (
+          types.nullOr (
+            types.oneOf [
+              types.str
+              types.path
+              types.package
+            ]
+          )
+        )) { };
+        path = opt (types.listOf (
+          types.oneOf [
+            types.package
+            types.str
+          ]
+        )) [ ];
+        serviceConfig = serviceSection;
+        scriptArgs = opt types.str "";
+        restartIfChanged = opt types.bool true;
+        reloadIfChanged = opt types.bool false;
+        stopIfChanged = opt types.bool true;
+        notSocketActivated = opt types.bool false;
+        # Ours: the text of each script, by its path.
+        programs = opt (types.attrsOf types.str) { };
+      }
+      // mapAttrs (_: _: opt types.lines "") scripts;
+      config = {
+        path = lib.mkAfter [
+          pkgs.coreutils
+          pkgs.findutils
+          pkgs.gnugrep
+          pkgs.gnused
+          pkgs.systemd
+        ];
+        environment.PATH =
+          let
+            directories = kind: map (package: "${lib.getBin package}/${kind}") config.path;
+          in
+          lib.mkIf (config.path != [ ]) (concatStringsSep ":" (directories "bin" ++ directories "sbin"));
+        serviceConfig = lib.mapAttrs' (
+          option: { path, ... }: lib.nameValuePair scripts.${option}.directive (command option path)
+        ) made;
+        programs = lib.mapAttrs' (_: { path, text }: lib.nameValuePair path text) made;
+      };
+    };
+
+  # ---------------------------------------------------------------- rendering
+  text =
+    unit: body:
+    "[Unit]\n${lines unit.unitConfig}\n"
+    + body
+    + lib.optionalString (
+      unit.wantedBy != [ ]
+    ) "\n[Install]\nWantedBy=${concatStringsSep " " unit.wantedBy}\n";
+  serviceText =
+    unit:
+    let
+      environment = config.systemd.globalEnvironment // unit.environment;
+    in
+    text unit (
+      "[Service]\n"
+      + lib.concatMapStrings (
+        key:
+        lib.optionalString (
+          environment.${key} != null
+        ) "Environment=${toJSON "${key}=${environment.${key}}"}\n"
+      ) (attrNames environment)
+      + lib.optionalString unit.reloadIfChanged "X-ReloadIfChanged=true\n"
+      + lib.optionalString (!unit.reloadIfChanged && !unit.restartIfChanged) "X-RestartIfChanged=false\n"
+      + lib.optionalString (!unit.stopIfChanged) "X-StopIfChanged=false\n"
+      + lib.optionalString unit.notSocketActivated "X-NotSocketActivated=true\n"
+      + lines unit.serviceConfig
+    );
   socketText =
-    _: u:
-    unitSection u
-    + "\n[Socket]\n"
-    + lines u.socketConfig
-    + concatStringsSep "" (map (s: "ListenStream=${s}\n") u.listenStreams)
-    + concatStringsSep "" (map (s: "ListenDatagram=${s}\n") u.listenDatagrams)
-    + install u;
+    unit:
+    let
+      addresses = key: values: "${concatStringsSep "\n" (map (address: "${key}=${address}") values)}\n";
+    in
+    text unit (
+      "[Socket]\n${lines unit.socketConfig}\n"
+      + addresses "ListenStream" unit.listenStreams
+      + addresses "ListenDatagram" unit.listenDatagrams
+    );
+  plainText =
+    name: directives: unit:
+    text unit "[${name}]\n${lines unit.${directives}}\n";
+  targetText = unit: "[Unit]\n${lines unit.unitConfig}\n";
 
   render =
-    suffix: f: us:
-    foldl' (a: b: a // b) { } (
-      map (n: {
-        "${n}.${suffix}" = {
-          inherit (us.${n})
-            enable
-            aliases
-            wantedBy
-            requiredBy
-            ;
-          text = f n us.${n};
-        };
-      }) (attrNames us)
-    );
-  s = config.systemd;
+    renderer: declared:
+    lib.mapAttrs' (
+      _: unit:
+      lib.nameValuePair unit.name {
+        inherit (unit)
+          aliases
+          enable
+          overrideStrategy
+          requiredBy
+          upheldBy
+          wantedBy
+          ;
+        text = renderer unit;
+      }
+    ) declared;
+
+  # ----------------------------------------------------------- all but systemd
+  named =
+    more:
+    opt (types.attrsOf (
+      types.submodule (
+        { name, ... }:
+        {
+          options = {
+            name = opt types.str name;
+          }
+          // more;
+        }
+      )
+    )) { };
+  file =
+    { name, config, ... }:
+    {
+      options = {
+        enable = opt types.bool true;
+        target = opt types.str name;
+        text = opt (types.nullOr types.lines) null;
+        source = required types.path;
+        mode = opt types.str "symlink";
+        uid = opt types.int 0;
+        gid = opt types.int 0;
+        user = opt types.str "+${toString config.uid}";
+        group = opt types.str "+${toString config.gid}";
+      };
+      config.source = lib.mkIf (config.text != null) (
+        lib.mkDefault (pkgs.writeText "etc-${replaceStrings [ "/" ] [ "-" ] name}" config.text)
+      );
+    };
+  ports = mkOption {
+    type = types.listOf types.port;
+    default = [ ];
+    apply = numbers: lib.unique (builtins.sort builtins.lessThan numbers);
+  };
 in
 {
   options = {
     assertions = opt (types.listOf types.unspecified) [ ];
-    warnings = opt (types.listOf types.str) [ ];
-    meta = opt types.unspecified { };
+    warnings = strings;
+    meta = {
+      maintainers = opt (types.listOf types.unspecified) [ ];
+      doc = opt types.unspecified null;
+    };
     environment.systemPackages = opt (types.listOf types.package) [ ];
-    environment.etc = opt (types.attrsOf (
-      types.submodule {
-        options = {
-          enable = opt types.bool true;
-          text = opt (types.nullOr types.str) null;
-          source = opt (types.nullOr types.path) null;
-          mode = opt types.str "symlink";
-          user = opt types.str "root";
-          group = opt types.str "root";
-        };
-      }
-    )) { };
-    users.users = opt (types.attrsOf (types.attrsOf types.unspecified)) { };
-    users.groups = opt (types.attrsOf (types.attrsOf types.unspecified)) { };
+    environment.etc = opt (types.attrsOf (types.submodule file)) { };
+    networking.firewall.allowedTCPPorts = ports;
+    users.users = named {
+      group = opt types.str "";
+      extraGroups = strings;
+      isNormalUser = opt types.bool false;
+      isSystemUser = opt types.bool false;
+      uid = opt (types.nullOr types.int) null;
+      home = opt types.path "/var/empty";
+      createHome = opt types.bool false;
+      description = opt types.str "";
+    };
+    users.groups = named {
+      gid = opt (types.nullOr types.int) null;
+      members = strings;
+    };
     systemd = {
-      services = units serviceOnly;
-      sockets = units {
-        listenStreams = strs;
-        listenDatagrams = strs;
-        socketConfig = section;
-      };
-      slices = units { sliceConfig = section; };
-      timers = units { timerConfig = section; };
-      targets = units { };
-      paths = units { pathConfig = section; };
+      services = units "service" [ service ];
+      sockets = units "socket" [
+        {
+          options = {
+            listenStreams = strings;
+            listenDatagrams = strings;
+            socketConfig = section;
+          };
+        }
+      ];
+      slices = units "slice" [ { options.sliceConfig = section; } ];
+      timers = units "timer" [ { options.timerConfig = section; } ];
+      paths = units "path" [ { options.pathConfig = section; } ];
+      targets = units "target" [ ];
       packages = opt (types.listOf types.package) [ ];
-      globalEnvironment = opt (types.attrsOf types.str) { };
-      tmpfiles.rules = strs;
-      tmpfiles.settings = opt types.unspecified { };
+      globalEnvironment = opt (types.attrsOf (types.nullOr types.str)) { };
+      tmpfiles.rules = strings;
       units = opt types.unspecified { };
     };
     specialisation = opt (types.attrsOf (types.attrsOf types.raw)) { };
     system.build = opt (types.attrsOf types.raw) { toplevel = "/run/current-system"; };
-    # Ours: the text of each start script, by its path.
-    startScripts = opt types.unspecified { };
-    networking.firewall.allowedTCPPorts = opt (types.listOf types.port) [ ];
+    system.switch.enable = opt types.bool true;
+    # Ours: the text of each start script, by its path without the first slash.
+    startScripts = opt (types.attrsOf types.str) { };
   };
-  config.startScripts = foldl' (a: b: a // b) { } (
-    map (
-      name:
-      let
-        script = startScript name s.services.${name};
-      in
-      if s.services.${name}.script == "" then { } else { ${script.path} = script.text; }
-    ) (attrNames s.services)
+  # Two of those that every NixOS has.
+  config.users.groups = {
+    users = { };
+    wheel = { };
+  };
+  config.startScripts = lib.mapAttrs' (path: lib.nameValuePair (lib.removePrefix "/" path)) (
+    lib.foldl' (all: unit: all // unit.programs) { } (attrValues config.systemd.services)
   );
   config.systemd.units =
-    render "service" serviceText s.services
-    // render "socket" socketText s.sockets
-    // render "slice" (plain "Slice" "sliceConfig") s.slices
-    // render "timer" (plain "Timer" "timerConfig") s.timers
-    // render "path" (plain "Path" "pathConfig") s.paths
-    // render "target" (_: u: unitSection u + install u) s.targets;
+    render (plainText "Path" "pathConfig") config.systemd.paths
+    // render serviceText config.systemd.services
+    // render (plainText "Slice" "sliceConfig") config.systemd.slices
+    // render socketText config.systemd.sockets
+    // render targetText config.systemd.targets
+    // render (plainText "Timer" "timerConfig") config.systemd.timers;
 }

@@ -97,8 +97,16 @@ let
         generate = name: value: builtins.toFile name (import ./to-toml.nix value);
       };
 
-      writeText = builtins.toFile;
-      writeShellScript = name: text: builtins.toFile name "#!/bin/sh\n${text}";
+      # What a name in the store cannot have, as an "@", becomes a "-".
+      writeText =
+        name:
+        builtins.toFile (
+          lib.concatMapStrings (part: if builtins.isString part then part else "-") (
+            builtins.split "[^[:alnum:]+._?=-]+" name
+          )
+        );
+
+      writeShellScript = name: text: pkgs.writeText name "#!/bin/sh\n${text}";
 
       # A program that is found by its name, as those of the machine.
       writeShellApplication =

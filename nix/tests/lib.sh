@@ -1,0 +1,59 @@
+# shellcheck shell=bash
+# What the tests share that evaluate: a store of their own, and the system that an
+# evaluation describes, written out.
+
+project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# Where the package is in a system that is written out.
+package=/opt/metamcp
+
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+
+# So that the machine's store is neither needed nor changed.
+export NIX_STORE_DIR=$work/store NIX_STATE_DIR=$work/state NIX_LOG_DIR=$work/log
+export NIX_LOCALSTATE_DIR=$work/state NIX_CONF_DIR=$work/conf HOME=$work/home
+export NIX_CONFIG='build-users-group =
+experimental-features = nix-command flakes
+flake-registry ='
+mkdir -p "$HOME"
+
+passed=0 failed=0
+ok() {
+  passed=$((passed + 1))
+  echo "ok $1"
+}
+fail() { # NAME DETAIL
+  failed=$((failed + 1))
+  echo "FAIL $1: $(tr '\n' ' ' <<<"$2" | cut -c1-600)"
+}
+# check NAME COMMAND...: the command succeeds; its output is the detail if not.
+check() {
+  local name=$1
+  shift
+  if "$@" >"$work/detail" 2>&1; then ok "$name"; else fail "$name" "$(cat "$work/detail")"; fi
+}
+
+totals() { # LABEL
+  echo "$1: $passed passed, $failed failed"
+  test "$failed" = 0
+}
+
+# write_system SYSTEM DIR: writes what stub/eval.nix says in the file SYSTEM to
+# DIR/etc, as NixOS would install it, with the units of the package beside it.
+write_system() {
+  local system=$1 out=$2 unit path target
+  rm -rf "${out:?}/etc"
+  mkdir -p "$out/etc/systemd/system"
+  for unit in "$project"/systemd/*.service "$project"/systemd/*.socket; do
+    sed "s|/usr/bin/metamcp|$package/bin/metamcp|" "$unit" >"$out/etc/systemd/system/${unit##*/}"
+  done
+  jq -r '.files + .scripts | keys[]' "$system" | while read -r path; do
+    mkdir -p "$(dirname "$out/$path")"
+    jq -j --arg path "$path" '(.files + .scripts)[$path]' "$system" >"$out/$path"
+  done
+  jq -r '.scripts | keys[]' "$system" | while read -r path; do chmod 755 "$out/$path"; done
+  jq -r '.links | to_entries[] | "\(.key) \(.value)"' "$system" | while read -r path target; do
+    mkdir -p "$(dirname "$out/$path")"
+    ln -s "$target" "$out/$path"
+  done
+}

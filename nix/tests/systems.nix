@@ -1,0 +1,113 @@
+# The systems that tests/systemd/run --servers boots and switches between: lists
+# of modules, by name.  `readme` is the configuration in README.md.
+{ readme }:
+let
+  # Another setting of the service.
+  setting = [
+    readme
+    { services.metamcp.settings.pool.size = 40; }
+  ];
+
+  # Runs what it is asked to run.
+  probe = sandbox: {
+    command = "/opt/proof/servers/probe";
+    inherit sandbox;
+  };
+in
+{
+  readme = [ readme ];
+
+  inherit setting;
+
+  # Another address of the service.
+  address = [
+    readme
+    { services.metamcp.settings.listen.http = "127.0.0.1:12012"; }
+  ];
+
+  # A server with other arguments, and more servers.
+  more = setting ++ [
+    (
+      { pkgs, ... }:
+      let
+        inPresets =
+          prefix: server:
+          builtins.listToAttrs (
+            map
+              (preset: {
+                name = prefix + preset;
+                value = server { inherit preset; };
+              })
+              [
+                "none"
+                "read-only"
+                "no-network"
+                "strict"
+              ]
+          );
+        node = sandbox: {
+          package = pkgs.gitea-mcp-server;
+          inherit sandbox;
+        };
+        python = sandbox: {
+          package = pkgs.mcp-server-time;
+          inherit sandbox;
+        };
+      in
+      {
+        services.metamcp.servers =
+          inPresets "" probe
+          // inPresets "node-" node
+          // inPresets "time-" python
+          // {
+            time.args = [
+              "--local-timezone"
+              "Asia/Tokyo"
+            ];
+
+            # As strict as a Node can have it.
+            node-strict = node {
+              preset = "strict";
+              jit = true;
+            };
+            # Connected before anybody asks for it.
+            early = probe { } // {
+              start = "eager";
+            };
+            small = probe { memoryMax = "64M"; };
+            local = probe { allowedAddresses = [ "localhost" ]; };
+            elsewhere = probe { allowedAddresses = [ "192.0.2.0/24" ]; };
+            letters = probe {
+              readOnlyPaths = [
+                "/home/alice/letters"
+                "/home/alice/50% old: letters"
+              ];
+              writablePaths = [ "/home/alice/drafts" ];
+            };
+            alice = probe {
+              user = "alice";
+              home = "read-only";
+              writablePaths = [ "/home/alice/drafts" ];
+            };
+            # The longest name that there may be.
+            a-server-with-a-name-of-forty-characters = probe { preset = "no-network"; };
+          };
+      }
+    )
+  ];
+
+  # A server that is a child of the service, beside those that are units.
+  child = [
+    readme
+    (
+      { pkgs, ... }:
+      {
+        services.metamcp.servers.spawned = {
+          package = pkgs.mcp-server-filesystem;
+          args = [ "/srv/notes" ];
+          isolation = "spawn";
+        };
+      }
+    )
+  ];
+}
