@@ -14,7 +14,10 @@ let
 
   document = import ./document.nix { inherit lib pkgs; };
   inherit (document) format;
-  declared = import ./declared.nix { inherit format lib; };
+  declared = import ./declared.nix {
+    inherit format lib;
+    forUser = true;
+  };
   examined = import ./assertions.nix { inherit lib; } { inherit cfg; };
   unitFile = import ./unit-file.nix { inherit lib; };
 

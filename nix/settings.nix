@@ -28,7 +28,7 @@ let
     view
     ;
 
-  server = import ./server.nix { inherit format lib; };
+  server = import ./server.nix { inherit forUser format lib; };
   provisionable = types.submodule (
     server
     // {
@@ -141,8 +141,12 @@ in
         default = "127.0.0.1:12011";
         example = "[::1]:12011";
         description = ''
-          Address of the HTTP endpoint, on the loopback interface;
-          {file}`metamcp.socket` listens on it.
+          Address of the HTTP endpoint; {file}`metamcp.socket` listens on it.
+          One that is not of the loopback interface needs both
+          {option}`services.metamcp.settings.listen.tls` and
+          {option}`services.metamcp.settings.listen.token`. Clients that
+          connect to it under a name, or through another address, need an
+          entry in {option}`services.metamcp.settings.listen.allowed_hosts`.
         '';
       };
       tls = mkOption {
@@ -179,6 +183,19 @@ in
           takes a restart.
         '';
       };
+      token = mkOption {
+        type = types.nullOr (types.strMatching "credential:[^./][^/]*|env:[^=]+");
+        default = null;
+        example = "credential:client-token";
+        description = ''
+          Token that clients must bring, in a header
+          `Authorization: Bearer TOKEN`: `credential:NAME` for an entry of
+          {option}`services.metamcp.credentials`, or `env:NAME` for a variable
+          of the service. One line of at least 16 characters without spaces,
+          as `openssl rand -hex 32` prints it. If `null`, whoever reaches the
+          address is answered.
+        '';
+      };
       control = mkOption {
         type = if forUser then types.nullOr socketPath else socketPath;
         default = if forUser then null else "/run/metamcp/control.sock";
@@ -202,8 +219,9 @@ in
         example = "wheel";
         description = ''
           Group whose members may use the control socket, besides root and
-          the user of the service. They must be able to connect to it, too:
-          it belongs to the group `metamcp`.
+          the user of the service. They must be able to connect to it, too${
+            if forUser then "" else ":\nit belongs to the group `metamcp`"
+          }.
         '';
       };
       rpc = mkOption {
@@ -231,7 +249,12 @@ in
         type = types.listOf host;
         default = [ ];
         example = [ "mcp.example.org" ];
-        description = "Values of the `Host` header to accept besides those of the loopback interface.";
+        description = ''
+          Values of the `Host` header to accept besides those of the loopback
+          interface and the address that the client has connected to: the
+          names under which clients reach the service from elsewhere, without
+          port.
+        '';
       };
       allowed_origins = mkOption {
         type = types.listOf origin;
@@ -285,7 +308,7 @@ in
           Entry of {option}`services.metamcp.credentials` with at least 32
           bytes to sign session ids with, the same on every host that is
           to know them. If `null`, a key that is made at the first start
-          and kept in {file}`/var/lib/metamcp`.
+          and kept in {file}`${if forUser then "~/.local/state" else "/var/lib"}/metamcp`.
         '';
       };
       session_timeout = mkOption {
@@ -524,7 +547,7 @@ in
       example = "/srv/cache/metamcp";
       description = ''
         Directory in which definitions of tools are kept for the next
-        start, or `"off"`; {file}`/var/cache/metamcp` if `null`.
+        start, or `"off"`; {file}`${if forUser then "~/.cache" else "/var/cache"}/metamcp` if `null`.
       '';
     };
 

@@ -55,6 +55,7 @@ in
         };
       in
       {
+        users.users.alice.isNormalUser = true;
         services.metamcp.servers =
           inPresets "" probe
           // inPresets "node-" node
@@ -104,7 +105,7 @@ in
       {
         services.metamcp.servers.spawned = {
           package = pkgs.mcp-server-filesystem;
-          args = [ "/srv/notes" ];
+          args = [ "/srv" ];
           isolation = "spawn";
         };
       }

@@ -31,6 +31,7 @@ mod host;
 mod names;
 mod pins;
 mod places;
+mod sandbox;
 mod sockets;
 mod tap;
 mod unit;
@@ -105,10 +106,10 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     }
     let declared = config.as_ref().and_then(|config| config.listen.control.as_ref());
     let socket = question.socket.as_ref().or(declared).unwrap_or(&question.nearest);
-    let told = sockets::control(socket, found).await;
+    let (told, presence) = sockets::control(socket, found).await;
     if question.server.is_none() {
         if let Some(config) = &config {
-            sockets::http(&config.listen, told.is_some(), found).await;
+            sockets::http(&config.listen, presence, found).await;
             places::directories(config, socket, installed.is_none(), found);
             if let Some(file) = &file {
                 places::secrets_in(file, config, found);
@@ -143,7 +144,7 @@ fn configuration(file: Option<&Path>, found: &mut Vec<Finding>) -> Option<Config
             Finding::warning(Area::Configuration, "there is no configuration file")
                 .why("Without one, three demonstration servers are served.")
                 .fix("Write /etc/metamcp/metamcp.toml, or name yours with --config.")
-                .nix("services.metamcp.settings.servers.NAME.command = \"PROGRAM\";"),
+                .nix("services.metamcp.servers.NAME.package = pkgs.THE_SERVER;"),
         );
         return None;
     };

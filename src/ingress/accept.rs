@@ -52,6 +52,7 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "client went away");
     }
+    let address = stream.local_addr().ok().map(|address| address.ip().to_canonical());
     let write_timeout = edge.views.config().listen.write_timeout;
     let stream = match tls.get() {
         None => Wire::Left(Stall::new(stream, write_timeout)),
@@ -76,7 +77,7 @@ async fn connection(
     let service = service_fn(|request| {
         asked.cancel();
         let edge = Arc::clone(&edge);
-        async move { Ok::<_, std::convert::Infallible>(route::respond(edge, request).await) }
+        async move { Ok::<_, std::convert::Infallible>(route::respond(edge, address, request).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
