@@ -2,10 +2,9 @@
 #
 #   import ./options-doc.nix { inherit lib; } { nixos = OPTIONS; home = OPTIONS; }
 #
-# OPTIONS is what an evaluation has as `options`: with the module for NixOS, and
-# with that for Home Manager.
+# OPTIONS is what an evaluation has as `options`, of NixOS or of Home Manager.
 { lib }:
-{ nixos, home }:
+{ home, nixos }:
 let
   prefix = "services.metamcp";
 
@@ -104,7 +103,7 @@ let
           )
         }."
       )
-      ++ map entry others
+      ++ map (option: "### `${option.name}`\n\n${body option}") others
     );
 
   # The tables of servers in the file have most of what a server has above.
@@ -121,31 +120,38 @@ let
     ]
     && twin != null
     && said twin == said option;
-  said =
-    { description, type, ... }@option:
-    {
-      inherit description type;
-      default = option.default or null;
-      example = option.example or null;
-    };
 
   # -------------------------------------------------------------- Home Manager
-  # Only what is other there: most of it is the same.
-  ofUsers = list home;
-  ofUsersByName = lib.listToAttrs (map (option: lib.nameValuePair option.name option) ofUsers);
-  other = lib.filter (
-    option: !(byName ? ${option.name} && said byName.${option.name} == said option)
-  ) ofUsers;
-  # Where all below an option is missing, the option stands for it.
-  missing = lib.filter (
-    option: !(ofUsersByName ? ${option.name}) && !lib.any (isBelow option) all
+  ofHome = list home;
+  homeByName = lib.listToAttrs (map (option: lib.nameValuePair option.name option) ofHome);
+  isMissing = option: !(homeByName ? ${option.name});
+  # Of an option with others below it, the one at the top.
+  onlyNixos = lib.filter (
+    option:
+    isMissing option
+    && !lib.any (other: isMissing other && lib.hasPrefix "${other.name}." option.name) all
   ) all;
-  isBelow =
-    option: above: lib.hasPrefix "${above.name}." option.name && !(ofUsersByName ? ${above.name});
+  otherwise = lib.filter (
+    option: !(byName ? ${option.name}) || said option != said byName.${option.name}
+  ) ofHome;
+  homeSection = lib.concatStringsSep "\n\n" (
+    [
+      "## Home Manager"
+      "The module for Home Manager, `nix/home-module.nix`, has the options above but for these: ${
+        lib.concatMapStringsSep ", " (option: "`${lib.removePrefix "${prefix}." option.name}`") onlyNixos
+      }. These are others there:"
+    ]
+    ++ map (option: "### `${option.name}` (Home Manager)\n\n${body option}") otherwise
+  );
+
+  # What documentation says of an option.
+  said = option: {
+    inherit (option) description type;
+    default = option.default or null;
+    example = option.example or null;
+  };
 
   # ------------------------------------------------------------------- entries
-  entry = option: "### `${option.name}`\n\n${body option}";
-
   body =
     option:
     lib.concatStringsSep "\n" (
@@ -210,9 +216,10 @@ in
 ''
   # Options of `${prefix}`
 
-  All options of the modules for NixOS and for [Home Manager](#in-home-manager),
-  made from them by `nix/tests/options-doc --write`. [README.md](../README.md)
-  says what they are for.
+  All options of the NixOS module, `nix/module.nix`, and at the end where those of
+  [the module for Home Manager](#home-manager) are others, made from them by
+  `nix/tests/options-doc --write`. [README.md](../README.md) says what they are
+  for.
 
   ${lib.concatMapStringsSep "\n" (
     key: "- [`${heading key}`](#${anchor (heading key)}): ${about.${key}}"
@@ -220,11 +227,5 @@ in
 
   ${lib.concatMapStringsSep "\n\n" section sections}
 
-  ## In Home Manager
-
-  The options are the same, but for those below, and there is no ${
-    lib.concatMapStringsSep ", " (option: "`${option.name}`") missing
-  }.
-
-  ${lib.concatMapStringsSep "\n\n" entry other}
+  ${homeSection}
 ''
