@@ -63,12 +63,13 @@ in
         nativeBuildInputs = [
           pkgs.jq
           pkgs.nix
+          pkgs.shellcheck
         ];
       }
       ''
         cp -r ${source} source
         chmod -R u+w source
-        patchShebangs source/nix/tests/run
+        patchShebangs source/nix/tests
         source/nix/tests/run --lib ${nixpkgs}/lib ${lib.getExe package} $out
       '';
 
