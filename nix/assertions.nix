@@ -197,6 +197,8 @@ let
     );
   options = lib.concatMapStringsSep " and " ({ option, ... }: option);
   spoken = { name, ... }: builtins.replaceStrings [ "-" ] [ "_" ] (lib.toLower name);
+  # One name in two places is another matter.
+  haveNames = group: lib.any ({ name, ... }: name != (builtins.head group).name) group;
   # What is run or asked, whatever it is called.
   what =
     { server, ... }@found:
@@ -500,7 +502,7 @@ let
     names-alike = map (
       group:
       "${options group} differ in nothing but capitals, - and _, so that people and models take one for the other: rename one."
-    ) (alike spoken servers);
+    ) (lib.filter haveNames (alike spoken servers));
 
     name-long =
       map

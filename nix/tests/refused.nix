@@ -1,159 +1,759 @@
-# Configurations that must not evaluate, each with a part of what the operator
-# reads: a change to nix/tests/example.nix, and the message.
+# What is refused or warned about, by name: a configuration of that kind, a part
+# of what the operator reads, and what to write instead, of which nothing is said.
+#
+# `kind` is one of nix/assertions.nix, each of which is here, or "type" where the
+# option itself refuses the value.  All are on top of `base`.
+let
+  server = name: value: { services.metamcp.servers.${name} = value; };
+  exact = name: value: { services.metamcp.settings.servers.${name} = value; };
+  provisioned = name: value: {
+    services.metamcp.settings.provision.servers.${name} = {
+      description = "Tells the time.";
+    }
+    // value;
+  };
+  settings = value: { services.metamcp.settings = value; };
+  both = modules: { imports = modules; };
+  storeFile = "${builtins.storeDir}/00000000000000000000000000000000-secret";
+
+  # A name of so many letters.
+  long = length: builtins.substring 0 length "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
+in
 {
-  "a server with both a command and a url" = {
-    module.services.metamcp.settings.servers.cluster.command = "/bin/true";
-    message = "servers.cluster needs one of command, url and socket: set `command`";
+  base = {
+    services.metamcp = {
+      enable = true;
+      servers.time.command = "time-mcp";
+    };
   };
-  "a server with neither a command nor a url" = {
-    module.services.metamcp.settings.servers.nothing = { };
-    message = "servers.nothing needs one of command, url and socket: set `command`";
-  };
-  "a server with both a url and a socket" = {
-    module.services.metamcp.settings.servers.cluster.socket = "/run/cluster.sock";
-    message = "servers.cluster needs one of command, url and socket: set `command`";
-  };
-  "a server name with two underscores in a row" = {
-    module.services.metamcp.settings.servers.a__b.command = "/bin/true";
-    message = "servers.a__b is not a valid name: use 1 to 40 letters";
-  };
-  "a server name that ends in a dash" = {
-    module.services.metamcp.settings.servers.clock-.command = "/bin/true";
-    message = "servers.clock- is not a valid name: use 1 to 40 letters";
-  };
-  "a server name of 41 characters" = {
-    module.services.metamcp.settings.servers.a2345678901234567890123456789012345678901.command =
-      "/bin/true";
-    message = "is not a valid name: use 1 to 40 letters";
-  };
-  "a reference to a credential that is not declared" = {
-    module.services.metamcp.settings.servers.shell.env.KEY = "credential:forgotten";
-    message = "refers to the credential forgotten, which does not exist: set services.metamcp.credentials.forgotten";
-  };
-  "a certificate in a credential that is not declared" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.listen.tls.certificate = lib.mkForce "credential:forgotten";
+
+  cases = {
+    # ---------------------------------------------------------------- addresses
+    "an address that the network can reach" = {
+      kind = "address-in-the-open";
+      refused = settings { listen.http = "[::]:12011"; };
+      message = "services.metamcp.settings.listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
+      accepted = settings { listen.http = "[::1]:12011"; };
+    };
+    "a port of loopback that the firewall is to open" = {
+      kind = "firewall-of-loopback";
+      refused.services.metamcp.openFirewall = true;
+      message = "services.metamcp.openFirewall opens the port of 127.0.0.1:12011, which only this host reaches: remove it";
+      accepted.services.metamcp.openFirewall = false;
+    };
+    "a root view of a server that is not declared" = {
+      kind = "root-view";
+      refused = settings { listen.root = "passthrough:nobody"; };
+      message = "listen.root is passthrough:nobody, but there is no such server: declare it";
+      accepted = settings { listen.root = "passthrough:time"; };
+    };
+
+    # -------------------------------------------------------------------- names
+    "a server name with two underscores in a row" = {
+      kind = "name";
+      refused = server "a__b" { command = "a-mcp"; };
+      message = "services.metamcp.servers.a__b is not a valid name: use 1 to 40 letters";
+      accepted = server "a_b" { command = "a-mcp"; };
+    };
+    "a server name that ends in a dash" = {
+      kind = "name";
+      refused = exact "clock-" { command = "a-mcp"; };
+      message = "services.metamcp.settings.servers.clock- is not a valid name: use 1 to 40 letters";
+      accepted = exact "clock-2" { command = "a-mcp"; };
+    };
+    "a server name of 41 characters" = {
+      kind = "name";
+      refused = provisioned (long 41) { command = "a-mcp"; };
+      message = "services.metamcp.settings.provision.servers.${long 41} is not a valid name: use 1 to 40 letters";
+      accepted = both [
+        (provisioned (long 40) { command = "a-mcp"; })
+        (settings { listen.root = "meta"; })
+      ];
+    };
+    "a name that leaves tools no room" = {
+      kind = "name-long";
+      refused = server (long 25) { command = "a-mcp"; };
+      message = "services.metamcp.servers.${long 25} has a name of 25 characters, which leaves 23 of the 64 that clients allow";
+      accepted = server (long 24) { command = "a-mcp"; };
+    };
+    "names that differ in nothing but capitals" = {
+      kind = "names-alike";
+      refused = server "Time" { command = "other-mcp"; };
+      message = "services.metamcp.servers.Time and services.metamcp.servers.time differ in nothing but capitals, - and _";
+      accepted = server "times" { command = "other-mcp"; };
+    };
+    "names that differ in nothing but a dash" = {
+      kind = "names-alike";
+      refused = both [
+        (server "web-search" { command = "a-mcp"; })
+        (provisioned "web_search" { command = "b-mcp"; })
+      ];
+      message = "services.metamcp.servers.web-search and services.metamcp.settings.provision.servers.web_search differ in nothing";
+      accepted = both [
+        (server "web-search" { command = "a-mcp"; })
+        (provisioned "websearch" { command = "b-mcp"; })
+      ];
+    };
+
+    # --------------------------------------------------------- ways to a server
+    "a server with both a command and a url" = {
+      kind = "way";
+      refused = server "time" { url = "http://127.0.0.1:9000/mcp"; };
+      message = "services.metamcp.servers.time needs one of command, url and socket: set `package` or `command` for a program";
+      accepted = server "clock" { url = "http://127.0.0.1:9000/mcp"; };
+    };
+    "a server with neither a command nor a url" = {
+      kind = "way";
+      refused = server "nothing" { };
+      message = "services.metamcp.servers.nothing needs one of command, url and socket: set `package` or `command`";
+      accepted =
+        { pkgs, ... }:
+        {
+          services.metamcp.servers.nothing.package = pkgs.bash;
+        };
+    };
+    "a server with both a url and a socket" = {
+      kind = "way";
+      refused = exact "cluster" {
+        url = "http://127.0.0.1:9000/mcp";
+        socket = "/run/cluster.sock";
       };
-    message = "services.metamcp.settings.listen.tls.certificate refers to the credential forgotten, which does not exist";
-  };
-  "a key of the service in the Nix store" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.listen.tls.key =
-          lib.mkForce "${builtins.storeDir}/00000000000000000000000000000000-key.pem";
+      message = "services.metamcp.settings.servers.cluster needs one of command, url and socket: set `command`";
+      accepted = exact "cluster" { socket = "/run/cluster.sock"; };
+    };
+    "a server to be provisioned that cannot be reached" = {
+      kind = "way";
+      refused = provisioned "nothing" { };
+      message = "services.metamcp.settings.provision.servers.nothing needs one of command, url and socket: set `command`";
+      accepted = provisioned "nothing" { command = "a-mcp"; };
+    };
+    "a server that its settings make reachable in another way too" = {
+      kind = "way";
+      refused = exact "time" { url = "http://127.0.0.1:9000/mcp"; };
+      message = "services.metamcp.settings.servers.time makes services.metamcp.servers.time reachable in another way too: remove one";
+      accepted = exact "time" { retry = "never"; };
+    };
+    "a server that is declared and may be provisioned" = {
+      kind = "provisioned-and-there";
+      refused = provisioned "time" { command = "other-mcp"; };
+      message = "services.metamcp.settings.provision.servers.time is declared in services.metamcp.servers too";
+      accepted = provisioned "hours" { command = "other-mcp"; };
+    };
+    "a server that is declared twice" = {
+      kind = "twice";
+      refused = provisioned "hours" { command = "time-mcp"; };
+      message = "services.metamcp.servers.time and services.metamcp.settings.provision.servers.hours are the same server, which so is started and asked once for each: keep one";
+      accepted = provisioned "hours" {
+        command = "time-mcp";
+        args = [ "--utc" ];
       };
-    message = "listen.tls.key is in the Nix store, where every user can read it";
-  };
-  "a relative path of a certificate" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.listen.tls.certificate = lib.mkForce "chain.pem";
+    };
+    "a url that is declared twice" = {
+      kind = "twice";
+      refused = both [
+        (server "a" { url = "http://127.0.0.1:9000/mcp"; })
+        (exact "b" { url = "http://127.0.0.1:9000/mcp"; })
+      ];
+      message = "services.metamcp.servers.a and services.metamcp.settings.servers.b are the same server";
+      # With another user's key it is another server.
+      accepted = both [
+        (server "a" {
+          url = "http://127.0.0.1:9000/mcp";
+          credentials.Authorization = "/run/secrets/a";
+        })
+        (server "b" {
+          url = "http://127.0.0.1:9000/mcp";
+          credentials.Authorization = "/run/secrets/b";
+        })
+      ];
+    };
+
+    # ---------------------------------------------------------------- ourselves
+    "a server at metamcp's own address" = {
+      kind = "own-url";
+      refused = server "loop" { url = "http://localhost:12011/mcp"; };
+      message = "services.metamcp.servers.loop.url is http://localhost:12011/mcp, where metamcp itself listens: give the address of the server, or another port";
+      accepted = server "loop" { url = "http://localhost:12012/mcp"; };
+    };
+    "an upstream at the port of metamcp" = {
+      kind = "own-url";
+      refused.services.metamcp.upstream.url = "http://127.0.0.1:12011/mcp";
+      message = "services.metamcp.upstream.url is http://127.0.0.1:12011/mcp, where metamcp itself listens: give the address of the server, or another port to services.metamcp.settings.listen.http";
+      accepted = both [
+        { services.metamcp.upstream.url = "http://127.0.0.1:12011/mcp"; }
+        (settings { listen.http = "127.0.0.1:12021"; })
+      ];
+    };
+    "an upstream that is the unit of metamcp" = {
+      kind = "own-unit";
+      refused.services.metamcp.upstream = {
+        url = "http://127.0.0.1:12009/mcp";
+        unit = "metamcp.service";
       };
-    message = "certificate' is not of type";
-  };
-  "a session key that is not declared" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.listen.session_key = lib.mkForce "credential:lost";
+      message = "services.metamcp.upstream.unit is metamcp's own unit: give that of the upstream";
+      accepted.services.metamcp.upstream = {
+        url = "http://127.0.0.1:12009/mcp";
+        unit = "mcp-proxy.service";
       };
-    message = "listen.session_key refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
-  };
-  "a session key in the configuration itself" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.listen.session_key = lib.mkForce "0123456789abcdef0123456789abcdef";
+    };
+    "a server that is the bridge to metamcp" = {
+      kind = "own-command";
+      refused = server "bridge" {
+        command = "/run/current-system/sw/bin/metamcp";
+        args = [ "stdio" ];
       };
-    message = "session_key' is not of type";
-  };
-  "a secret given as a Nix path" = {
-    module.services.metamcp.credentials.leaked = ./example.nix;
-    message = "credentials.leaked would put the secret into the Nix store";
-  };
-  "a secret in the Nix store" = {
-    module.services.metamcp.credentials.leaked =
-      "${builtins.storeDir}/00000000000000000000000000000000-secret";
-    message = "credentials.leaked would put the secret into the Nix store";
-  };
-  "an address that the network can reach" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.listen.http = lib.mkForce "[::]:12011";
+      message = "services.metamcp.servers.bridge.command is metamcp's own bridge to this service, which would call itself: remove the server";
+      accepted = server "bridge" {
+        command = "/run/current-system/sw/bin/metamcp";
+        args = [
+          "stdio"
+          "--socket"
+          "/run/other/control.sock"
+        ];
       };
-    message = "listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
-  };
-  "a root view of a server that is not declared" = {
-    module.services.metamcp.settings.listen.root = "passthrough:nobody";
-    message = "listen.root is passthrough:nobody, but there is no such server: declare it";
-  };
-  "a duration without a unit" = {
-    module.services.metamcp.settings.service.request_timeout = "60";
-    message = "request_timeout' is not of type `duration: a whole number and its unit";
-  };
-  "an unknown way to start" = {
-    module.services.metamcp.settings.servers.clock.start = "later";
-    message = "start' is not of type `one of \"lazy\", \"eager\", \"prewarm\"'";
-  };
-  "a server that is declared and may be provisioned" = {
-    module.services.metamcp.settings.servers.echo.command = "/bin/true";
-    message = "provision.servers.echo is declared in services.metamcp.settings.servers too";
-  };
-  "a server to be provisioned that cannot be reached" = {
-    module.services.metamcp.settings.provision.servers.nothing.description = "Nothing.";
-    message = "provision.servers.nothing needs one of command, url and socket: set `command`";
-  };
-  "a server to be provisioned without a description" = {
-    module.services.metamcp.settings.provision.servers.mute.command = "/bin/true";
-    message = "provision.servers.mute.description'";
-  };
-  "a credential of such a server that is not declared" = {
-    module.services.metamcp.settings.provision.servers.echo.env.KEY = "credential:forgotten";
-    message = "provision.servers.echo.env.KEY refers to the credential forgotten, which does not exist";
-  };
-  "a rule that trusts everybody" = {
-    module.services.metamcp.settings.provision.trusted = [ "*" ];
-    message = "is not of type `namespace, or all below one";
-  };
-  "a confidence above certainty" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.provision.min_confidence = lib.mkForce 1.5;
+    };
+    "a server at metamcp's own control socket" = {
+      kind = "own-socket";
+      refused = exact "control" { socket = "/run/metamcp/control.sock"; };
+      message = "services.metamcp.settings.servers.control.socket is metamcp's own control socket: give the socket of the server's unit";
+      accepted = exact "control" { socket = "/run/metamcp-servers/control.sock"; };
+    };
+
+    # ------------------------------------------------------------------ secrets
+    "a reference to a credential that is not declared" = {
+      kind = "credential-unknown";
+      refused = exact "shell" {
+        command = "a-mcp";
+        env.KEY = "credential:forgotten";
       };
-    message = "min_confidence' is not of type";
-  };
-  "a key of the embedding endpoint in the configuration itself" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.search.embedding.api_key = lib.mkForce "sk-0123456789";
+      message = "services.metamcp.settings.servers.shell.env.KEY refers to the credential forgotten, which does not exist: set services.metamcp.credentials.forgotten";
+      accepted = both [
+        (exact "shell" {
+          command = "a-mcp";
+          env.KEY = "credential:forgotten";
+        })
+        { services.metamcp.credentials.forgotten = "/run/secrets/forgotten"; }
+      ];
+    };
+    "a credential of a server to be provisioned that is not declared" = {
+      kind = "credential-unknown";
+      refused = provisioned "echo" {
+        command = "a-mcp";
+        env.KEY = "credential:forgotten";
       };
-    message = "api_key' is not of type";
-  };
-  "no set of meta-tools" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.tools.sets = lib.mkForce [ ];
+      message = "services.metamcp.settings.provision.servers.echo.env.KEY refers to the credential forgotten, which does not exist";
+      accepted = provisioned "echo" {
+        command = "a-mcp";
+        env.KEY = "env:KEY";
       };
-    message = "sets' is not of type";
-  };
-  "a relative cache directory" = {
-    module =
-      { lib, ... }:
-      {
-        services.metamcp.settings.catalog.cache = lib.mkForce "cache";
+    };
+    "a certificate in a credential that is not declared" = {
+      kind = "credential-unknown";
+      refused = settings {
+        listen.tls = {
+          certificate = "credential:forgotten";
+          key = "/etc/key.pem";
+        };
       };
-    message = "cache' is not of type";
-  };
-  "an option that does not exist" = {
-    module.services.metamcp.port = 12011;
-    message = "`services.metamcp.port' does not exist";
+      message = "services.metamcp.settings.listen.tls.certificate refers to the credential forgotten, which does not exist";
+      accepted = settings {
+        listen.tls = {
+          certificate = "/etc/certificate.pem";
+          key = "/etc/key.pem";
+        };
+      };
+    };
+    "a session key that is not declared" = {
+      kind = "credential-unknown";
+      refused = settings { listen.session_key = "credential:lost"; };
+      message = "services.metamcp.settings.listen.session_key refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
+      accepted = both [
+        (settings { listen.session_key = "credential:lost"; })
+        { services.metamcp.credentials.lost = "/run/secrets/session-key"; }
+      ];
+    };
+    "a key of the embedding endpoint that is not declared" = {
+      kind = "credential-unknown";
+      refused = settings {
+        search.embedding = {
+          url = "http://127.0.0.1:8080/v1/embeddings";
+          model = "small";
+          api_key = "credential:lost";
+        };
+      };
+      message = "services.metamcp.settings.search.embedding.api_key refers to the credential lost, which does not exist";
+      accepted = settings {
+        search.embedding = {
+          url = "http://127.0.0.1:8080/v1/embeddings";
+          model = "small";
+        };
+      };
+    };
+    "a key of the service in the Nix store" = {
+      kind = "tls-key-in-the-store";
+      refused = settings {
+        listen.tls = {
+          certificate = "/etc/certificate.pem";
+          key = storeFile;
+        };
+      };
+      message = "services.metamcp.settings.listen.tls.key is in the Nix store, where every user can read it";
+      accepted = both [
+        (settings {
+          listen.tls = {
+            certificate = storeFile;
+            key = "credential:tls-key";
+          };
+        })
+        { services.metamcp.credentials.tls-key = "/run/secrets/tls-key"; }
+      ];
+    };
+    "a secret given as a Nix path" = {
+      kind = "credential-in-the-store";
+      refused.services.metamcp.credentials.leaked = ./example.nix;
+      message = "services.metamcp.credentials.leaked would put the secret into the Nix store";
+      accepted.services.metamcp.credentials.leaked = "/run/secrets/leaked";
+    };
+    "a secret of a server in the Nix store" = {
+      kind = "credential-in-the-store";
+      refused = server "time" { credentials.API_TOKEN = storeFile; };
+      message = "services.metamcp.servers.time.credentials.API_TOKEN would put the secret into the Nix store";
+      accepted = server "time" { credentials.API_TOKEN = "/run/secrets/token"; };
+    };
+    "a secret of an endpoint in the Nix store" = {
+      kind = "credential-in-the-store";
+      refused = server "web" {
+        url = "http://127.0.0.1:9000/mcp";
+        credentials.Authorization = storeFile;
+      };
+      message = "services.metamcp.servers.web.credentials.Authorization would put the secret into the Nix store";
+      accepted = server "web" {
+        url = "http://127.0.0.1:9000/mcp";
+        credentials.Authorization = "/run/secrets/authorization";
+      };
+    };
+    "a key of the upstream in the Nix store" = {
+      kind = "credential-in-the-store";
+      refused.services.metamcp.upstream = {
+        url = "http://127.0.0.1:12009/mcp";
+        apiKeyFile = storeFile;
+      };
+      message = "services.metamcp.upstream.apiKeyFile would put the secret into the Nix store";
+      accepted.services.metamcp.upstream = {
+        url = "http://127.0.0.1:12009/mcp";
+        apiKeyFile = "/run/secrets/key";
+      };
+    };
+    "a secret that is also a value" = {
+      kind = "credential-and-value";
+      refused = server "time" {
+        credentials.API_TOKEN = "/run/secrets/token";
+        env.API_TOKEN = "env:API_TOKEN";
+        isolation = "spawn";
+      };
+      message = "services.metamcp.servers.time.credentials.API_TOKEN is also set as a value of its own: leave one";
+      accepted = server "time" { credentials.API_TOKEN = "/run/secrets/token"; };
+    };
+    "a secret that is called as no variable can be" = {
+      kind = "variable";
+      refused = server "time" { credentials.api-token = "/run/secrets/token"; };
+      message = "services.metamcp.servers.time is to get an environment variable api-token, which is no name of one: use letters";
+      # A header can.
+      accepted = server "web" {
+        url = "http://127.0.0.1:9000/mcp";
+        credentials.api-token = "/run/secrets/token";
+      };
+    };
+    "a variable of the service in a unit of its own" = {
+      kind = "variable-of-the-service";
+      refused = server "time" { env.PLACE = "env:PLACE"; };
+      message = "services.metamcp.servers.time.env.PLACE refers to a variable of metamcp.service, which the unit of the server does not have: put the value";
+      accepted = server "time" {
+        env.PLACE = "env:PLACE";
+        isolation = "spawn";
+      };
+    };
+    "a secret in a variable" = {
+      kind = "secret-in-the-open";
+      refused = exact "shell" {
+        command = "a-mcp";
+        env.API_KEY = "hunter2";
+      };
+      message = "services.metamcp.settings.servers.shell.env.API_KEY looks like a secret, and every user can read it in the Nix store: put it into a file, name that in services.metamcp.credentials";
+      accepted = exact "shell" {
+        command = "a-mcp";
+        env.API_KEY_FILE = "/run/secrets/key";
+      };
+    };
+    "a secret in a header" = {
+      kind = "secret-in-the-open";
+      refused = server "web" {
+        url = "http://127.0.0.1:9000/mcp";
+        headers.Authorization = "Bearer abc";
+      };
+      message = "services.metamcp.servers.web.headers.Authorization looks like a secret, and every user can read it in the Nix store: put it into a file, and name that in services.metamcp.servers.web.credentials";
+      accepted = server "web" {
+        url = "http://127.0.0.1:9000/mcp";
+        headers.X-Team = "search";
+      };
+    };
+    "a token in a variable that is not called so" = {
+      kind = "secret-in-the-open";
+      refused = server "time" { env.LOGIN = "ghp_0123456789abcdef"; };
+      message = "services.metamcp.servers.time.env.LOGIN looks like a secret";
+      accepted = server "time" { env.LOGIN = "alice"; };
+    };
+    "a secret in an argument" = {
+      kind = "secret-argument";
+      refused = server "time" { args = [ "--token=hunter2" ]; };
+      message = "services.metamcp.servers.time.args has what looks like a secret, and every user can read it in the Nix store and among the processes: give it by an environment variable";
+      accepted = server "time" { args = [ "--token-file=/run/secrets/token" ]; };
+    };
+    "a secret in the argument after its name" = {
+      kind = "secret-argument";
+      refused = provisioned "web" {
+        command = "web-mcp";
+        args = [
+          "--api-key"
+          "hunter2"
+        ];
+      };
+      message = "services.metamcp.settings.provision.servers.web.args has what looks like a secret";
+      accepted = provisioned "web" {
+        command = "web-mcp";
+        args = [
+          "--keywords"
+          "hunter2"
+        ];
+      };
+    };
+
+    # ----------------------------------------------------------------- programs
+    "a package that npx fetches in any version" = {
+      kind = "fetched-unpinned";
+      refused = exact "files" {
+        command = "npx";
+        args = [
+          "-y"
+          "@modelcontextprotocol/server-filesystem"
+        ];
+      };
+      message = "services.metamcp.settings.servers.files.command fetches @modelcontextprotocol/server-filesystem in whatever version is the newest, which makes it slow to start and different from one day to the next: say the version, as in \"@modelcontextprotocol/server-filesystem@1.2.3\"";
+      accepted = exact "files" {
+        command = "npx";
+        args = [
+          "-y"
+          "@modelcontextprotocol/server-filesystem@2026.1.14"
+        ];
+      };
+    };
+    "a package that uvx fetches in any version" = {
+      kind = "fetched-unpinned";
+      refused = server "fetch" {
+        command = "/run/current-system/sw/bin/uvx";
+        args = [ "mcp-server-fetch" ];
+        isolation = "spawn";
+      };
+      message = "services.metamcp.servers.fetch.command fetches mcp-server-fetch in whatever version is the newest, which makes it slow to start and different from one day to the next: set `package` to one of nixpkgs";
+      accepted = server "fetch" {
+        command = "/run/current-system/sw/bin/uvx";
+        args = [ "mcp-server-fetch==2026.1.14" ];
+        isolation = "spawn";
+      };
+    };
+    "an image without a version" = {
+      kind = "fetched-unpinned";
+      refused = exact "gitea" {
+        command = "docker";
+        args = [
+          "run"
+          "-i"
+          "--rm"
+          "-e"
+          "GITEA_HOST"
+          "docker.gitea.com/gitea-mcp-server"
+        ];
+      };
+      message = "services.metamcp.settings.servers.gitea.command fetches docker.gitea.com/gitea-mcp-server in whatever version is the newest";
+      accepted = exact "gitea" {
+        command = "docker";
+        args = [
+          "run"
+          "-i"
+          "--rm"
+          "-e"
+          "GITEA_HOST"
+          "docker.gitea.com/gitea-mcp-server:1.2.3"
+        ];
+      };
+    };
+    "a package that is fetched into a sandbox" = {
+      kind = "fetched-in-a-sandbox";
+      refused = server "files" {
+        command = "npx";
+        args = [
+          "-y"
+          "@modelcontextprotocol/server-filesystem@2026.1.14"
+        ];
+      };
+      message = "services.metamcp.servers.files.command fetches @modelcontextprotocol/server-filesystem@2026.1.14 when it starts, and its sandbox leaves it nowhere to keep it: set `package` to one of nixpkgs, or services.metamcp.servers.files.sandbox.state = true";
+      accepted = server "files" {
+        command = "npx";
+        args = [
+          "-y"
+          "@modelcontextprotocol/server-filesystem@2026.1.14"
+        ];
+        sandbox.state = true;
+      };
+    };
+    "a package that is fetched without a network" = {
+      kind = "fetched-in-a-sandbox";
+      refused = server "files" {
+        command = "uvx";
+        args = [ "mcp-server-fetch@2026.1.14" ];
+        sandbox.preset = "no-network";
+      };
+      message = "its sandbox leaves it no network to do so: set `package` to one of nixpkgs, or services.metamcp.servers.files.sandbox.network = true";
+      accepted = server "files" {
+        command = "mcp-server-fetch";
+        sandbox.preset = "no-network";
+      };
+    };
+    "a browser that is shared" = {
+      kind = "browser-shared";
+      refused = server "web" { command = "/opt/bin/playwright-mcp"; };
+      message = "services.metamcp.servers.web drives a browser, and its clients would share the pages of it: set services.metamcp.servers.web.sharing = \"session\"";
+      accepted = server "web" {
+        command = "/opt/bin/playwright-mcp";
+        sharing = "session";
+      };
+    };
+    "a browser that is fetched and shared" = {
+      kind = "browser-shared";
+      refused = exact "web" {
+        command = "npx";
+        args = [ "chrome-devtools-mcp@1.2.3" ];
+      };
+      message = "services.metamcp.settings.servers.web drives a browser";
+      accepted = exact "web" {
+        command = "npx";
+        args = [ "chrome-devtools-mcp@1.2.3" ];
+        sharing = "exclusive";
+      };
+    };
+
+    # ------------------------------------------------------------------ sandbox
+    "a sandbox of a server that is spawned" = {
+      kind = "sandbox-without-a-unit";
+      refused = server "time" {
+        isolation = "spawn";
+        sandbox.memoryMax = "64M";
+      };
+      message = "services.metamcp.servers.time.sandbox has no effect, because the server runs in the sandbox of metamcp.service: remove it, or set services.metamcp.servers.time.isolation = \"unit\"";
+      accepted = server "time" { sandbox.memoryMax = "64M"; };
+    };
+    "a sandbox of an endpoint" = {
+      kind = "sandbox-without-a-unit";
+      refused = server "web" {
+        url = "http://127.0.0.1:9000/mcp";
+        sandbox.preset = "strict";
+      };
+      message = "services.metamcp.servers.web.sandbox has no effect, because metamcp does not start the server: remove it.";
+      accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
+    };
+    "a user of a server who does not exist" = {
+      kind = "user-unknown";
+      refused = server "time" { sandbox.user = "alice"; };
+      message = "services.metamcp.servers.time.sandbox.user is alice, and there is no such user: declare users.users.alice";
+      accepted = both [
+        (server "time" { sandbox.user = "alice"; })
+        { users.users.alice.isNormalUser = true; }
+      ];
+    };
+    "a user of the service who does not exist" = {
+      kind = "user-unknown";
+      refused.services.metamcp.user = "alice";
+      message = "services.metamcp.user is alice, and there is no such user: declare users.users.alice";
+      accepted = {
+        services.metamcp.user = "alice";
+        users.users.alice.isNormalUser = true;
+      };
+    };
+    "a group that does not exist" = {
+      kind = "group-unknown";
+      refused = server "time" { sandbox.group = "notes"; };
+      message = "services.metamcp.servers.time.sandbox.group is notes, and there is no such group: declare users.groups.notes";
+      accepted = both [
+        (server "time" { sandbox.group = "notes"; })
+        { users.groups.notes = { }; }
+      ];
+    };
+
+    # --------------------------------------------------------------------- pool
+    "a reserve that is never needed" = {
+      kind = "reserve-without-need";
+      refused = settings { pool.reserve_size = 2; };
+      message = "services.metamcp.settings.pool.reserve_size has no effect, because all servers together have at most 1 connections, and services.metamcp.settings.pool.size is 20: remove it";
+      accepted = both [
+        (settings { pool.reserve_size = 2; })
+        (server "web" {
+          command = "web-mcp";
+          sharing = "session";
+          max_connections = 20;
+        })
+      ];
+    };
+    "a reserve that comes too late" = {
+      kind = "reserve-too-late";
+      refused = settings {
+        pool = {
+          size = 1;
+          reserve_size = 1;
+          reserve_timeout = "90s";
+        };
+        servers.web.command = "web-mcp";
+      };
+      message = "services.metamcp.settings.pool.reserve_size has no effect, because a request waits for at most 60s (service.request_timeout), and may have one of the reserve after 90s: make";
+      accepted = settings {
+        pool = {
+          size = 1;
+          reserve_size = 1;
+          reserve_timeout = "59s";
+        };
+        servers.web.command = "web-mcp";
+      };
+    };
+
+    # -------------------------------------------------------------------- types
+    "a relative path of a certificate" = {
+      kind = "type";
+      refused = settings {
+        listen.tls = {
+          certificate = "chain.pem";
+          key = "/etc/key.pem";
+        };
+      };
+      message = "certificate' is not of type `absolute path as a string, or credential:NAME'";
+      accepted = settings {
+        listen.tls = {
+          certificate = "/etc/chain.pem";
+          key = "/etc/key.pem";
+        };
+      };
+    };
+    "a session key in the configuration itself" = {
+      kind = "type";
+      refused = settings { listen.session_key = "0123456789abcdef0123456789abcdef"; };
+      message = "session_key' is not of type";
+      accepted = both [
+        (settings { listen.session_key = "credential:session-key"; })
+        { services.metamcp.credentials.session-key = "/run/secrets/session-key"; }
+      ];
+    };
+    "a duration without a unit" = {
+      kind = "type";
+      refused = settings { service.request_timeout = "60"; };
+      message = "request_timeout' is not of type `duration: a whole number and its unit, ms, s, m or h, from 1ms to 24h'";
+      accepted = settings { service.request_timeout = "90s"; };
+    };
+    "a duration of more than a day" = {
+      kind = "type";
+      refused = settings { health.timeout = "25h"; };
+      message = "health.timeout' is not of type `duration";
+      accepted = settings { health.timeout = "24h"; };
+    };
+    "an unknown way to start" = {
+      kind = "type";
+      refused = server "time" { start = "later"; };
+      message = "start' is not of type `one of \"lazy\", \"eager\", \"prewarm\"'";
+      accepted = server "time" { start = "eager"; };
+    };
+    "an unknown way to live" = {
+      kind = "type";
+      refused = server "time" { lifecycle.mode = "for-ever"; };
+      message = "lifecycle.mode' is not of type `one of \"keep-alive\", \"ephemeral\"'";
+      accepted = server "time" { lifecycle.mode = "ephemeral"; };
+    };
+    "a mistyped key of a server" = {
+      kind = "type";
+      refused = server "time" { argv = [ "--utc" ]; };
+      message = "`services.metamcp.servers.time.argv' does not exist";
+      accepted = server "time" { args = [ "--utc" ]; };
+    };
+    "a mistyped key of how a server is watched" = {
+      kind = "type";
+      refused = server "time" { health.every = "1m"; };
+      message = "`services.metamcp.servers.time.health.every' does not exist";
+      accepted = server "time" { health.interval = "1m"; };
+    };
+    "a server to be provisioned without a description" = {
+      kind = "type";
+      refused = settings { provision.servers.mute.command = "a-mcp"; };
+      message = "provision.servers.mute.description'";
+      accepted = provisioned "mute" { command = "a-mcp"; };
+    };
+    "a server to be provisioned that starts before that" = {
+      kind = "type";
+      refused = provisioned "hasty" {
+        command = "a-mcp";
+        start = "eager";
+      };
+      message = "provision.servers.hasty.start' is not of type";
+      accepted = provisioned "hasty" { command = "a-mcp"; };
+    };
+    "a rule that trusts everybody" = {
+      kind = "type";
+      refused = settings { provision.trusted = [ "*" ]; };
+      message = "is not of type `namespace, or all below one";
+      accepted = settings { provision.trusted = [ "@modelcontextprotocol/*" ]; };
+    };
+    "a confidence above certainty" = {
+      kind = "type";
+      refused = settings { provision.min_confidence = 1.5; };
+      message = "min_confidence' is not of type";
+      accepted = settings { provision.min_confidence = 1; };
+    };
+    "a key of the embedding endpoint in the configuration itself" = {
+      kind = "type";
+      refused = settings {
+        search.embedding = {
+          url = "http://127.0.0.1:8080/v1/embeddings";
+          model = "small";
+          api_key = "sk-0123456789";
+        };
+      };
+      message = "api_key' is not of type";
+      accepted = settings {
+        search.embedding = {
+          url = "http://127.0.0.1:8080/v1/embeddings";
+          model = "small";
+          api_key = "env:KEY";
+        };
+      };
+    };
+    "no set of meta-tools" = {
+      kind = "type";
+      refused = settings { tools.sets = [ ]; };
+      message = "sets' is not of type";
+      accepted = settings { tools.sets = [ "metatools" ]; };
+    };
+    "a relative cache directory" = {
+      kind = "type";
+      refused = settings { catalog.cache = "cache"; };
+      message = "cache' is not of type";
+      accepted = settings { catalog.cache = "off"; };
+    };
+    "an endpoint with TLS" = {
+      kind = "type";
+      refused = server "web" { url = "https://mcp.example.org/"; };
+      message = "url' is not of type `null or URL that starts with http://'";
+      accepted = server "web" { url = "http://127.0.0.1:9000/"; };
+    };
+    "an option that does not exist" = {
+      kind = "type";
+      refused.services.metamcp.port = 12011;
+      message = "`services.metamcp.port' does not exist";
+      accepted = settings { listen.http = "127.0.0.1:12012"; };
+    };
   };
 }

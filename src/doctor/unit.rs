@@ -13,7 +13,8 @@ pub(super) const SHIPPED: &str = include_str!("../../systemd/metamcp.service");
 pub(super) type Directives = BTreeMap<String, Vec<String>>;
 
 /// What differs from one host to the next.
-const LOCAL: [&str; 9] = [
+const LOCAL: [&str; 10] = [
+    "User",
     "ExecStart",
     "ExecReload",
     "Environment",
@@ -85,6 +86,7 @@ pub(super) fn compare(installed: &Directives) -> Vec<Finding> {
     let (hardening, others): (Vec<&String>, Vec<&String>) = shipped
         .keys()
         .filter(differs)
+        .filter(|key| !is_narrower(key, installed, &shipped))
         .filter(|key| !LOCAL.contains(&key.as_str()) && key.as_str() != "LimitNOFILE")
         .partition(|key| HARDENING.iter().any(|start| key.starts_with(start)));
     let listed = |keys: &[&String]| {
@@ -129,6 +131,35 @@ pub(super) fn compare(installed: &Directives) -> Vec<Finding> {
     found
 }
 
+/// Tells whether a unit that differs in this takes more from the service than the one that we ship.
+///
+/// The NixOS module does so where no server is a child: fewer kinds of sockets. For a user of the
+/// host it says one by one what a dynamic one would bring.
+fn is_narrower(key: &str, installed: &Directives, shipped: &Directives) -> bool {
+    let words = |directives: &Directives| -> Vec<String> {
+        let values = directives.get(key).into_iter().flatten();
+        values.flat_map(|value| value.split_whitespace().map(str::to_owned)).collect()
+    };
+    let says = |key: &str, wanted: &[&str]| {
+        let value = installed.get(key).and_then(|all| all.last());
+        value.is_some_and(|value| wanted.contains(&value.as_str()))
+    };
+    match key {
+        "RestrictAddressFamilies" => {
+            let (has, most) = (words(installed), words(shipped));
+            !has.is_empty() && has.iter().all(|family| most.contains(family))
+        }
+        "DynamicUser" => {
+            ["NoNewPrivileges", "PrivateTmp", "RestrictSUIDSGID"].iter().all(|key| says(key, &YES))
+                && says("ProtectSystem", &["strict"])
+        }
+        _ => false,
+    }
+}
+
+/// What a directive may say for yes. Source: systemd.syntax(7).
+const YES: [&str; 4] = ["1", "yes", "true", "on"];
+
 /// How many files a unit may open that does not say so. Source: systemd.exec(5).
 const DEFAULT_FILES: u64 = 1024;
 
@@ -160,5 +191,20 @@ mod tests {
         );
         assert_eq!(command(&found), ["/x/metamcp", "serve", "--config=/y"]);
         assert_eq!(config_of(&command(&found)), Some("/y"));
+    }
+
+    #[test]
+    fn a_drop_in_that_takes_more_away_is_not_told() {
+        let alone = "[Service]\nRestrictAddressFamilies=\nRestrictAddressFamilies=AF_UNIX\nPrivateNetwork=true";
+        assert_eq!(compare(&read([SHIPPED, alone])), []);
+        let owned = "[Service]\nDynamicUser=false\nUser=ada\nNoNewPrivileges=true\nPrivateTmp=true\nProtectSystem=strict\nRestrictSUIDSGID=true";
+        assert_eq!(compare(&read([SHIPPED, owned])), []);
+        for relaxed in [
+            "[Service]\nRestrictAddressFamilies=AF_PACKET",
+            "[Service]\nRestrictAddressFamilies=",
+            "[Service]\nDynamicUser=false\nUser=ada\nProtectSystem=strict",
+        ] {
+            assert_eq!(compare(&read([SHIPPED, relaxed])).len(), 1, "{relaxed}");
+        }
     }
 }

@@ -1,0 +1,118 @@
+# Where nix/looks.nix guesses otherwise than it should: an empty list.
+{ lib }:
+let
+  looks = import ../looks.nix { inherit lib; };
+  words =
+    text: builtins.filter (part: builtins.isString part && part != "") (builtins.split " " text);
+  commandLine = text: f: f (builtins.head (words text)) (builtins.tail (words text));
+
+  haveSecret = text: looks.haveSecret (words text);
+  isUnpinned =
+    text:
+    let
+      found = commandLine text looks.fetched;
+    in
+    found != null && !found.isPinned;
+  fetches = text: commandLine text looks.fetched != null;
+  drivesBrowser = text: commandLine text looks.drivesBrowser;
+
+  all =
+    answer: what: guess: questions:
+    map (question: "${question} ${what}: ${if answer then "no" else "yes"}") (
+      builtins.filter (question: guess question != answer) questions
+    );
+  named =
+    text:
+    let
+      parts = builtins.match "([^=]+)=(.*)" text;
+    in
+    looks.isSecret (builtins.head parts) (builtins.elemAt parts 1);
+in
+all true "is a secret" named [
+  "API_KEY=hunter2"
+  "Authorization=Bearer x"
+  "GITEA_ACCESS_TOKEN=abc"
+  "LOGIN=ghp_0123456789abcdef"
+  "X=-----BEGIN PRIVATE KEY-----"
+]
+++ all false "is a secret" named [
+  "ACCESS_TOKEN=credential:token"
+  "API_KEY=env:API_KEY"
+  "API_KEY="
+  "API_KEY_FILE=key.txt"
+  "GREETING=good morning"
+  "HOME=/var/lib/notes"
+  "MAX_TOKENS=4096"
+  "SSL_CERT_KEY=/run/key.pem"
+  "USE_TOKEN=false"
+]
+++ all true "has a secret" haveSecret [
+  "--api-key hunter2"
+  "--token=abc"
+  "-e API_TOKEN=abc"
+  "-t stdio --password=x"
+  "Authorization:x"
+  "sk-0123456789ab"
+]
+++ all false "has a secret" haveSecret [
+  ""
+  "--key-file=/run/x"
+  "--keywords=a"
+  "--max-tokens 5"
+  "--primary key"
+  "--token $TOKEN"
+  "--token --verbose"
+  "--token-env=TOKEN"
+  "-e API_TOKEN"
+  "-t stdio"
+  "/srv/notes"
+  "npm_config_cache=/var/cache"
+]
+++ all true "fetches some version of" isUnpinned [
+  "/usr/bin/uvx mcp-server-git --repository ."
+  "bunx --bun server"
+  "docker run -i --rm -e A -v /srv:/srv ghcr.io/a/b"
+  "docker run -i localhost:5000/a/b:latest"
+  "npm exec server"
+  "npx -p server run"
+  "npx -y @scope/server"
+  "npx -y @scope/server@2"
+  "npx -y @scope/server@latest"
+  "pipx run server"
+  "uv tool run server"
+]
+++ all false "fetches some version of" isUnpinned [
+  "docker ps"
+  "docker run -it --name=a ghcr.io/a/b:1.2"
+  "docker run --rm ghcr.io/a/b@sha256:0123456789abcdef"
+  "node server.js"
+  "npm exec --package=server@1.2.3 run"
+  "npx"
+  "npx --package=server@1.2.3 run"
+  "npx -y @scope/server@1.2.3"
+  "npx ./server.js"
+  "uvx --from git+https://example.org/x@0123456789abcdef x"
+  "uvx --from mcp==1.2.0 mcp"
+  "uvx --python 3.12 mcp-server-git@2025.1.1"
+]
+++ all true "fetches" fetches [
+  "npx -y server@1.2.3"
+  "podman run image:1.2"
+]
+++ all false "fetches" fetches [
+  "/nix/store/x/bin/mcp-server-git"
+  "npm start"
+]
+++ all true "drives a browser" drivesBrowser [
+  "/nix/store/x/bin/playwright-mcp"
+  "node /srv/puppeteer-server.js"
+  "npx -y @playwright/mcp@1.0.0"
+  "npx chrome-devtools-mcp"
+  "python -m browser-use"
+]
+++ all false "drives a browser" drivesBrowser [
+  "filebrowser"
+  "files /srv/chrome"
+  "mcp-remote --no-browser"
+  "node server.js --browser"
+]
