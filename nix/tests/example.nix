@@ -18,6 +18,7 @@
         certificate = "credential:tls-certificate";
         key = "credential:tls-key";
       };
+      listen.token = "credential:client-token";
       listen.control_group = "metamcp";
       listen.root = "direct";
       listen.rpc = true;
@@ -215,6 +216,7 @@
     };
 
     credentials = {
+      client-token = "/etc/metamcp-client-token";
       session-key = "/etc/metamcp-session-key";
       token = "/etc/metamcp-token";
       tls-certificate = "/etc/metamcp-tls/certificate.pem";
