@@ -537,6 +537,10 @@ in
           }
         );
         default = null;
+        example = {
+          url = "http://127.0.0.1:8080/v1/embeddings";
+          model = "all-minilm-l6-v2";
+        };
         description = "Who helps to find tools by what they mean; nobody if `null`.";
       };
     };
@@ -617,6 +621,10 @@ in
           }
         );
         default = null;
+        example = {
+          url = "https://registry.example.org";
+          ttl = "1h";
+        };
         description = ''
           Registry of MCP servers to look for others in, which are
           suggested and never started; none is asked if `null`.
