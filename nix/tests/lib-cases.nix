@@ -1975,6 +1975,16 @@ in
       expr = [
         (lib.mapAttrs (name: value: "${name}${value}") { a = "1"; })
         (lib.mapAttrs' (name: lib.nameValuePair "${name}x") { a = 1; })
+        (lib.concatMapAttrs
+          (name: value: {
+            ${name} = value;
+            "${name}${name}" = value;
+          })
+          {
+            a = 1;
+            aa = 2;
+          }
+        )
         (lib.mapAttrsToList (name: value: "${name}${value}") {
           b = "2";
           a = "1";
@@ -2021,6 +2031,11 @@ in
         }
         {
           ax = 1;
+        }
+        {
+          a = 1;
+          aa = 2;
+          aaaa = 2;
         }
         [
           "a1"
