@@ -1,5 +1,10 @@
 # Every key of metamcp.toml: the submodule of services.metamcp.settings.
-{ format, lib }:
+{
+  format,
+  lib,
+  # For the service of a user, and not of the host.
+  forUser ? false,
+}:
 let
   inherit (lib) mkOption types;
   inherit (import ./types.nix { inherit lib; })
@@ -192,17 +197,25 @@ in
         '';
       };
       control = mkOption {
-        type = socketPath;
-        default = "/run/metamcp/control.sock";
+        type = if forUser then types.nullOr socketPath else socketPath;
+        default = if forUser then null else "/run/metamcp/control.sock";
         example = "/run/metamcp/operators.sock";
-        description = ''
-          Path of the control socket; {file}`metamcp-control.socket`
-          listens on it. Members of the group `metamcp` may connect.
-        '';
+        description =
+          if forUser then
+            ''
+              Path of the control socket; {file}`metamcp-control.socket`
+              listens on it. {file}`$XDG_RUNTIME_DIR/metamcp/control.sock` if
+              `null`.
+            ''
+          else
+            ''
+              Path of the control socket; {file}`metamcp-control.socket`
+              listens on it. Members of the group `metamcp` may connect.
+            '';
       };
       control_group = mkOption {
         type = types.nullOr group;
-        default = "metamcp";
+        default = if forUser then null else "metamcp";
         example = "wheel";
         description = ''
           Group whose members may use the control socket, besides root and

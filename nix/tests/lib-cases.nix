@@ -605,95 +605,111 @@ in
 
     # ----------------------------------------------------------------- types
     "types accept what they describe and nothing else" = {
-      expr =
-        lib.mapAttrs
+      expr = lib.attrNames (
+        lib.filterAttrs
           (
             _:
-            { type, of }:
-            map type.check of
+            {
+              type,
+              accepts,
+              refuses,
+            }:
+            !lib.all type.check accepts || lib.any type.check refuses
           )
           {
             bool = {
               type = types.bool;
-              of = [
+              accepts = [
                 true
+                false
+              ];
+              refuses = [
                 0
                 "true"
               ];
             };
             int = {
               type = types.int;
-              of = [
+              accepts = [
                 1
                 (-1)
+              ];
+              refuses = [
                 1.0
                 "1"
               ];
             };
             float = {
               type = types.float;
-              of = [
-                1
-                1.5
-              ];
+              accepts = [ 1.5 ];
+              refuses = [ 1 ];
             };
             number = {
               type = types.number;
-              of = [
+              accepts = [
                 1
                 1.5
-                "1"
               ];
+              refuses = [ "1" ];
             };
             unsigned = {
               type = types.ints.unsigned;
-              of = [
+              accepts = [
                 0
                 1
-                (-1)
               ];
+              refuses = [ (-1) ];
             };
             positive = {
               type = types.ints.positive;
-              of = [
+              accepts = [ 1 ];
+              refuses = [
                 0
-                1
                 (-1)
               ];
             };
             between = {
               type = types.ints.between 1 3;
-              of = [
-                0
+              accepts = [
                 1
                 3
+              ];
+              refuses = [
+                0
                 4
                 2.0
               ];
             };
             numberBetween = {
               type = types.numbers.between 0 1;
-              of = [
+              accepts = [
                 0
                 0.5
                 1
+              ];
+              refuses = [
                 1.5
                 "1"
               ];
             };
             port = {
               type = types.port;
-              of = [
+              accepts = [
                 0
                 65535
+              ];
+              refuses = [
                 65536
                 (-1)
               ];
             };
             str = {
               type = types.str;
-              of = [
+              accepts = [
                 "a"
+                ""
+              ];
+              refuses = [
                 1
                 package
                 /etc
@@ -701,25 +717,25 @@ in
             };
             nonEmptyStr = {
               type = types.nonEmptyStr;
-              of = [
+              accepts = [ "a" ];
+              refuses = [
                 ""
                 " \n"
-                "a"
               ];
             };
             singleLineStr = {
               type = types.singleLineStr;
-              of = [
+              accepts = [
                 "a"
                 "a\n"
-                "a\nb"
                 ""
               ];
+              refuses = [ "a\nb" ];
             };
             strMatching = {
               type = types.strMatching "[a-z]+";
-              of = [
-                "abc"
+              accepts = [ "abc" ];
+              refuses = [
                 "abc1"
                 ""
                 1
@@ -727,19 +743,21 @@ in
             };
             path = {
               type = types.path;
-              of = [
+              accepts = [
                 "/etc"
-                "etc"
                 /etc
                 package
+              ];
+              refuses = [
+                "etc"
                 ""
                 1
               ];
             };
             package = {
               type = types.package;
-              of = [
-                package
+              accepts = [ package ];
+              refuses = [
                 "/opt/hello"
                 "hello"
                 { outPath = "/opt/hello"; }
@@ -751,65 +769,102 @@ in
                 "a"
                 1
               ];
-              of = [
+              accepts = [
                 "a"
+                1
+              ];
+              refuses = [ "1" ];
+            };
+            addCheck = {
+              type = types.addCheck types.str (text: text != "");
+              accepts = [ "a" ];
+              refuses = [
+                ""
+                1
+              ];
+            };
+            coercedTo = {
+              type = types.coercedTo types.int toString (types.strMatching "[0-9]+");
+              accepts = [
                 1
                 "1"
               ];
+              refuses = [
+                (-1)
+                "a"
+                null
+              ];
+            };
+            optionType = {
+              type = types.optionType;
+              accepts = [ types.str ];
+              refuses = [ "str" ];
+            };
+            raw = {
+              type = types.raw;
+              accepts = [
+                null
+                (x: x)
+              ];
+              refuses = [ ];
             };
             nullOr = {
               type = types.nullOr types.int;
-              of = [
+              accepts = [
                 null
                 1
-                "1"
               ];
+              refuses = [ "1" ];
             };
             listOf = {
               type = types.listOf types.int;
-              of = [
+              accepts = [
                 [ ]
-                [ "not looked at yet" ]
-                { }
+                [ "looked at later" ]
               ];
+              refuses = [ { } ];
             };
             nonEmptyListOf = {
               type = types.nonEmptyListOf types.int;
-              of = [
+              accepts = [ [ 1 ] ];
+              refuses = [
                 [ ]
-                [ 1 ]
                 1
               ];
             };
             attrsOf = {
               type = types.attrsOf types.int;
-              of = [
+              accepts = [
                 { }
-                { a = "not looked at yet"; }
-                [ ]
+                { a = "looked at later"; }
               ];
+              refuses = [ [ ] ];
             };
             submodule = {
               type = types.submodule server;
-              of = [
+              accepts = [
                 { }
                 (_: { })
+              ];
+              refuses = [
                 [ ]
                 1
               ];
             };
             either = {
               type = types.either types.int (types.listOf types.int);
-              of = [
+              accepts = [
                 1
                 [ ]
+              ];
+              refuses = [
                 "1"
                 null
               ];
             };
             oneOf = {
               type = value;
-              of = [
+              accepts = [
                 true
                 1
                 1.5
@@ -817,147 +872,12 @@ in
                 /etc
                 { }
                 [ ]
-                null
               ];
+              refuses = [ null ];
             };
-          };
-      expected = {
-        attrsOf = [
-          true
-          true
-          false
-        ];
-        between = [
-          false
-          true
-          true
-          false
-          false
-        ];
-        bool = [
-          true
-          false
-          false
-        ];
-        either = [
-          true
-          true
-          false
-          false
-        ];
-        enum = [
-          true
-          true
-          false
-        ];
-        float = [
-          false
-          true
-        ];
-        int = [
-          true
-          true
-          false
-          false
-        ];
-        listOf = [
-          true
-          true
-          false
-        ];
-        nonEmptyListOf = [
-          false
-          true
-          false
-        ];
-        nonEmptyStr = [
-          false
-          false
-          true
-        ];
-        nullOr = [
-          true
-          true
-          false
-        ];
-        number = [
-          true
-          true
-          false
-        ];
-        numberBetween = [
-          true
-          true
-          true
-          false
-          false
-        ];
-        oneOf = [
-          true
-          true
-          true
-          true
-          true
-          true
-          true
-          false
-        ];
-        package = [
-          true
-          false
-          false
-          false
-          false
-        ];
-        path = [
-          true
-          false
-          true
-          true
-          false
-          false
-        ];
-        port = [
-          true
-          true
-          false
-          false
-        ];
-        positive = [
-          false
-          true
-          false
-        ];
-        singleLineStr = [
-          true
-          true
-          false
-          true
-        ];
-        str = [
-          true
-          false
-          false
-          false
-        ];
-        strMatching = [
-          true
-          false
-          false
-          false
-        ];
-        submodule = [
-          true
-          true
-          false
-          false
-        ];
-        unsigned = [
-          true
-          true
-          false
-        ];
-      };
+          }
+      );
+      expected = [ ];
     };
     "types describe themselves" = {
       expr = descriptions {
@@ -976,7 +896,13 @@ in
           str
           unspecified
           ;
-        inherit (types.ints) positive unsigned u16;
+        inherit (types.ints)
+          positive
+          unsigned
+          u8
+          u16
+          u32
+          ;
         between = types.ints.between 1 1024;
         numberBetween = types.numbers.between 0 1;
         strMatching = types.strMatching "[a-z]+";
@@ -1044,20 +970,44 @@ in
             description = "namespace, or all below one";
           }
         );
+        addCheck = types.addCheck types.str (text: text != "");
+        coercedTo = types.coercedTo types.int toString types.str;
+        coercedToList = types.coercedTo types.str (text: [ text ]) (types.listOf types.str);
+        nullOrCoercedTo = types.nullOr (
+          types.coercedTo (types.enum [
+            "a"
+            "b"
+          ]) (mode: { inherit mode; }) (types.submodule server)
+        );
+        nullOrUnsigned = types.nullOr types.ints.unsigned;
+        nullOrPort = types.nullOr types.port;
+        eitherUnsigned = types.either types.ints.unsigned types.str;
+        listOfSubmodule = types.listOf (types.submodule server);
+        open = types.submodule { freeformType = toml; };
+        openValue = types.attrsOf (types.submodule { freeformType = value; });
+        value = value;
+        attrsOfValue = types.attrsOf value;
+        numberBetweenFloats = types.numbers.between 0.5 1.5;
+        none = types.enum [ ];
         eitherOwn = types.either (types.enum [ "a" ]) (
           types.strMatching "[a-z]+" // { description = "word, or two of them"; }
         );
       };
       expected = {
+        addCheck = "string";
         attrsOf = "attribute set of string";
         attrsOfEither = "attribute set of (string or (unsigned integer, meaning >=0))";
         attrsOfPackage = "attribute set of package";
         attrsOfSubmodule = "attribute set of (submodule)";
+        attrsOfValue = "attribute set of (TOML value)";
         between = "integer between 1 and 1024 (both inclusive)";
         bool = "boolean";
+        coercedTo = "string or signed integer convertible to it";
+        coercedToList = "(list of string) or string convertible to it";
         either = "string or signed integer";
         eitherList = "string or list of string";
         eitherOwn = "value \"a\" (singular enum) or word, or two of them";
+        eitherUnsigned = "unsigned integer, meaning >=0, or string";
         enum = "one of \"a\", \"b\", 3";
         float = "floating point number";
         int = "signed integer";
@@ -1069,19 +1019,27 @@ in
         listOfList = "list of list of string";
         listOfNullOr = "list of (null or string)";
         listOfOwn = "list of namespace, or all below one";
+        listOfSubmodule = "list of (submodule)";
         nonEmptyListOf = "non-empty (list of value \"a\" (singular enum))";
         nonEmptyStr = "non-empty string";
+        none = "impossible (empty enum)";
         nullOr = "null or string";
         nullOrBetween = "null or integer between 1 and 3 (both inclusive)";
+        nullOrCoercedTo = "null or ((submodule) or (one of \"a\", \"b\") convertible to it)";
         nullOrEither = "null or string or signed integer";
         nullOrEnum = "null or one of \"a\", \"b\"";
         nullOrList = "null or (list of string)";
         nullOrMatching = "null or string matching the pattern [a-z]+";
         nullOrOwn = "null or duration: a whole number and its unit, ms, s, m or h";
+        nullOrPort = "null or 16 bit unsigned integer; between 0 and 65535 (both inclusive)";
         nullOrSubmodule = "null or (submodule)";
+        nullOrUnsigned = "null or (unsigned integer, meaning >=0)";
         number = "signed integer or floating point number";
         numberBetween = "integer or floating point number between 0 and 1 (both inclusive)";
+        numberBetweenFloats = "integer or floating point number between 0.5 and 1.5 (both inclusive)";
         oneOf = "one of \"a\", \"b\" or attribute set of string";
+        open = "open submodule of table";
+        openValue = "attribute set of (open submodule of (TOML value))";
         own = "duration";
         package = "package";
         path = "absolute path";
@@ -1095,8 +1053,11 @@ in
         strMatching = "string matching the pattern [a-z]+";
         three = "boolean or signed integer or string";
         u16 = "16 bit unsigned integer; between 0 and 65535 (both inclusive)";
+        u32 = "32 bit unsigned integer; between 0 and 4294967295 (both inclusive)";
+        u8 = "8 bit unsigned integer; between 0 and 255 (both inclusive)";
         unsigned = "unsigned integer, meaning >=0";
         unspecified = "unspecified value";
+        value = "TOML value";
       };
     };
     "a type that nobody defines may be empty" = {
@@ -1113,6 +1074,65 @@ in
         list = [ ];
         null = null;
         set = { };
+      };
+    };
+    "what is coerced is merged as what it becomes" = {
+      expr = {
+        list = merge (types.coercedTo types.str (text: [ text ]) (types.listOf types.str)) [
+          "a"
+          [ "b" ]
+        ];
+        submodule =
+          merge (types.coercedTo types.str (command: { inherit command; }) (types.submodule server))
+            [
+              "clock"
+              { args = [ "--utc" ]; }
+            ];
+        null = merge (types.nullOr (types.coercedTo types.int toString types.str)) [ 1 ];
+      };
+      expected = {
+        list = [
+          "b"
+          "a"
+        ];
+        null = "1";
+        submodule = {
+          args = [
+            "--utc"
+          ];
+          command = "clock";
+          env = { };
+        };
+      };
+    };
+    "a type with a further check is merged as before" = {
+      expr = {
+        lists = merge (types.addCheck (types.listOf types.int) (list: list != [ ])) [
+          [ 1 ]
+          [ 2 ]
+        ];
+        sets = merge (types.addCheck (types.attrsOf types.int) (set: !set ? b)) [
+          { a = lib.mkDefault 1; }
+          { a = 2; }
+        ];
+        options = lib.attrNames (
+          (types.addCheck (types.submodule server) (_: true)).getSubOptions [ "it" ]
+        );
+      };
+      expected = {
+        lists = [
+          2
+          1
+        ];
+        options = [
+          "_module"
+          "args"
+          "command"
+          "env"
+        ];
+        sets = {
+          a = 2;
+        };
       };
     };
     "equal definitions of a scalar agree" = {
@@ -1366,6 +1386,358 @@ in
       ];
     };
 
+    "options are listed for documentation, with what is below them" = {
+      expr =
+        map
+          (
+            entry:
+            builtins.removeAttrs entry [
+              "declarations"
+              "loc"
+            ]
+          )
+          (
+            lib.filter (entry: lib.hasPrefix "a." entry.name && !lib.hasInfix "_module" entry.name) (
+              lib.optionAttrSetToDocList
+                (lib.evalModules {
+                  modules = [
+                    {
+                      options.a = {
+                        enable = lib.mkEnableOption "it";
+                        package = lib.mkPackageOption byName "package" { };
+                        servers = mkOption {
+                          type = types.attrsOf (types.submodule server);
+                          default = { };
+                          example = lib.literalExpression "{ clock.command = lib.getExe pkgs.clock; }";
+                          description = "Servers.";
+                        };
+                        one = mkOption {
+                          type = types.nullOr (types.submodule named);
+                          default = null;
+                          description = "One.";
+                        };
+                        several = mkOption {
+                          type = types.listOf (types.submodule { options.b = optional types.int 1; });
+                          example = [
+                            { b = 2; }
+                          ];
+                        };
+                        value = mkOption {
+                          type = value;
+                          default = throw "not needed";
+                          defaultText = lib.literalExpression "{ }";
+                        };
+                        shown = mkOption {
+                          type = types.unspecified;
+                          default = {
+                            text = "a \"b\" \\ \${c} d";
+                            lines = "a\n''b \${c}\nd\n";
+                            last = "a\nb";
+                            list = [
+                              1
+                              1.5
+                              true
+                              null
+                              [ ]
+                              { }
+                            ];
+                            "a b"."c.d" = /etc;
+                          };
+                          example = lib.literalMD "whatever";
+                        };
+                        hidden = mkOption {
+                          type = types.submodule server;
+                          visible = false;
+                        };
+                        shallow = mkOption {
+                          type = types.submodule server;
+                          visible = "shallow";
+                        };
+                        inner = mkOption {
+                          internal = true;
+                          readOnly = true;
+                        };
+                        checked = mkOption {
+                          type = types.addCheck (types.submodule server) (_: true);
+                          defaultText = lib.literalMD "what `a.b` says";
+                        };
+                      };
+                    }
+                  ];
+                }).options
+            )
+          );
+      expected = [
+        {
+          default = {
+            _type = "literalMD";
+            text = "what `a.b` says";
+          };
+          description = null;
+          internal = false;
+          name = "a.checked";
+          readOnly = false;
+          type = "submodule";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "[ ]";
+          };
+          description = null;
+          internal = false;
+          name = "a.checked.args";
+          readOnly = false;
+          type = "list of string";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "null";
+          };
+          description = null;
+          internal = false;
+          name = "a.checked.command";
+          readOnly = false;
+          type = "null or string";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "{ }";
+          };
+          description = null;
+          internal = false;
+          name = "a.checked.env";
+          readOnly = false;
+          type = "attribute set of string";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "false";
+          };
+          description = "Whether to enable it.";
+          example = {
+            _type = "literalExpression";
+            text = "true";
+          };
+          internal = false;
+          name = "a.enable";
+          readOnly = false;
+          type = "boolean";
+          visible = true;
+        }
+        {
+          description = null;
+          internal = false;
+          name = "a.hidden";
+          readOnly = false;
+          type = "submodule";
+          visible = false;
+        }
+        {
+          description = null;
+          internal = true;
+          name = "a.inner";
+          readOnly = true;
+          type = "unspecified value";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "null";
+          };
+          description = "One.";
+          internal = false;
+          name = "a.one";
+          readOnly = false;
+          type = "null or (submodule)";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "\"‹name›\"";
+          };
+          description = null;
+          internal = false;
+          name = "a.one.name";
+          readOnly = false;
+          type = "string";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "\"/run/‹name›.sock\"";
+          };
+          description = null;
+          internal = false;
+          name = "a.one.socket";
+          readOnly = false;
+          type = "string";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "pkgs.package";
+          };
+          description = "The package package to use.";
+          internal = false;
+          name = "a.package";
+          readOnly = false;
+          type = "package";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "{ }";
+          };
+          description = "Servers.";
+          example = {
+            _type = "literalExpression";
+            text = "{ clock.command = lib.getExe pkgs.clock; }";
+          };
+          internal = false;
+          name = "a.servers";
+          readOnly = false;
+          type = "attribute set of (submodule)";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "[ ]";
+          };
+          description = null;
+          internal = false;
+          name = "a.servers.<name>.args";
+          readOnly = false;
+          type = "list of string";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "null";
+          };
+          description = null;
+          internal = false;
+          name = "a.servers.<name>.command";
+          readOnly = false;
+          type = "null or string";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "{ }";
+          };
+          description = null;
+          internal = false;
+          name = "a.servers.<name>.env";
+          readOnly = false;
+          type = "attribute set of string";
+          visible = true;
+        }
+        {
+          description = null;
+          example = {
+            _type = "literalExpression";
+            text = ''
+              [
+                {
+                  b = 2;
+                }
+              ]'';
+          };
+          internal = false;
+          name = "a.several";
+          readOnly = false;
+          type = "list of (submodule)";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "1";
+          };
+          description = null;
+          internal = false;
+          name = "a.several.*.b";
+          readOnly = false;
+          type = "signed integer";
+          visible = true;
+        }
+        {
+          description = null;
+          internal = false;
+          name = "a.shallow";
+          readOnly = false;
+          type = "submodule";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = ''
+              {
+                "a b" = {
+                  "c.d" = /etc;
+                };
+                last = '''
+                  a
+                  b''';
+                lines = '''
+                  a
+                  ''''b '''''${c}
+                  d
+                ''';
+                list = [
+                  1
+                  1.5
+                  true
+                  null
+                  [ ]
+                  { }
+                ];
+                text = "a \"b\" \\ \''${c} d";
+              }'';
+          };
+          description = null;
+          example = {
+            _type = "literalMD";
+            text = "whatever";
+          };
+          internal = false;
+          name = "a.shown";
+          readOnly = false;
+          type = "unspecified value";
+          visible = true;
+        }
+        {
+          default = {
+            _type = "literalExpression";
+            text = "{ }";
+          };
+          description = null;
+          internal = false;
+          name = "a.value";
+          readOnly = false;
+          type = "TOML value";
+          visible = true;
+        }
+      ];
+    };
+
     # ------------------------------------------------------------- functions
     "functions of strings" = {
       expr = [
@@ -1407,6 +1779,82 @@ in
         ""
         "a, b"
         "1, 2"
+      ];
+    };
+    "more functions of strings" = {
+      expr = [
+        (lib.toLower "aBc-Ö1")
+        (lib.splitString ":" "a::b:")
+        (lib.splitString "." "a.b")
+        (lib.concatStrings [
+          "a"
+          "b"
+        ])
+        (lib.concatMapStrings toString [
+          1
+          2
+        ])
+        (lib.replaceStrings [ "a" "" ] [ "b" "-" ] "xa")
+        (map lib.boolToString [
+          true
+          false
+        ])
+        (map lib.toInt [
+          "12011"
+          " -1 "
+          "0"
+        ])
+        (map lib.escapeShellArg [
+          "plain-1_2.3:4/5@6%7+8,9"
+          "a b"
+          "it's"
+          "$HOME `x` \\ \"y\""
+          ""
+          "a\nb"
+          "*"
+          "=x"
+        ])
+        (lib.escapeShellArgs [
+          "a b"
+          1
+          "c"
+        ])
+      ];
+      expected = [
+        "abc-Ö1"
+        [
+          "a"
+          ""
+          "b"
+          ""
+        ]
+        [
+          "a"
+          "b"
+        ]
+        "ab"
+        "12"
+        "-xb-"
+        [
+          "true"
+          "false"
+        ]
+        [
+          12011
+          (-1)
+          0
+        ]
+        [
+          "plain-1_2.3:4/5@6%7+8,9"
+          "'a b'"
+          "'it'\\''s'"
+          "'$HOME `x` \\ \"y\"'"
+          "''"
+          "'a\nb'"
+          "'*'"
+          "'=x'"
+        ]
+        "'a b' 1 c"
       ];
     };
     "functions of lists" = {
@@ -1472,6 +1920,54 @@ in
         7
       ];
     };
+    "more functions of lists" = {
+      expr = [
+        (lib.toList 1)
+        (lib.toList [ 1 ])
+        (lib.toList { })
+        (lib.unique [
+          2
+          1
+          2
+        ])
+        (lib.last [
+          1
+          2
+        ])
+        (lib.id 1)
+        (lib.groupBy toString [
+          1
+          2
+          1
+        ])
+      ];
+      expected = [
+        [
+          1
+        ]
+        [
+          1
+        ]
+        [
+          { }
+        ]
+        [
+          2
+          1
+        ]
+        2
+        1
+        {
+          "1" = [
+            1
+            1
+          ];
+          "2" = [
+            2
+          ];
+        }
+      ];
+    };
     "functions of sets" = {
       expr = [
         (lib.mapAttrs (name: value: "${name}${value}") { a = "1"; })
@@ -1484,6 +1980,16 @@ in
           a = 1;
           b = 2;
         })
+        (lib.concatMapAttrs
+          (name: value: {
+            ${name} = value;
+            "${name}${name}" = value + 1;
+          })
+          {
+            a = 1;
+            aa = 5;
+          }
+        )
         (lib.genAttrs [ "a" ] (name: "${name}${name}"))
         (lib.optionalAttrs true { a = 1; })
         (lib.optionalAttrs false (throw "not needed"))
@@ -1519,6 +2025,11 @@ in
         ]
         {
           b = 2;
+        }
+        {
+          a = 1;
+          aa = 5;
+          aaaa = 6;
         }
         {
           a = "aa";
@@ -1559,6 +2070,79 @@ in
       expected = [
         "/opt/hello/bin/hello"
         "/opt/hello-bin/bin/hello"
+      ];
+    };
+    "getBin is the output of a package that has its programs" = {
+      expr = map (found: found.outPath) [
+        (lib.getBin package)
+        (lib.getBin (
+          package
+          // {
+            bin = package // {
+              outPath = "/opt/hello-bin";
+            };
+          }
+        ))
+        (lib.getBin (
+          package
+          // {
+            out = package // {
+              outPath = "/opt/hello-out";
+            };
+          }
+        ))
+      ];
+      expected = [
+        "/opt/hello"
+        "/opt/hello-bin"
+        "/opt/hello-out"
+      ];
+    };
+    "values of one option agree, or are equal" = {
+      expr = lib.mergeEqualOption [ "it" ] (
+        map
+          (value: {
+            inherit value;
+            file = "here";
+          })
+          [
+            1
+            1
+          ]
+      );
+      expected = 1;
+    };
+    "facts about packages" = {
+      expr = [
+        lib.licenses.mit.spdxId
+        (lib.elem "x86_64-linux" lib.platforms.linux)
+        (lib.elem "aarch64-linux" lib.platforms.linux)
+        (lib.importTOML ../../Cargo.toml).package.name
+        (lib.hasPrefix "# What nixpkgs" (lib.readFile ./lib-cases.nix))
+      ];
+      expected = [
+        "MIT"
+        true
+        true
+        "metamcp"
+        true
+      ];
+    };
+    "getExe' is a program of a package" = {
+      expr = [
+        (lib.getExe' package "hello-again")
+        (lib.getExe' (
+          package
+          // {
+            bin = package // {
+              outPath = "/opt/hello-bin";
+            };
+          }
+        ) "hello-again")
+      ];
+      expected = [
+        "/opt/hello/bin/hello-again"
+        "/opt/hello-bin/bin/hello-again"
       ];
     };
     "showOption quotes what is no identifier" = {
@@ -1680,6 +2264,32 @@ in
         "a"
         "b"
       ];
+      message = "The option `it' has conflicting definition values:";
+    };
+    "a value that a further check refuses" = {
+      expr = merge (types.addCheck types.str (text: text != "") // { description = "something"; }) [ "" ];
+      message = "A definition for option `it' is not of type `something'";
+    };
+    "a value that cannot be coerced" = {
+      expr = merge (types.coercedTo types.int toString types.str) [ [ ] ];
+      message = "A definition for option `it' is not of type `string or signed integer convertible to it'";
+    };
+    "a text that is no number" = {
+      expr = lib.toInt "1a";
+      message = "toInt: Could not convert \"1a\" to int.";
+    };
+    "values of one option that are not equal" = {
+      expr = lib.mergeEqualOption [ "it" ] (
+        map
+          (value: {
+            inherit value;
+            file = "here";
+          })
+          [
+            1
+            2
+          ]
+      );
       message = "The option `it' has conflicting definition values:";
     };
     "a null and a value" = {

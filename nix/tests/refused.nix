@@ -204,6 +204,18 @@ in
         (settings { listen.http = "127.0.0.1:12021"; })
       ];
     };
+    "a server at the usual port of an address that metamcp has" = {
+      kind = "own-url";
+      refused = both [
+        (server "loop" { url = "http://127.0.0.2/mcp"; })
+        (settings { listen.http = "127.0.0.1:80"; })
+      ];
+      message = "services.metamcp.servers.loop.url is http://127.0.0.2/mcp, where metamcp itself listens";
+      accepted = both [
+        (server "loop" { url = "http://192.0.2.1/mcp"; })
+        (settings { listen.http = "127.0.0.1:80"; })
+      ];
+    };
     "an upstream that is the unit of metamcp" = {
       kind = "own-unit";
       refused.services.metamcp.upstream = {

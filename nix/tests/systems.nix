@@ -55,6 +55,7 @@ in
         };
       in
       {
+        users.users.alice.isNormalUser = true;
         services.metamcp.servers =
           inPresets "" probe
           // inPresets "node-" node
@@ -78,7 +79,10 @@ in
             local = probe { allowedAddresses = [ "localhost" ]; };
             elsewhere = probe { allowedAddresses = [ "192.0.2.0/24" ]; };
             letters = probe {
-              readOnlyPaths = [ "/home/alice/letters" ];
+              readOnlyPaths = [
+                "/home/alice/letters"
+                "/home/alice/50% old: letters"
+              ];
               writablePaths = [ "/home/alice/drafts" ];
             };
             alice = probe {
@@ -101,10 +105,26 @@ in
       {
         services.metamcp.servers.spawned = {
           package = pkgs.mcp-server-filesystem;
-          args = [ "/srv/notes" ];
+          args = [ "/srv" ];
           isolation = "spawn";
         };
       }
     )
+  ];
+
+  # One endpoint, which is a unit of this host, served as it is.
+  upstream = [
+    readme
+    {
+      services.metamcp.upstream = {
+        url = "http://127.0.0.1:12009/mcp";
+        unit = "metamcp-peer.service";
+        apiKeyFile = "/run/secrets/upstream";
+      };
+      systemd.services.metamcp-peer = {
+        environment.PORT = "12009";
+        serviceConfig.ExecStart = "/opt/mcp/bin/server-everything streamableHttp";
+      };
+    }
   ];
 }

@@ -19,6 +19,7 @@ use crate::{
         self, Config, Sources, defaults, environment, load::LoadError,
         secret::credentials_directory,
     },
+    files,
     name::ServerName,
     report::chain,
     systemd::unit::Unit,
@@ -91,10 +92,11 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     let installed = Unit::installed();
     let directives = installed.as_ref().and_then(directives);
     let command = directives.as_ref().map(unit::command).unwrap_or_default();
+    let own = files::own_directory("XDG_CONFIG_HOME", ".config");
     let file = question
         .file
         .clone()
-        .or_else(|| unit::config_of(&command).map(PathBuf::from))
+        .or_else(|| unit::config_of(&command, own.as_deref()))
         .or_else(config::usual_file);
     let config = configuration(file.as_deref(), found);
     if let (Some(server), Some(config)) = (&question.server, &config)
@@ -190,7 +192,7 @@ async fn examine_unit(
     found: &mut Vec<Finding>,
 ) {
     let n_before = found.len();
-    found.extend(unit::compare(directives));
+    found.extend(unit::compare(directives, unit.is_of_user));
     let Some(program) = command.first() else {
         found.push(
             Finding::error(Area::Unit, format!("{} starts nothing", unit.name))

@@ -2,18 +2,25 @@
 //!
 //! Pure.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::finding::{Area, Finding};
 
-/// The unit that we ship.
+/// The unit that we ship, for the host.
 pub(super) const SHIPPED: &str = include_str!("../../systemd/metamcp.service");
+
+/// The one for `systemctl --user`.
+const SHIPPED_FOR_USER: &str = include_str!("../../systemd/user/metamcp.service");
 
 /// What `[Service]` says, by directive: the values that hold.
 pub(super) type Directives = BTreeMap<String, Vec<String>>;
 
 /// What differs from one host to the next.
-const LOCAL: [&str; 9] = [
+const LOCAL: [&str; 10] = [
+    "User",
     "ExecStart",
     "ExecReload",
     "Environment",
@@ -71,20 +78,26 @@ pub(super) fn command(directives: &Directives) -> Vec<&str> {
     line.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect()
 }
 
-/// Returns the configuration file that the command names.
-pub(super) fn config_of<'a>(command: &[&'a str]) -> Option<&'a str> {
+/// Returns the configuration file that the command names; `own` is the directory of the user's
+/// configuration, for which a unit may say `%E`.
+pub(super) fn config_of(command: &[&str], own: Option<&Path>) -> Option<PathBuf> {
     let at = command.iter().position(|word| *word == "--config");
     let after = at.and_then(|at| command.get(at + 1)).copied();
-    after.or_else(|| command.iter().find_map(|word| word.strip_prefix("--config=")))
+    let named = after.or_else(|| command.iter().find_map(|word| word.strip_prefix("--config=")))?;
+    match (named.strip_prefix("%E/"), own) {
+        (Some(rest), Some(own)) => Some(own.join(rest)),
+        (_, Some(_) | None) => Some(PathBuf::from(named)),
+    }
 }
 
-/// Returns what is to be said of a unit that is not as the one that we ship.
-pub(super) fn compare(installed: &Directives) -> Vec<Finding> {
-    let shipped = read([SHIPPED]);
+/// Returns what is to be said of a unit that is not as the one that we ship for the same manager.
+pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> {
+    let shipped = read([if is_of_user { SHIPPED_FOR_USER } else { SHIPPED }]);
     let differs = |key: &&String| installed.get(*key) != shipped.get(*key);
     let (hardening, others): (Vec<&String>, Vec<&String>) = shipped
         .keys()
         .filter(differs)
+        .filter(|key| !is_narrower(key, installed, &shipped))
         .filter(|key| !LOCAL.contains(&key.as_str()) && key.as_str() != "LimitNOFILE")
         .partition(|key| HARDENING.iter().any(|start| key.starts_with(start)));
     let listed = |keys: &[&String]| {
@@ -129,6 +142,35 @@ pub(super) fn compare(installed: &Directives) -> Vec<Finding> {
     found
 }
 
+/// Tells whether a unit that differs in this takes more from the service than the one that we ship.
+///
+/// The NixOS module does so where no server is a child: fewer kinds of sockets. For a user of the
+/// host it says one by one what a dynamic one would bring.
+fn is_narrower(key: &str, installed: &Directives, shipped: &Directives) -> bool {
+    let words = |directives: &Directives| -> Vec<String> {
+        let values = directives.get(key).into_iter().flatten();
+        values.flat_map(|value| value.split_whitespace().map(str::to_owned)).collect()
+    };
+    let says = |key: &str, wanted: &[&str]| {
+        let value = installed.get(key).and_then(|all| all.last());
+        value.is_some_and(|value| wanted.contains(&value.as_str()))
+    };
+    match key {
+        "RestrictAddressFamilies" => {
+            let (has, most) = (words(installed), words(shipped));
+            !has.is_empty() && has.iter().all(|family| most.contains(family))
+        }
+        "DynamicUser" => {
+            ["NoNewPrivileges", "PrivateTmp", "RestrictSUIDSGID"].iter().all(|key| says(key, &YES))
+                && says("ProtectSystem", &["strict"])
+        }
+        _ => false,
+    }
+}
+
+/// What a directive may say for yes. Source: systemd.syntax(7).
+const YES: [&str; 4] = ["1", "yes", "true", "on"];
+
 /// How many files a unit may open that does not say so. Source: systemd.exec(5).
 const DEFAULT_FILES: u64 = 1024;
 
@@ -138,18 +180,26 @@ mod tests {
 
     #[test]
     fn the_unit_that_is_shipped_is_as_it_should_be() {
-        let shipped = read([SHIPPED]);
-        assert_eq!(compare(&shipped), []);
-        let command = command(&shipped);
-        assert_eq!(command[0], "/usr/bin/metamcp");
-        assert_eq!(config_of(&command), Some("/etc/metamcp/metamcp.toml"));
+        let own = Path::new("/home/ada/.config");
+        for (shipped, is_of_user, config) in [
+            (SHIPPED, false, "/etc/metamcp/metamcp.toml"),
+            (SHIPPED_FOR_USER, true, "/home/ada/.config/metamcp/metamcp.toml"),
+        ] {
+            let shipped = read([shipped]);
+            assert_eq!(compare(&shipped, is_of_user), []);
+            assert_ne!(compare(&shipped, !is_of_user), []);
+            let command = command(&shipped);
+            assert_eq!(command[0], "/usr/bin/metamcp");
+            assert_eq!(config_of(&command, Some(own)), Some(PathBuf::from(config)));
+        }
     }
 
     #[test]
     fn a_drop_in_that_relaxes_is_told() {
         let relaxed = "[Service]\nProtectHome=no\nProtectHome=\nLimitNOFILE=512\nKillMode=process\nExecStart=\nExecStart=-/x/metamcp serve \\\n  --config=/y\n[Unit]\nA=b";
         let found = read([SHIPPED, relaxed]);
-        let told: Vec<String> = compare(&found).into_iter().map(|finding| finding.what).collect();
+        let told: Vec<String> =
+            compare(&found, false).into_iter().map(|finding| finding.what).collect();
         assert_eq!(
             told,
             [
@@ -159,6 +209,21 @@ mod tests {
             ]
         );
         assert_eq!(command(&found), ["/x/metamcp", "serve", "--config=/y"]);
-        assert_eq!(config_of(&command(&found)), Some("/y"));
+        assert_eq!(config_of(&command(&found), None), Some(PathBuf::from("/y")));
+    }
+
+    #[test]
+    fn a_drop_in_that_takes_more_away_is_not_told() {
+        let alone = "[Service]\nRestrictAddressFamilies=\nRestrictAddressFamilies=AF_UNIX\nPrivateNetwork=true";
+        assert_eq!(compare(&read([SHIPPED, alone])), []);
+        let owned = "[Service]\nDynamicUser=false\nUser=ada\nNoNewPrivileges=true\nPrivateTmp=true\nProtectSystem=strict\nRestrictSUIDSGID=true";
+        assert_eq!(compare(&read([SHIPPED, owned])), []);
+        for relaxed in [
+            "[Service]\nRestrictAddressFamilies=AF_PACKET",
+            "[Service]\nRestrictAddressFamilies=",
+            "[Service]\nDynamicUser=false\nUser=ada\nProtectSystem=strict",
+        ] {
+            assert_eq!(compare(&read([SHIPPED, relaxed])).len(), 1, "{relaxed}");
+        }
     }
 }

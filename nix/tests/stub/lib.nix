@@ -76,6 +76,7 @@ let
     sep: f: l:
     concatStringsSep sep (map f l);
   concatMapStrings = concatMapStringsSep "";
+  concatStrings = concatStringsSep "";
   escapeShellArg =
     arg:
     let
@@ -108,6 +109,7 @@ let
       attrByPath (tail p) d s.${head p}
     else
       d;
+  getBin = package: package.bin or package.out or package;
   isDerivation = x: isAttrs x && x.type or null == "derivation";
   recursiveUpdate =
     a: b:
@@ -955,28 +957,31 @@ let
         descriptionClass = if length vs < 2 then "noun" else "conjunction";
         functor.payload.values = vs;
       };
-    ints = rec {
-      between =
-        lo: hi:
-        simple "intBetween" "integer between ${toString lo} and ${toString hi} (both inclusive)" (
-          x: isInt x && x >= lo && x <= hi
-        );
-      unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0) // {
-        descriptionClass = "nonRestrictiveClause";
-      };
-      positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0) // {
-        descriptionClass = "nonRestrictiveClause";
-      };
-      unsign =
-        bits: most:
-        between 0 most
-        // {
-          description = "${toString bits} bit unsigned integer; between 0 and ${toString most} (both inclusive)";
+    ints =
+      let
+        unsign =
+          bits: most:
+          ints.between 0 most
+          // {
+            description = "${toString bits} bit unsigned integer; between 0 and ${toString most} (both inclusive)";
+          };
+      in
+      rec {
+        between =
+          lo: hi:
+          simple "intBetween" "integer between ${toString lo} and ${toString hi} (both inclusive)" (
+            x: isInt x && x >= lo && x <= hi
+          );
+        unsigned = simple "unsignedInt" "unsigned integer, meaning >=0" (x: isInt x && x >= 0) // {
+          descriptionClass = "nonRestrictiveClause";
         };
-      u8 = unsign 8 255;
-      u16 = unsign 16 65535;
-      u32 = unsign 32 4294967295;
-    };
+        positive = simple "positiveInt" "positive integer, meaning >0" (x: isInt x && x > 0) // {
+          descriptionClass = "nonRestrictiveClause";
+        };
+        u8 = unsign 8 255;
+        u16 = unsign 16 65535;
+        u32 = unsign 32 4294967295;
+      };
     numbers.between =
       lo: hi:
       simple "numberBetween"
@@ -1123,17 +1128,24 @@ let
       concatMap
       concatStringsSep
       elem
+      elemAt
       filter
       foldl'
       groupBy
       head
+      isFunction
+      isList
+      isString
+      listToAttrs
       mapAttrs
       readFile
       replaceStrings
+      tail
       ;
     inherit
       concatMapStrings
       concatMapStringsSep
+      concatStrings
       escapeShellArg
       escapeShellArgs
       evalModules
@@ -1180,10 +1192,11 @@ let
       unique
       ;
     boolToString = b: if b then "true" else "false";
-    getBin = package: package.bin or package.out or package;
+    concatMapAttrs = f: s: foldl' (a: b: a // b) { } (mapAttrsToList f s);
     mergeEqualOption = mergeEqual;
-    getExe' = package: name: "${package}/bin/${name}";
-    getExe = package: "${package.bin or package.out or package}/bin/${package.meta.mainProgram}";
+    inherit getBin;
+    getExe = package: "${getBin package}/bin/${package.meta.mainProgram}";
+    getExe' = package: name: "${getBin package}/bin/${name}";
     importTOML = path: builtins.fromTOML (builtins.readFile path);
     licenses = {
       asl20.spdxId = "Apache-2.0";

@@ -64,6 +64,10 @@ pub const DENIED_BODY_PATIENCE: Duration = Duration::from_secs(2);
 /// would cost that call. Source: nginx's 75 s, where seed 002 has 10 s.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
 
+/// How long a client that has just connected may take to ask, when the service is told to stop. Ours:
+/// one sends its request as soon as it is connected, and a stop is not to wait for one that does not.
+pub const FIRST_REQUEST_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How long a client may take to send a request's body. Ours.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
