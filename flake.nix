@@ -1,7 +1,10 @@
 {
   description = "One service per host that runs each MCP server once and serves it to every client";
 
-  inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
+  # The head of nixos-unstable on 2026-06-29.  To move it, put in what
+  # `git ls-remote https://github.com/NixOS/nixpkgs nixos-unstable` prints, then
+  # run `nix flake lock` and `nix flake check`.
+  inputs.nixpkgs.url = "github:NixOS/nixpkgs/b5aa0fbd538984f6e3d201be0005b4463d8b09f8";
 
   outputs =
     { self, nixpkgs }:
@@ -14,6 +17,16 @@
           "aarch64-linux"
         ] (system: outputs nixpkgs.legacyPackages.${system});
       packageFor = pkgs: self.packages.${pkgs.stdenv.hostPlatform.system}.metamcp;
+      # A module that takes the package from here and not from its user's nixpkgs.
+      withPackage =
+        file:
+        { lib, pkgs, ... }:
+        {
+          # Known by a name, so that it may be imported more than once.
+          key = "metamcp:${baseNameOf file}";
+          imports = [ file ];
+          services.metamcp.package = lib.mkDefault (packageFor pkgs);
+        };
     in
     {
       packages = eachSystem (pkgs: rec {
@@ -24,21 +37,20 @@
       overlays.default = final: _: { metamcp = final.callPackage ./nix/package.nix { }; };
 
       nixosModules = rec {
-        metamcp =
-          { lib, pkgs, ... }:
-          {
-            imports = [ ./nix/module.nix ];
-            services.metamcp.package = lib.mkDefault (packageFor pkgs);
-          };
+        metamcp = withPackage ./nix/module.nix;
+        default = metamcp;
+      };
+
+      homeModules = rec {
+        metamcp = withPackage ./nix/home-module.nix;
         default = metamcp;
       };
 
       checks = eachSystem (
         pkgs:
         import ./nix/checks.nix {
-          inherit nixpkgs;
-          inherit (pkgs.stdenv.hostPlatform) system;
-          module = self.nixosModules.metamcp;
+          inherit nixpkgs pkgs;
+          module = self.nixosModules.default;
           package = packageFor pkgs;
         }
       );
@@ -48,7 +60,9 @@
           inputsFrom = [ (packageFor pkgs) ];
           packages = [
             pkgs.clippy
+            pkgs.deadnix
             pkgs.jq
+            pkgs.nixfmt
             pkgs.rust-analyzer
             pkgs.rustfmt
             pkgs.shellcheck

@@ -64,9 +64,15 @@ let
   ownAddress = builtins.match "(.*):([0-9]+)" listen.http;
   ownHost = builtins.elemAt ownAddress 0;
   ownPort = builtins.elemAt ownAddress 1;
-  isLoopback = builtins.match "127\\.[0-9.]+|\\[::1]" ownHost != null;
+  isLocal = host: builtins.match "localhost|127\\.[0-9.]+|\\[::1]" (lib.toLower host) != null;
+  isLoopback = isLocal ownHost;
+  isEverywhere = lib.elem ownHost [
+    "0.0.0.0"
+    "[::]"
+  ];
 
-  # Whether a URL is where metamcp itself listens.
+  # Whether a URL is where metamcp itself listens.  Two addresses of loopback
+  # with one port are taken for one: whoever reads them does, too.
   isOurs =
     url:
     let
@@ -77,10 +83,7 @@ let
     in
     parts != null
     && (if port == null then usual else port) == ownPort
-    && (
-      host == ownHost
-      || builtins.match "localhost|127\\.[0-9.]+|0\\.0\\.0\\.0|\\[::1?]" (lib.toLower host) != null
-    );
+    && (host == ownHost || isLocal host && (isLoopback || isEverywhere));
 
   # Whether a command is `metamcp stdio`, the way of clients to this service.
   isBridge =
@@ -344,7 +347,7 @@ let
     own-socket = map (
       { option, server, ... }:
       must (
-        server.socket != listen.control
+        server.socket == null || server.socket != listen.control
       ) "${option}.socket is metamcp's own control socket: give the socket of the server's unit."
     ) servers;
 

@@ -3,18 +3,94 @@
   module,
   nixpkgs,
   package,
-  system,
+  pkgs,
 }:
+let
+  inherit (nixpkgs) lib;
+
+  # The whole project, and not only what the package is built of.
+  source = ../.;
+
+  # cargo COMMAND, with the dependencies and tools of the package.
+  cargo =
+    name: command: tools:
+    package.overrideAttrs (old: {
+      pname = "metamcp-${name}";
+      src = source;
+      nativeBuildInputs = old.nativeBuildInputs ++ tools;
+      buildPhase = ''
+        runHook preBuild
+        cargo ${command}
+        runHook postBuild
+      '';
+      doCheck = false;
+      installPhase = "touch $out";
+      dontFixup = true;
+    });
+
+  vmTest = name: pkgs.testers.runNixOSTest (import ./vm/${name}.nix { inherit module; });
+in
 {
   inherit package;
 
+  clippy = cargo "clippy" "clippy --offline --locked --all-targets -- -D warnings" [ pkgs.clippy ];
+  # They start servers and listen, on the loopback interface alone.
+  tests = cargo "tests" "test --offline --locked --no-fail-fast" [ pkgs.git ];
+
+  fmt =
+    pkgs.runCommand "metamcp-fmt"
+      {
+        nativeBuildInputs = [
+          pkgs.cargo
+          pkgs.deadnix
+          pkgs.nixfmt
+          pkgs.rustfmt
+        ];
+      }
+      ''
+        cd ${source}
+        CARGO_HOME=$TMPDIR cargo fmt --all -- --check
+        find . -name '*.nix' -exec nixfmt --check {} +
+        deadnix --fail --no-lambda-pattern-names .
+        touch $out
+      '';
+
+  # The modules with nixpkgs' own lib, and among much else that nix/options.md
+  # is what they say.
+  evaluation =
+    pkgs.runCommand "metamcp-evaluation"
+      {
+        nativeBuildInputs = [
+          pkgs.jq
+          pkgs.nix
+          pkgs.shellcheck
+        ];
+      }
+      ''
+        cp -r ${source} source
+        chmod -R u+w source
+        patchShebangs source/nix/tests
+        source/nix/tests/run --lib ${nixpkgs}/lib ${lib.getExe package} $out
+      '';
+
   # The example, as real NixOS makes it and as the program itself checks it.
   configuration =
-    (nixpkgs.lib.nixosSystem {
-      inherit system;
+    (lib.nixosSystem {
+      inherit (pkgs.stdenv.hostPlatform) system;
       modules = [
         module
         ./tests/example.nix
       ];
     }).config.environment.etc."metamcp/metamcp.toml".source;
 }
+# One virtual machine each; they need KVM to be quick.
+// lib.mapAttrs' (name: lib.nameValuePair "vm-${name}") (
+  lib.genAttrs [
+    "activation"
+    "cold-wave"
+    "hardening"
+    "reload"
+    "restart"
+    "secrets"
+  ] vmTest
+)

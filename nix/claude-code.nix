@@ -6,9 +6,7 @@ let
   cfg = config.services.metamcp;
   inherit (cfg.settings) listen;
 
-  # Where to connect to: an address that stands for all is not one.
-  address = lib.replaceStrings [ "0.0.0.0:" "[::]:" ] [ "127.0.0.1:" "[::1]:" ] listen.http;
-  needsToken = listen.token or null != null;
+  claude = import ./claude-entry.nix { inherit lib; };
 in
 {
   options.services.metamcp.claudeCode = {
@@ -16,7 +14,7 @@ in
 
     url = mkOption {
       type = types.str;
-      default = "http${lib.optionalString (listen.tls != null) "s"}://${address}/";
+      default = claude.url listen;
       defaultText = lib.literalMD "the address in {option}`services.metamcp.settings.listen.http`";
       example = "https://mcp.example.org:12011/";
       description = ''
@@ -28,12 +26,7 @@ in
 
   config = lib.mkIf (cfg.enable && cfg.claudeCode.enable) {
     environment.etc."metamcp/mcp.json".text = builtins.toJSON {
-      mcpServers.metamcp = {
-        type = "http";
-        inherit (cfg.claudeCode) url;
-      }
-      # Claude Code puts its own environment variable in.
-      // lib.optionalAttrs needsToken { headers.Authorization = "Bearer \${METAMCP_TOKEN}"; };
+      mcpServers.metamcp = claude.entry listen cfg.claudeCode.url;
     };
   };
 }

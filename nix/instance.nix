@@ -137,6 +137,9 @@ in
             ${key}=$(<"$CREDENTIALS_DIRECTORY/${key}")
             export ${key}
           '') (lib.attrNames secrets)
+          # Where NixOS is told to check scripts (systemd.enableStrictShellChecks):
+          # an argument is what it is, and no slip.
+          + "# shellcheck disable=all\n"
           + "exec ${lib.escapeShellArgs ([ server.command ] ++ server.args)}\n";
 
         serviceConfig = lib.mapAttrs (_: lib.mkDefault) (sandbox.directives name server.sandbox) // {

@@ -39,9 +39,10 @@ rustPlatform.buildRustPackage {
   # The drop-in in systemd/ is for systemd 252; nixpkgs has no such old one.
   postInstall = ''
     install -Dm444 -t $out/lib/systemd/system systemd/metamcp{.service,.socket,-control.socket}
-    install -Dm444 -t $out/share/doc/metamcp systemd/metamcp-server-example*
-    substituteInPlace $out/lib/systemd/system/metamcp.service \
+    install -Dm444 -t $out/lib/systemd/user systemd/user/*
+    substituteInPlace $out/lib/systemd/{system,user}/metamcp.service \
       --replace-fail /usr/bin/metamcp $out/bin/metamcp
+    install -Dm444 -t $out/share/doc/metamcp systemd/metamcp-server-example*
   ''
   # The program itself writes them, so it must run where it is built.
   + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
@@ -56,6 +57,7 @@ rustPlatform.buildRustPackage {
   meta = {
     inherit (manifest.package) description;
     license = lib.licenses.mit;
+    maintainers = [ ];
     mainProgram = "metamcp";
     platforms = lib.platforms.linux;
   };

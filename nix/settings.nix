@@ -1,5 +1,10 @@
 # Every key of metamcp.toml: the submodule of services.metamcp.settings.
-{ format, lib }:
+{
+  format,
+  lib,
+  # For the service of a user, and not of the host.
+  forUser ? false,
+}:
 let
   inherit (lib) mkOption types;
   inherit (import ./types.nix { inherit lib; })
@@ -136,8 +141,12 @@ in
         default = "127.0.0.1:12011";
         example = "[::1]:12011";
         description = ''
-          Address of the HTTP endpoint, on the loopback interface;
-          {file}`metamcp.socket` listens on it.
+          Address of the HTTP endpoint; {file}`metamcp.socket` listens on it.
+          One that is not of the loopback interface needs both
+          {option}`services.metamcp.settings.listen.tls` and
+          {option}`services.metamcp.settings.listen.token`. Clients that
+          connect to it under a name, or through another address, need an
+          entry in {option}`services.metamcp.settings.listen.allowed_hosts`.
         '';
       };
       tls = mkOption {
@@ -174,18 +183,39 @@ in
           takes a restart.
         '';
       };
-      control = mkOption {
-        type = socketPath;
-        default = "/run/metamcp/control.sock";
-        example = "/run/metamcp/operators.sock";
+      token = mkOption {
+        type = types.nullOr (types.strMatching "credential:[^./][^/]*|env:[^=]+");
+        default = null;
+        example = "credential:client-token";
         description = ''
-          Path of the control socket; {file}`metamcp-control.socket`
-          listens on it. Members of the group `metamcp` may connect.
+          Token that clients must bring, in a header
+          `Authorization: Bearer TOKEN`: `credential:NAME` for an entry of
+          {option}`services.metamcp.credentials`, or `env:NAME` for a variable
+          of the service. One line of at least 16 characters without spaces,
+          as `openssl rand -hex 32` prints it. If `null`, whoever reaches the
+          address is answered.
         '';
+      };
+      control = mkOption {
+        type = if forUser then types.nullOr socketPath else socketPath;
+        default = if forUser then null else "/run/metamcp/control.sock";
+        example = "/run/metamcp/operators.sock";
+        description =
+          if forUser then
+            ''
+              Path of the control socket; {file}`metamcp-control.socket`
+              listens on it. {file}`$XDG_RUNTIME_DIR/metamcp/control.sock` if
+              `null`.
+            ''
+          else
+            ''
+              Path of the control socket; {file}`metamcp-control.socket`
+              listens on it. Members of the group `metamcp` may connect.
+            '';
       };
       control_group = mkOption {
         type = types.nullOr group;
-        default = "metamcp";
+        default = if forUser then null else "metamcp";
         example = "wheel";
         description = ''
           Group whose members may use the control socket, besides root and
@@ -218,7 +248,12 @@ in
         type = types.listOf host;
         default = [ ];
         example = [ "mcp.example.org" ];
-        description = "Values of the `Host` header to accept besides those of the loopback interface.";
+        description = ''
+          Values of the `Host` header to accept besides those of the loopback
+          interface and the address that the client has connected to: the
+          names under which clients reach the service from elsewhere, without
+          port.
+        '';
       };
       allowed_origins = mkOption {
         type = types.listOf origin;

@@ -107,14 +107,22 @@ pub async fn whole<B: Body<Data = Bytes> + Unpin>(
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-/// Reads a body of no use to its end, for at most `patience`.
+/// Reads a body of no use to its end, for at most `patience`, and tells whether it has come to that.
 ///
 /// # Cancel safety
 ///
 /// Safe.
-pub async fn discard<B: Body + Unpin>(body: &mut B, patience: Duration) {
-    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
-    let _gave_up = time::timeout(patience, reading).await;
+pub async fn discard<B: Body + Unpin>(body: &mut B, patience: Duration) -> bool {
+    let reading = async {
+        loop {
+            match body.frame().await {
+                Some(Ok(_)) => {}
+                Some(Err(_)) => return false,
+                None => return true,
+            }
+        }
+    };
+    time::timeout(patience, reading).await.unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -139,6 +147,14 @@ mod tests {
         assert_eq!(whole(&mut incoming(&[]), 5).await, Ok(Bytes::new()));
         assert_eq!(whole(&mut incoming(&["abc", "def"]), 5).await, Err(ReadError::TooLong));
         assert_eq!(whole(&mut incoming(&["abc", "!"]), 5).await, Err(ReadError::Broken(())));
+    }
+
+    #[tokio::test]
+    async fn a_body_of_no_use_is_read_to_its_end_or_not() {
+        assert!(discard(&mut incoming(&["abc", "def"]), Duration::from_secs(1)).await);
+        assert!(!discard(&mut incoming(&["abc", "!"]), Duration::from_secs(1)).await);
+        let mut endless = StreamBody::new(stream::pending::<Result<Frame<Bytes>, ()>>());
+        assert!(!discard(&mut endless, Duration::ZERO).await);
     }
 
     #[tokio::test]

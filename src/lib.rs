@@ -29,7 +29,7 @@
 //!
 //! A client POSTs `tools/call` for `git__log`.
 //!
-//! 1. [`ingress`] checks host, origin and size, and has the body scanned by
+//! 1. [`ingress`] checks host, origin, token and size, and has the body scanned by
 //!    [`protocol::Message::parse`]. The scan finds the few values that hops rewrite; the message is
 //!    never turned into a model, so nothing that we do not know is lost. The client's
 //!    [`session::Session`] notes that the request runs, so that a cancellation finds it.
@@ -160,6 +160,7 @@
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
 //! | [`tls`] | the certificate that clients are shown |
+//! | [`token`] | the token that clients must bring |
 //! | [`child`] | stdio servers: launch, drain, see off |
 //! | [`fault`] | kinds of failures, and which of them count |
 //! | [`breaker`] | when a server that fails is left alone |
@@ -207,6 +208,8 @@
 //!   loses its request or its stream, and holds up nobody.
 //! - A TLS handshake is made in the task of its connection, within a bound. A private key is never
 //!   printed.
+//! - Where a token is declared, nothing is done for a request that does not bring it but to say so; only
+//!   whether the service lives is told to everybody. The token is kept nowhere.
 //! - Only `ingress` chooses an HTTP status.
 //! - Every queue, body, cache, wait and retry has a bound with a name, in [`config::defaults`] unless
 //!   it is a detail of one file.
@@ -261,6 +264,7 @@ pub mod systemd;
 pub mod task;
 pub mod telemetry;
 pub mod tls;
+pub mod token;
 pub mod typegen;
 pub mod unsent;
 pub mod view;

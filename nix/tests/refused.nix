@@ -35,6 +35,26 @@ in
       message = "services.metamcp.settings.listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
       accepted = settings { listen.http = "[::1]:12011"; };
     };
+    "an address of the network with TLS and without a token" =
+      let
+        listen = {
+          http = "[::]:12011";
+          tls = {
+            certificate = "/etc/chain.pem";
+            key = "/etc/key.pem";
+          };
+        };
+      in
+      {
+        kind = "address-in-the-open";
+        refused = settings { inherit listen; };
+        message = "set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1.";
+        accepted = settings {
+          listen = listen // {
+            token = "env:METAMCP_TOKEN";
+          };
+        };
+      };
     "a port of loopback that the firewall is to open" = {
       kind = "firewall-of-loopback";
       refused.services.metamcp.openFirewall = true;
@@ -184,6 +204,18 @@ in
         (settings { listen.http = "127.0.0.1:12021"; })
       ];
     };
+    "a server at the usual port of an address that metamcp has" = {
+      kind = "own-url";
+      refused = both [
+        (server "loop" { url = "http://127.0.0.2/mcp"; })
+        (settings { listen.http = "127.0.0.1:80"; })
+      ];
+      message = "services.metamcp.servers.loop.url is http://127.0.0.2/mcp, where metamcp itself listens";
+      accepted = both [
+        (server "loop" { url = "http://192.0.2.1/mcp"; })
+        (settings { listen.http = "127.0.0.1:80"; })
+      ];
+    };
     "an upstream that is the unit of metamcp" = {
       kind = "own-unit";
       refused.services.metamcp.upstream = {
@@ -270,6 +302,15 @@ in
       accepted = both [
         (settings { listen.session_key = "credential:lost"; })
         { services.metamcp.credentials.lost = "/run/secrets/session-key"; }
+      ];
+    };
+    "a token of clients that is not declared" = {
+      kind = "credential-unknown";
+      refused = settings { listen.token = "credential:lost"; };
+      message = "services.metamcp.settings.listen.token refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
+      accepted = both [
+        (settings { listen.token = "credential:lost"; })
+        { services.metamcp.credentials.lost = "/run/secrets/client-token"; }
       ];
     };
     "a key of the embedding endpoint that is not declared" = {
@@ -649,6 +690,12 @@ in
         (settings { listen.session_key = "credential:session-key"; })
         { services.metamcp.credentials.session-key = "/run/secrets/session-key"; }
       ];
+    };
+    "a token of clients in the configuration itself" = {
+      kind = "type";
+      refused = settings { listen.token = "0123456789abcdef0123456789abcdef"; };
+      message = "token' is not of type";
+      accepted = settings { listen.token = "env:METAMCP_TOKEN"; };
     };
     "a duration without a unit" = {
       kind = "type";

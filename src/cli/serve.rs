@@ -5,13 +5,14 @@ use std::{path::PathBuf, time::Duration};
 use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::Overrides, stdio};
 use crate::{
     config::{Config, Sources, environment, secret::credentials_directory},
-    daemon::{Daemon, Listeners},
+    daemon::{Daemon, Listeners, StartError},
     demo::Demo,
     name::ServerName,
     report::chain,
     systemd::{capabilities, listen::Inherited},
     telemetry::log,
     tls::Identity,
+    token::Token,
     view::Choice,
 };
 
@@ -63,6 +64,8 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     let credentials = credentials_directory();
     let identity = Identity::wanted(config.listen.tls.as_ref(), credentials.as_deref())
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
+    let token = Token::wanted(config.listen.token.as_ref(), credentials.as_deref())
+        .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let log = log::start(config.service.log_level);
     for name in loaded.unknown {
         tracing::warn!(name, "a variable that looks like one of ours names no key: it is ignored");
@@ -75,14 +78,16 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         .build()
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
     let served = runtime.block_on(async move {
-        let failed = |error: crate::daemon::StartError| {
-            Failed::new(FAILED, chain(&error)).hint(error.hint())
+        let failed = |error: StartError| {
+            // A manager need not try that again.
+            let code = if matches!(error, StartError::Exposed(_)) { CONFIG } else { FAILED };
+            Failed::new(code, chain(&error)).hint(error.hint())
         };
         let listeners = Listeners::open(inherited, &config.listen).await.map_err(failed)?;
         if !listeners.was_inherited() {
             output::print(&welcome(&listeners, &config, sources.file.is_none()));
         }
-        let daemon = Daemon::build(config, sources, identity, listeners, log);
+        let daemon = Daemon::build(config, sources, identity, token, listeners, log);
         let daemon = daemon.map_err(failed)?;
         let daemon = if args.launched { daemon.launched() } else { daemon };
         daemon.run().await;
@@ -130,9 +135,18 @@ fn welcome(listeners: &Listeners, config: &Config, is_demonstration: bool) -> St
         text.push_str(&format!("Control:  {}\n", socket.display()));
     }
     if let Some(address) = listeners.addresses().first() {
+        let headers = match config.listen.token {
+            Some(_) => ", \"headers\": { \"Authorization\": \"Bearer ${METAMCP_TOKEN}\" }",
+            None => "",
+        };
         text.push_str(&format!(
-            "\nPaste into .mcp.json:\n\n{{\n  \"mcpServers\": {{\n    \"metamcp\": {{ \"type\": \"http\", \"url\": \"{scheme}://{address}/\" }}\n  }}\n}}\n\n"
+            "\nPaste into .mcp.json:\n\n{{\n  \"mcpServers\": {{\n    \"metamcp\": {{ \"type\": \"http\", \"url\": \"{scheme}://{address}/\"{headers} }}\n  }}\n}}\n\n"
         ));
+        if config.listen.token.is_some() {
+            text.push_str(
+                "The client expands METAMCP_TOKEN: set it to the token where that runs.\n",
+            );
+        }
     }
     text.push_str("Stop with ctrl-c.\n");
     text

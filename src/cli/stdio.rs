@@ -99,7 +99,7 @@ pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed
         .build()
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
     let served = runtime.block_on(async move {
-        let daemon = Daemon::build(config, sources, None, Listeners::none(), log);
+        let daemon = Daemon::build(config, sources, None, None, Listeners::none(), log);
         let daemon =
             daemon.map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
         let pipe = Pipe {

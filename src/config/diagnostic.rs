@@ -189,7 +189,8 @@ impl Problem {
 /// Tells whether a line belongs to the `env` or `headers` of a server, or to a key, whose values are
 /// not shown.
 fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
-    let is_values = |word: &str| matches!(word, "env" | "headers" | "session_key" | "api_key");
+    let is_values =
+        |word: &str| matches!(word, "env" | "headers" | "session_key" | "api_key" | "token");
     let words = |text: &str| {
         text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_')
             .map(str::to_owned)

@@ -21,7 +21,7 @@ use super::{
     health::HealthTable,
     pool, provision,
     schema::{Addresses, DeclaredServers, RootWord, Time, TimeOrOff, duration_text},
-    search, server, session, socket, tasks, tls, tools,
+    search, server, session, socket, tasks, tls, token, tools,
     word::Word,
     wording::{did_you_mean, from_toml},
 };
@@ -150,12 +150,17 @@ impl<'de> Deserialize<'de> for Span {
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 struct ListenTable {
-    /// The address for clients, on loopback only; a socket from systemd takes precedence.
+    /// The address for clients, on loopback unless both `tls` and `token` are set; a socket from
+    /// systemd takes precedence.
     #[schemars(with = "Addresses", extend("default" = defaults::HTTP_ADDRESS.to_string()))]
     http: Option<Spanned<SocketAddr>>,
     /// The service speaks TLS with these; without them, plain HTTP.
     #[schemars(with = "tls::Table")]
     tls: Option<Spanned<tls::Table>>,
+    /// The token that clients must bring in `Authorization: Bearer TOKEN`, of at least 16 characters:
+    /// `credential:NAME` or `env:NAME`. Without it, whoever reaches the address is answered.
+    #[schemars(with = "String", regex(pattern = "^(credential:[^./][^/]*|env:[^=]+)$"))]
+    token: Option<Spanned<String>>,
     /// The control socket, an absolute path; a socket from systemd takes precedence. Without it, one
     /// in the runtime directory.
     #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
@@ -223,7 +228,8 @@ fn parse(text: &str) -> Result<Config, Problem> {
 pub(super) fn checked(file: File) -> Result<Config, Problem> {
     let service = service(file.service)?;
     let breaker = breaker(file.breaker)?;
-    let http = loopback(file.listen.http.as_ref())?;
+    let has_tls = file.listen.tls.is_some();
+    let http = address(file.listen.http.as_ref(), has_tls, file.listen.token.is_some())?;
     let health = file.health.checked()?;
     let declare = |name: &Spanned<String>, table| declared(name, table, &health, http);
     let mut servers = BTreeMap::new();
@@ -243,6 +249,7 @@ pub(super) fn checked(file: File) -> Result<Config, Problem> {
     let pool = file.pool.into_pool(&all)?;
     let root = root(file.listen.root, &servers)?;
     let tls = tls::Table::checked(file.listen.tls)?;
+    let token = token::checked(file.listen.token)?;
     let control_path = |path| socket::path(path, "control", "/run/metamcp/control.sock");
     let control = file.listen.control.map(control_path).transpose()?;
     let control_group = file.listen.control_group.map(socket::group).transpose()?;
@@ -262,6 +269,7 @@ pub(super) fn checked(file: File) -> Result<Config, Problem> {
     let listen = Listen {
         http,
         tls,
+        token,
         control,
         control_group,
         rpc,
@@ -308,7 +316,9 @@ fn declared(
 pub(crate) fn is_ourselves(url: &hyper::Uri, ours: SocketAddr) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_local = host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback() || address == ours.ip());
     is_local && url.port_u16().unwrap_or(80) == ours.port()
 }
 
@@ -355,14 +365,14 @@ fn breaker(table: BreakerTable) -> Result<Breaker, Problem> {
     Ok(Breaker { failure_threshold, cooldown })
 }
 
-fn loopback(address: Option<&Spanned<SocketAddr>>) -> Result<SocketAddr, Problem> {
+fn address(
+    address: Option<&Spanned<SocketAddr>>,
+    has_tls: bool,
+    has_token: bool,
+) -> Result<SocketAddr, Problem> {
     let Some(address) = address else { return Ok(defaults::HTTP_ADDRESS) };
-    if !address.get_ref().ip().is_loopback() {
-        let message = format!("`{}` is not a loopback address", address.get_ref());
-        return Err(Problem::at(address.span(), message).help(
-            "anyone who reaches the port may run every tool: listen on 127.0.0.1 and put a proxy with TLS and authentication in front",
-        ));
-    }
+    token::permitted(*address.get_ref(), has_tls, has_token)
+        .map_err(|exposed| exposed.at(address.span()))?;
     Ok(*address.get_ref())
 }
 

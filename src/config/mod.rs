@@ -33,6 +33,7 @@ mod socket;
 pub mod sources;
 pub mod tasks;
 pub mod tls;
+pub mod token;
 pub mod tools;
 pub mod url;
 pub(crate) mod variables;
@@ -54,6 +55,7 @@ pub use sharing::Sharing;
 pub use sources::{Loaded, Setting, Sources, What};
 pub use tasks::Tasks;
 pub use tls::Tls;
+pub use token::{Exposed, TokenPlace};
 pub use tools::{ToolSet, Tools};
 
 use crate::name::ServerName;
@@ -124,6 +126,8 @@ pub struct Listen {
     pub http: SocketAddr,
     /// Where certificate and key are; `None` serves plain HTTP.
     pub tls: Option<Tls>,
+    /// Where the token is that clients must bring; `None` asks for nothing.
+    pub token: Option<TokenPlace>,
     /// The path of the control socket; `None` chooses the runtime directory.
     pub control: Option<PathBuf>,
     /// The group whose members may use the control socket besides root and our own user.
@@ -206,6 +210,7 @@ impl Default for Listen {
         Self {
             http: defaults::HTTP_ADDRESS,
             tls: None,
+            token: None,
             control: None,
             control_group: None,
             rpc: false,

@@ -6,10 +6,11 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    config::{diff::ServerDiff, load::LoadError},
+    config::{Exposed, diff::ServerDiff, load::LoadError},
     protocol::{RpcError, error::INVALID_PARAMS},
     report::chain,
     tls::IdentityError,
+    token::TokenError,
 };
 
 /// What the main loop is to do, and whom it tells.
@@ -41,6 +42,12 @@ pub enum ReloadError {
     /// The file asks for a certificate that cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The file asks for a token that cannot be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// An address that the service listens on would be open to everybody.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
 }
 
 impl ReloadError {
@@ -50,9 +57,11 @@ impl ReloadError {
             Self::File(LoadError::Content(found)) => {
                 format!("configuration refused, see {}", found.place())
             }
-            Self::NoFile | Self::File(LoadError::Read { .. }) | Self::Identity(_) => {
-                format!("configuration refused: {}", chain(self))
-            }
+            Self::NoFile
+            | Self::File(LoadError::Read { .. })
+            | Self::Identity(_)
+            | Self::Token(_)
+            | Self::Exposed(_) => format!("configuration refused: {}", chain(self)),
         }
     }
 
@@ -80,6 +89,8 @@ impl ReloadError {
                 )
                 .context(json!({ "file": path.display().to_string() })),
             Self::Identity(error) => refused("CONFIG_INVALID", chain(self)).suggest(error.hint()),
+            Self::Token(error) => refused("CONFIG_INVALID", chain(self)).suggest(error.hint()),
+            Self::Exposed(error) => refused("CONFIG_INVALID", chain(self)).suggest(error.hint()),
         }
     }
 }

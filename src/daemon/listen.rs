@@ -18,7 +18,7 @@ use tokio::{
 
 use super::lock::{self, Lock, Taken};
 use crate::{
-    config::{Listen, defaults},
+    config::{Exposed, Listen, defaults},
     control::client::{self, ClientError},
     session::key::KeyError,
     systemd::listen::Inherited,
@@ -115,6 +115,9 @@ pub enum StartError {
         /// The directory.
         path: PathBuf,
     },
+    /// An address would be open to everybody.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
     /// An inherited socket cannot be used.
     #[error("use an inherited socket")]
     Inherited(#[source] io::Error),
@@ -148,6 +151,7 @@ impl StartError {
                 "Create the group, and put the user of the service into it, or unset `listen.control_group`."
             }
             Self::SessionKey(error) => error.hint(),
+            Self::Exposed(error) => error.hint(),
             Self::Inherited(_) | Self::Signals(_) => "Check the limits of the service.",
         }
     }
@@ -168,6 +172,10 @@ impl Listeners {
     /// Safe: what was opened is closed, but a socket's file stays.
     pub async fn open(inherited: Inherited, listen: &Listen) -> Result<Self, StartError> {
         let was_inherited = !inherited.is_empty();
+        // Whoever has made them: the file says only what we make ourselves.
+        for listener in &inherited.http {
+            listen.may_use(listener.local_addr().map_err(StartError::Inherited)?)?;
+        }
         // First of all: two services are told apart by what they lock, and not by who gets a port.
         let (own, group) = (own_path(&inherited, listen), listen.control_group.as_deref());
         let lock = match &own {

@@ -39,6 +39,7 @@ use crate::{
     task::{Shelf, Tasks},
     telemetry::{liveness::Liveness, log::LogControl},
     tls::{self, Identity},
+    token::{self, Token},
     view::{Choice, Views},
 };
 
@@ -71,6 +72,8 @@ pub struct Daemon {
     board: Arc<Board>,
     /// What new connections are served with.
     tls: Arc<tls::Current>,
+    /// What clients must bring with new requests.
+    token: Arc<token::Current>,
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: Signals,
@@ -86,8 +89,8 @@ pub struct Daemon {
 impl Daemon {
     /// Puts the service together. Clients that connect from now on wait in the backlog.
     ///
-    /// `source` is what a reload reads again; `identity` is what `config` asks to serve
-    /// with.
+    /// `source` is what a reload reads again; `identity` and `token` are what `config` asks to serve
+    /// with, and to ask clients for.
     ///
     /// # Errors
     ///
@@ -96,6 +99,7 @@ impl Daemon {
         config: Config,
         source: Sources,
         identity: Option<Identity>,
+        token: Option<Token>,
         listeners: Listeners,
         log: LogControl,
     ) -> Result<Self, StartError> {
@@ -141,6 +145,7 @@ impl Daemon {
             told: Some(told),
             board,
             tls: Arc::new(tls::Current::new(identity)),
+            token: Arc::new(token::Current::new(token)),
             liveness,
             listeners,
             signals,
@@ -262,7 +267,8 @@ impl Daemon {
     ) -> (TaskTracker, Arc<Edge>) {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
-        let edge = Edge::new(views, board, stop.clone(), hurry.clone(), clients.clone());
+        let token = Arc::clone(&self.token);
+        let edge = Edge::new(views, board, token, stop.clone(), hurry.clone(), clients.clone());
         if let (Some(announced), Some(told)) = (self.announced.take(), self.told.take()) {
             let sessions = Arc::clone(self.views.sessions());
             clients.spawn(Arc::clone(&self.views).heed(announced, stop.clone()));

@@ -13,6 +13,7 @@ use crate::{
     report::chain,
     systemd::notify,
     tls::Identity,
+    token::Token,
 };
 
 impl Daemon {
@@ -61,6 +62,18 @@ impl Daemon {
             let (text, hint) = (chain(error), error.hint());
             tracing::error!(error = text, hint, "certificate refused, all stays as it was");
         })?;
+        let token = Token::wanted(new.listen.token.as_ref(), credentials.as_deref());
+        let token = token.inspect_err(|error| {
+            let (text, hint) = (chain(error), error.hint());
+            tracing::error!(error = text, hint, "token refused, all stays as it was");
+        })?;
+        // Those that we have: others take effect with the next restart.
+        for address in self.listeners.addresses() {
+            new.listen.may_use(*address).inspect_err(|error| {
+                let (error, hint) = (error.to_string(), error.hint());
+                tracing::error!(error, hint, "configuration refused, the old one stays in force");
+            })?;
+        }
         let old = self.views.config();
         if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
             tracing::warn!("new addresses take effect with the next restart");
@@ -75,6 +88,10 @@ impl Daemon {
         if self.tls.replace(identity) {
             let tls = new.listen.tls.is_some();
             tracing::info!(tls, "another certificate for new connections");
+        }
+        if self.token.replace(token) {
+            let token = new.listen.token.is_some();
+            tracing::info!(token, "another token for new requests");
         }
         let new = Arc::new(new);
         let diff = self.provisioner.reload(&new, old.service.max_total_timeout);

@@ -11,13 +11,15 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     finding::{Area, Finding},
-    pins, places,
+    host, pins, places,
+    sandbox::{self, Remedy, Sandbox, of_server},
     tap::{First, Record, Tap},
 };
 use crate::{
     child::Exit,
     config::{Secret, Server, Start, Transport, defaults, secret::SecretError},
     connection::{Connection, DialError, Dialer, Limits, Party},
+    import::nix_name,
     name::ServerName,
     protocol::{
         Message,
@@ -142,7 +144,10 @@ pub(super) async fn dial(
     let lacks_secret = matches!(&connected, Err(DialError::Secret { .. }));
     let mut findings = match &connected {
         Ok(_) => vec![connected_well(name, declared, &dialled)],
-        Err(error) => vec![failed(name, error, &redactor)],
+        Err(error) => {
+            let remedy = in_its_way(name, &declared.transport, error).await;
+            vec![failed(name, error, remedy, &redactor)]
+        }
     };
     let tools = match listed {
         Some(Ok(tools)) => tools,
@@ -197,30 +202,54 @@ fn connected_well(name: &ServerName, declared: &Server, dialled: &Dialled) -> Fi
     Finding::note(Area::Servers, format!("{told}: the first client waits for it"))
         .of(name)
         .fix(format!("Connect it with the service: `start = \"eager\"` in `[servers.{name}]`."))
-        .nix(format!("services.metamcp.settings.servers.{name}.start = \"eager\";"))
+        .nix(of_server(name, "start = \"eager\";"))
 }
 
-fn failed(name: &ServerName, error: &DialError, redactor: &Redactor) -> Finding {
+/// Returns what helps a server in a unit whose sandbox is in its way, as its journal tells.
+async fn in_its_way(name: &ServerName, transport: &Transport, error: &DialError) -> Option<Remedy> {
+    let (Transport::Unit { unit, .. }, words) = (transport, error.last_words()) else {
+        return None;
+    };
+    if words.is_empty() {
+        return None;
+    }
+    // Of any instance: all have what their template has.
+    let instance = format!("{unit}@doctor.service");
+    let told = host::output("systemctl", &["show", sandbox::PROPERTIES, &instance]).await;
+    Sandbox::read(&told.unwrap_or_default()).remedy(name, unit, words)
+}
+
+fn failed(
+    name: &ServerName,
+    error: &DialError,
+    remedy: Option<Remedy>,
+    redactor: &Redactor,
+) -> Finding {
     if let DialError::Secret { key, source, .. } = error {
         let (hint, nix) = (source.hint(), credential_of(source));
         // Whether that matters is for the service to tell.
         let finding = Finding::note(Area::Servers, format!("its `{key}` cannot be read here"));
         let finding = finding.of(name).why(chain(source)).fix(hint);
         return match nix {
-            Some(credential) => finding.nix(format!(
-                "services.metamcp.credentials.{credential} = \"/run/secrets/{credential}\";"
-            )),
+            Some(credential) => {
+                let key = nix_name(key);
+                let file = format!("\"/run/secrets/{credential}\"");
+                finding.nix(of_server(name, &format!("credentials.{key} = {file};")))
+            }
             None => finding,
         };
     }
     let text = redactor.black_out(&chain(error));
     let why = text.strip_prefix(&format!("connect to server `{name}`: ")).unwrap_or(&text);
     let finding = Finding::error(Area::Servers, "cannot be connected").of(name);
-    let finding = finding.why(why).fix(error.hint());
-    if error.is_late() {
-        finding.nix(format!("services.metamcp.settings.servers.{name}.start_timeout = \"2m\";"))
-    } else {
-        finding
+    let finding = finding.why(why);
+    match remedy {
+        Some(Remedy { fix, nix: Some(nix) }) => finding.fix(fix).nix(nix),
+        Some(Remedy { fix, nix: None }) => finding.fix(fix),
+        None if error.is_late() => {
+            finding.fix(error.hint()).nix(of_server(name, "start_timeout = \"2m\";"))
+        }
+        None => finding.fix(error.hint()),
     }
 }
 
@@ -263,7 +292,7 @@ fn manners(
                 .of(name)
                 .why("What is released tonight runs tomorrow with all that it may do, and each start asks the network.")
                 .fix(format!("Name the version in `args`, which are {args:?}."))
-                .nix(format!("services.metamcp.settings.servers.{name}.command = lib.getExe pkgs.THE_SERVER;")),
+                .nix(of_server(name, "package = pkgs.THE_SERVER;")),
         );
     }
     // A signal that asks comes after 50 ms, which many a runtime takes to end by itself.

@@ -19,6 +19,7 @@ use crate::{
         self, Config, Sources, defaults, environment, load::LoadError,
         secret::credentials_directory,
     },
+    files,
     name::ServerName,
     report::chain,
     systemd::unit::Unit,
@@ -30,6 +31,7 @@ mod host;
 mod names;
 mod pins;
 mod places;
+mod sandbox;
 mod sockets;
 mod tap;
 mod unit;
@@ -90,10 +92,11 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     let installed = Unit::installed();
     let directives = installed.as_ref().and_then(directives);
     let command = directives.as_ref().map(unit::command).unwrap_or_default();
+    let own = files::own_directory("XDG_CONFIG_HOME", ".config");
     let file = question
         .file
         .clone()
-        .or_else(|| unit::config_of(&command).map(PathBuf::from))
+        .or_else(|| unit::config_of(&command, own.as_deref()))
         .or_else(config::usual_file);
     let config = configuration(file.as_deref(), found);
     if let (Some(server), Some(config)) = (&question.server, &config)
@@ -103,10 +106,10 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     }
     let declared = config.as_ref().and_then(|config| config.listen.control.as_ref());
     let socket = question.socket.as_ref().or(declared).unwrap_or(&question.nearest);
-    let told = sockets::control(socket, found).await;
+    let (told, presence) = sockets::control(socket, found).await;
     if question.server.is_none() {
         if let Some(config) = &config {
-            sockets::http(&config.listen, told.is_some(), found).await;
+            sockets::http(&config.listen, presence, found).await;
             places::directories(config, socket, installed.is_none(), found);
             if let Some(file) = &file {
                 places::secrets_in(file, config, found);
@@ -141,7 +144,7 @@ fn configuration(file: Option<&Path>, found: &mut Vec<Finding>) -> Option<Config
             Finding::warning(Area::Configuration, "there is no configuration file")
                 .why("Without one, three demonstration servers are served.")
                 .fix("Write /etc/metamcp/metamcp.toml, or name yours with --config.")
-                .nix("services.metamcp.settings.servers.NAME.command = \"PROGRAM\";"),
+                .nix("services.metamcp.servers.NAME.package = pkgs.THE_SERVER;"),
         );
         return None;
     };
@@ -189,7 +192,7 @@ async fn examine_unit(
     found: &mut Vec<Finding>,
 ) {
     let n_before = found.len();
-    found.extend(unit::compare(directives));
+    found.extend(unit::compare(directives, unit.is_of_user));
     let Some(program) = command.first() else {
         found.push(
             Finding::error(Area::Unit, format!("{} starts nothing", unit.name))

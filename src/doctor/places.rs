@@ -2,10 +2,14 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
-use super::finding::{Area, Finding};
+use super::{
+    finding::{Area, Finding},
+    sandbox::of_server,
+};
 use crate::{
     catalog::Store,
     config::{Config, Secret, Transport},
+    import::nix_name,
     session::key::state_directory,
 };
 
@@ -76,9 +80,9 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
         return;
     }
     for (name, server) in &config.servers {
-        let (table, values) = match &server.transport {
-            Transport::Stdio { env, .. } => ("env", env),
-            Transport::Http { headers, .. } => ("headers", headers),
+        let values = match &server.transport {
+            Transport::Stdio { env, .. } => env,
+            Transport::Http { headers, .. } => headers,
             Transport::Unit { .. } => continue,
         };
         let is_literal = |value: &Secret| !value.is_reference();
@@ -97,7 +101,7 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
                 .of(name)
                 .why(format!("`{}` has the value itself.", file.display()))
                 .fix(format!("Write `credential:{name}` in its place, and `LoadCredential={name}:/path` into a drop-in of the unit; or chmod o= the file."))
-                .nix(format!("services.metamcp.settings.servers.{name}.{table}.{key} = \"credential:{name}\"; services.metamcp.credentials.{name} = \"/run/secrets/{name}\";")),
+                .nix(of_server(name, &format!("credentials.{} = \"/run/secrets/{name}\";", nix_name(key)))),
             );
         }
     }

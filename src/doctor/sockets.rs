@@ -26,11 +26,24 @@ pub(super) struct Told {
     pub(super) secrets: BTreeMap<ServerName, bool>,
 }
 
+/// Whether a service is behind a control socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// One answers.
+    Answers,
+    /// There is none.
+    Nobody,
+    /// There may be one, which says nothing to us.
+    Unknown,
+}
+
 /// Examines the control socket; returns what the service tells, if it answers.
-pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> Option<Told> {
+pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> (Option<Told>, Presence) {
     let name = path.display();
+    let mut presence = Presence::Unknown;
     let finding = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            presence = Presence::Nobody;
             Finding::note(Area::Sockets, format!("no service runs: there is no `{name}`"))
                 .fix("Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.")
                 .nix("services.metamcp.enable = true;")
@@ -47,14 +60,18 @@ pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> Option<Tol
             Ok(_) => match ask(path).await {
                 Ok(told) => {
                     found.push(version(&told));
-                    return Some(told);
+                    return (Some(told), Presence::Answers);
                 }
-                Err(why) => Finding::error(Area::Sockets, format!("the service at `{name}` does not answer"))
-                    .why(why)
-                    .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew."),
+                Err(why) => Finding::error(
+                    Area::Sockets,
+                    format!("the service at `{name}` does not answer"),
+                )
+                .why(why)
+                .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew."),
             },
             Err(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => {
+                    presence = Presence::Nobody;
                     Finding::warning(Area::Sockets, format!("nobody listens at `{name}`"))
                         .why("It is left over from a service that was killed.")
                         .fix("Start the service: it replaces the socket.")
@@ -71,7 +88,7 @@ pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> Option<Tol
         },
     };
     found.push(finding);
-    None
+    (None, presence)
 }
 
 const ACCESS: &str = "Use it as root, or let a group in: `listen.control_group`, or `SocketGroup=` in a drop-in of metamcp-control.socket.";
@@ -108,38 +125,48 @@ fn version(told: &Told) -> Finding {
     }
 }
 
-/// Examines the address for clients; `is_running` says that the service answers elsewhere.
-pub(super) async fn http(listen: &Listen, is_running: bool, found: &mut Vec<Finding>) {
+/// Examines the address for clients; `presence` is that of the service at its control socket.
+pub(super) async fn http(listen: &Listen, presence: Presence, found: &mut Vec<Finding>) {
     let address = listen.http;
     // The system chooses, and nobody here knows which.
     if address.port() == 0 {
         return;
     }
-    let health = match listen.tls {
+    let answered = match listen.tls {
         // Only that somebody is there.
         Some(_) => soon(TcpStream::connect(address)).await.map(|_| String::new()),
-        None => get(address, &address.to_string()).await,
+        None => health(address, &address.to_string()).await,
     };
-    found.push(match health {
+    let finding = match answered {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             let what = format!("nobody listens at {address}");
-            match is_running {
-                true => Finding::error(Area::Sockets, what)
+            match presence {
+                Presence::Answers => Finding::error(Area::Sockets, what)
                     .why("The service answers at its control socket, and clients cannot reach it.")
                     .fix("Check that metamcp.socket listens where `listen.http` says: `systemctl status metamcp.socket`."),
-                false => Finding::ok(Area::Sockets, format!("{address} is free")),
+                Presence::Nobody | Presence::Unknown => {
+                    Finding::ok(Area::Sockets, format!("{address} is free"))
+                }
             }
         }
         Err(error) => Finding::error(Area::Sockets, format!("{address} does not answer"))
             .why(error.to_string())
             .fix("See which program listens there: `ss -ltnp`."),
-        Ok(_) if listen.tls.is_some() => {
-            Finding::note(Area::Sockets, format!("{address} is connected to; it speaks TLS, and is not asked more"))
+        Ok(_) if presence == Presence::Nobody && listen.tls.is_some() => {
+            taken(address, "a program")
         }
+        Ok(answer) if presence == Presence::Nobody && is_ours(&answer) => {
+            taken(address, "another metamcp")
+        }
+        Ok(_) if listen.tls.is_some() => Finding::note(
+            Area::Sockets,
+            format!("{address} is connected to; it speaks TLS, and is not asked more"),
+        ),
         Ok(answer) if is_ours(&answer) => {
             // Whoever gets a browser to resolve a name of theirs to us must not get in.
-            match get(address, "example.org").await {
+            match health(address, "example.org").await {
                 Ok(other) if other.starts_with("HTTP/1.1 403") => {
+                    found.extend(token(listen, address).await);
                     Finding::ok(Area::Sockets, format!("clients are answered at {address}, and strangers are not"))
                 }
                 Ok(_) => Finding::warning(Area::Sockets, format!("{address} serves any name of a host"))
@@ -153,9 +180,31 @@ pub(super) async fn http(listen: &Listen, is_running: bool, found: &mut Vec<Find
         }
         Ok(_) => Finding::error(Area::Sockets, format!("another program listens at {address}"))
             .fix("Stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
-            .nix("services.metamcp.settings.listen.http = \"127.0.0.1:12012\";"),
-    });
+            .nix(OTHER_PORT),
+    };
+    found.push(finding);
 }
+
+/// Says that the address is somebody's, who is not behind our control socket.
+fn taken(address: SocketAddr, who: &str) -> Finding {
+    Finding::error(Area::Sockets, format!("{who} listens at {address}, and no service at the control socket"))
+        .why("A service with this configuration cannot listen there.")
+        .fix("Name its socket with --socket if it is the one that is meant; else stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
+        .nix(OTHER_PORT)
+}
+
+/// Says of a service that answers whether it asks for the token that is declared.
+async fn token(listen: &Listen, address: SocketAddr) -> Option<Finding> {
+    listen.token.as_ref()?;
+    let answer = get(address, &address.to_string(), "/readyz").await.ok()?;
+    (!answer.starts_with("HTTP/1.1 401")).then(|| {
+        Finding::error(Area::Sockets, format!("{address} asks nobody for the token"))
+            .why("`listen.token` is set, and the service that runs was told something else.")
+            .fix("Reload it: `systemctl reload metamcp`; see `metamcp logs` if it refuses that.")
+    })
+}
+
+const OTHER_PORT: &str = "services.metamcp.settings.listen.http = \"127.0.0.1:12012\";";
 
 /// Tells whether an answer to `/healthz` is one of metamcp.
 fn is_ours(answer: &str) -> bool {
@@ -163,10 +212,15 @@ fn is_ours(answer: &str) -> bool {
 }
 
 /// Asks for `/healthz` under the name `host`, and returns the answer as it is.
-async fn get(address: SocketAddr, host: &str) -> io::Result<String> {
+async fn health(address: SocketAddr, host: &str) -> io::Result<String> {
+    get(address, host, "/healthz").await
+}
+
+/// Asks for `path` under the name `host`, and returns the answer as it is.
+async fn get(address: SocketAddr, host: &str, path: &str) -> io::Result<String> {
     soon(async {
         let mut stream = TcpStream::connect(address).await?;
-        let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.take(defaults::DOCTOR_ANSWER_BYTES_MAX as u64).read_to_end(&mut answer).await?;

@@ -2,12 +2,18 @@
 //!
 //! Pure.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::finding::{Area, Finding};
 
-/// The unit that we ship.
+/// The unit that we ship, for the host.
 pub(super) const SHIPPED: &str = include_str!("../../systemd/metamcp.service");
+
+/// The one for `systemctl --user`.
+const SHIPPED_FOR_USER: &str = include_str!("../../systemd/user/metamcp.service");
 
 /// What `[Service]` says, by directive: the values that hold.
 pub(super) type Directives = BTreeMap<String, Vec<String>>;
@@ -72,16 +78,21 @@ pub(super) fn command(directives: &Directives) -> Vec<&str> {
     line.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect()
 }
 
-/// Returns the configuration file that the command names.
-pub(super) fn config_of<'a>(command: &[&'a str]) -> Option<&'a str> {
+/// Returns the configuration file that the command names; `own` is the directory of the user's
+/// configuration, for which a unit may say `%E`.
+pub(super) fn config_of(command: &[&str], own: Option<&Path>) -> Option<PathBuf> {
     let at = command.iter().position(|word| *word == "--config");
     let after = at.and_then(|at| command.get(at + 1)).copied();
-    after.or_else(|| command.iter().find_map(|word| word.strip_prefix("--config=")))
+    let named = after.or_else(|| command.iter().find_map(|word| word.strip_prefix("--config=")))?;
+    match (named.strip_prefix("%E/"), own) {
+        (Some(rest), Some(own)) => Some(own.join(rest)),
+        (_, Some(_) | None) => Some(PathBuf::from(named)),
+    }
 }
 
-/// Returns what is to be said of a unit that is not as the one that we ship.
-pub(super) fn compare(installed: &Directives) -> Vec<Finding> {
-    let shipped = read([SHIPPED]);
+/// Returns what is to be said of a unit that is not as the one that we ship for the same manager.
+pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> {
+    let shipped = read([if is_of_user { SHIPPED_FOR_USER } else { SHIPPED }]);
     let differs = |key: &&String| installed.get(*key) != shipped.get(*key);
     let (hardening, others): (Vec<&String>, Vec<&String>) = shipped
         .keys()
@@ -169,18 +180,26 @@ mod tests {
 
     #[test]
     fn the_unit_that_is_shipped_is_as_it_should_be() {
-        let shipped = read([SHIPPED]);
-        assert_eq!(compare(&shipped), []);
-        let command = command(&shipped);
-        assert_eq!(command[0], "/usr/bin/metamcp");
-        assert_eq!(config_of(&command), Some("/etc/metamcp/metamcp.toml"));
+        let own = Path::new("/home/ada/.config");
+        for (shipped, is_of_user, config) in [
+            (SHIPPED, false, "/etc/metamcp/metamcp.toml"),
+            (SHIPPED_FOR_USER, true, "/home/ada/.config/metamcp/metamcp.toml"),
+        ] {
+            let shipped = read([shipped]);
+            assert_eq!(compare(&shipped, is_of_user), []);
+            assert_ne!(compare(&shipped, !is_of_user), []);
+            let command = command(&shipped);
+            assert_eq!(command[0], "/usr/bin/metamcp");
+            assert_eq!(config_of(&command, Some(own)), Some(PathBuf::from(config)));
+        }
     }
 
     #[test]
     fn a_drop_in_that_relaxes_is_told() {
         let relaxed = "[Service]\nProtectHome=no\nProtectHome=\nLimitNOFILE=512\nKillMode=process\nExecStart=\nExecStart=-/x/metamcp serve \\\n  --config=/y\n[Unit]\nA=b";
         let found = read([SHIPPED, relaxed]);
-        let told: Vec<String> = compare(&found).into_iter().map(|finding| finding.what).collect();
+        let told: Vec<String> =
+            compare(&found, false).into_iter().map(|finding| finding.what).collect();
         assert_eq!(
             told,
             [
@@ -190,7 +209,7 @@ mod tests {
             ]
         );
         assert_eq!(command(&found), ["/x/metamcp", "serve", "--config=/y"]);
-        assert_eq!(config_of(&command(&found)), Some("/y"));
+        assert_eq!(config_of(&command(&found), None), Some(PathBuf::from("/y")));
     }
 
     #[test]

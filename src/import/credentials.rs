@@ -17,6 +17,13 @@ pub struct Credential {
     pub file: Option<String>,
 }
 
+impl Credential {
+    /// Returns the path of the file on a host with secrets in the usual place.
+    pub(super) fn path(&self) -> String {
+        self.file.clone().unwrap_or_else(|| format!("/run/secrets/{}", self.name))
+    }
+}
+
 /// What makes two credentials the same one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Identity {

@@ -34,6 +34,7 @@ pub use foreign::Foreign;
 pub use format::Format;
 pub use place::{Place, Root, context_of, places};
 pub use plan::{Import, Imported, Note, NoteKind, State, import};
+pub(crate) use to_nix::name as nix_name;
 
 use crate::config::defaults;
 

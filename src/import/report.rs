@@ -2,7 +2,7 @@
 //!
 //! Pure.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -43,17 +43,23 @@ fn credentials(import: &Import, place: Place) -> Vec<String> {
     if needed.is_empty() {
         return Vec::new();
     }
-    let how = match place {
-        Place::File => "each a file (LoadCredential=NAME:/path of the unit)",
-        Place::Module => "each the file that is named in services.metamcp.credentials",
+    let what = match place {
+        Place::File => {
+            "Credentials to be made, each a file (LoadCredential=NAME:/path of the unit):"
+        }
+        Place::Module => "Files with secrets to be made, which only root need be able to read:",
     };
-    let mut lines = vec![format!("Credentials to be made, {how}:")];
+    let mut lines = vec![what.to_owned()];
     for (credential, servers) in needed {
         let first = servers.first().and_then(|server| server.origins.first());
-        let place = first.map(|origin| format!(" in {}", origin.file)).unwrap_or_default();
+        let origin = first.map(|origin| format!(" in {}", origin.file)).unwrap_or_default();
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        let (name, holds) = (&credential.name, &credential.holds);
-        lines.push(format!("  {name}: {holds}, for {}{place}", names.join(", ")));
+        let name = match place {
+            Place::File => credential.name.clone(),
+            Place::Module => credential.path(),
+        };
+        let holds = &credential.holds;
+        lines.push(format!("  {name}: {holds}, for {}{origin}", names.join(", ")));
     }
     lines
 }
@@ -77,17 +83,25 @@ fn variables(import: &Import, place: Place) -> Vec<String> {
 
 /// Says which programs the servers look for. A service has few in its path on NixOS.
 fn programs(import: &Import, place: Place) -> Vec<String> {
-    let programs: BTreeSet<String> = import.active().filter_map(program).collect();
+    let mut programs: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for server in import.active() {
+        if let Some(program) = program(server) {
+            programs.entry(program).or_default().push(server.name.as_str());
+        }
+    }
     if place == Place::File || programs.is_empty() {
         return Vec::new();
     }
-    let programs: Vec<String> = programs.into_iter().collect();
-    let what = "Programs to be had from services.metamcp.extraPackages:";
-    vec![what.to_owned(), format!("  {}", programs.join(", "))]
+    let what = "Programs to be had from `package` or `extraPackages` of the servers:".to_owned();
+    let lines = programs.into_iter().map(|(program, servers)| {
+        let servers = servers.join(", ");
+        format!("  {program}, for {servers}")
+    });
+    std::iter::once(what).chain(lines).collect()
 }
 
 /// Returns the program that is looked for to start a server.
-fn program(server: &Imported) -> Option<String> {
+pub(super) fn program(server: &Imported) -> Option<String> {
     let find = |key| server.converted.settings.iter().find(|(known, _)| *known == key);
     let (_, Setting::Text(command)) = find("command")? else { return None };
     let program = match find("args") {

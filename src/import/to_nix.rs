@@ -2,9 +2,10 @@
 //!
 //! Pure. Written as `nixfmt` does, so that it can be kept as it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    credentials::Credential,
     plan::{Import, Imported, State},
     report::{self, Place},
     server::Setting,
@@ -15,8 +16,8 @@ const KEYWORDS: [&str; 10] =
     ["assert", "else", "if", "in", "inherit", "let", "or", "rec", "then", "with"];
 
 impl Import {
-    /// Returns a module that sets `services.metamcp.settings.servers` and
-    /// `services.metamcp.credentials`; servers that are not used stand in comments.
+    /// Returns a module that sets `services.metamcp.servers`, and `services.metamcp.credentials` for
+    /// what cannot stand beside its server; servers that are not used stand in comments.
     pub fn to_nix(&self) -> String {
         let mut out = Writer::default();
         for line in report::head(self, Place::Module) {
@@ -25,7 +26,7 @@ impl Import {
         out.open("{");
         out.open("services.metamcp = {");
         if !self.servers.is_empty() {
-            out.open("settings.servers = {");
+            out.open("servers = {");
             for (index, server) in self.servers.iter().enumerate() {
                 if index > 0 {
                     out.blank();
@@ -37,15 +38,15 @@ impl Import {
             }
             out.close("};");
         }
-        let credentials = self.credentials();
-        if !credentials.is_empty() {
+        let shared: BTreeSet<String> =
+            self.active().flat_map(|server| Declared::of(server).shared).collect();
+        if !shared.is_empty() {
             out.open("credentials = {");
-            for (credential, _) in credentials {
-                let path = match &credential.file {
-                    Some(path) => path.clone(),
-                    None => format!("/run/secrets/{}", credential.name),
-                };
-                out.line(&format!("{} = {};", name(&credential.name), string(&path)));
+            for (credential, _) in self.credentials() {
+                if shared.contains(&credential.name) {
+                    let path = string(&credential.path());
+                    out.line(&format!("{} = {path};", name(&credential.name)));
+                }
             }
             out.close("};");
         }
@@ -64,15 +65,108 @@ fn write(out: &mut Writer, server: &Imported) {
         State::Refused(_) => out.comments_from = Some(out.depth),
     }
     out.open(&format!("{} = {{", name(server.name.as_str())));
+    let declared = Declared::of(server);
     for (key, setting) in settings {
         match setting {
             Setting::Text(text) => out.line(&format!("{key} = {};", string(text))),
             Setting::List(items) => list(out, key, items),
+            Setting::Table(_) if SECRETS_IN.contains(key) => {
+                if !declared.values.is_empty() {
+                    table(out, key, &declared.values);
+                }
+                if !declared.credentials.is_empty() {
+                    table(out, "credentials", &declared.credentials);
+                }
+            }
             Setting::Table(members) => table(out, key, members),
+        }
+    }
+    if declared.must_spawn {
+        out.line("# A unit of its own has no variables of the service.");
+        out.line("isolation = \"spawn\";");
+    } else {
+        if declared.keeps_files {
+            out.line("# What it fetches is kept below its home.");
+            out.line("sandbox.state = true;");
+        }
+        if declared.is_at_home {
+            out.line("# The sandbox hides /home and /root: name what the server needs of them in");
+            out.line("# sandbox.readOnlyPaths or sandbox.writablePaths.");
         }
     }
     out.close("};");
     out.comments_from = None;
+}
+
+/// The tables with values that may be secrets.
+const SECRETS_IN: [&str; 2] = ["env", "headers"];
+
+/// Programs that fetch what they run, and keep it below `$HOME`.
+const FETCHING: [&str; 10] =
+    ["bun", "bunx", "deno", "npm", "npx", "pipx", "pnpm", "uv", "uvx", "yarn"];
+
+/// What is said of a server in another way than in the file.
+#[derive(Default)]
+struct Declared {
+    /// Variables or headers that are no secrets of the server's own.
+    values: BTreeMap<String, String>,
+    /// Files with secrets, by variable or header.
+    credentials: BTreeMap<String, String>,
+    /// Credentials that the values refer to.
+    shared: BTreeSet<String>,
+    /// It refers to variables of the service.
+    must_spawn: bool,
+    /// It writes where a server may not, unless that is said.
+    keeps_files: bool,
+    /// It names files of users.
+    is_at_home: bool,
+}
+
+impl Declared {
+    fn of(server: &Imported) -> Self {
+        let mut declared = Self::default();
+        let known = &server.converted.credentials;
+        for (key, setting) in &server.converted.settings {
+            match setting {
+                Setting::Table(members) if SECRETS_IN.contains(key) => {
+                    members.iter().for_each(|(name, value)| declared.add(name, value, known));
+                    declared.is_at_home |= declared.values.values().any(|value| is_at_home(value));
+                    declared.must_spawn |= *key == "env"
+                        && declared.values.values().any(|value| value.starts_with("env:"));
+                }
+                Setting::Text(text) => declared.is_at_home |= is_at_home(text),
+                Setting::List(items) => {
+                    declared.is_at_home |= items.iter().any(|item| is_at_home(item));
+                }
+                Setting::Table(_) => {}
+            }
+        }
+        let program = report::program(server);
+        declared.keeps_files = program.is_some_and(|program| FETCHING.contains(&program.as_str()));
+        declared
+    }
+
+    fn add(&mut self, key: &str, value: &str, known: &[Credential]) {
+        let credential = value.strip_prefix("credential:");
+        // A credential is called as what gets it, which is a plain name.
+        let is_plain = |found: char| found.is_ascii_alphanumeric() || "_-.".contains(found);
+        match credential.and_then(|name| known.iter().find(|known| known.name == name)) {
+            Some(credential) if key.chars().all(is_plain) => {
+                self.credentials.insert(key.to_owned(), credential.path());
+                return;
+            }
+            Some(credential) => {
+                self.shared.insert(credential.name.clone());
+            }
+            None => {}
+        }
+        self.values.insert(key.to_owned(), value.to_owned());
+    }
+}
+
+/// Tells whether a text names a file of a user. In a URL, it is a path of another host.
+fn is_at_home(text: &str) -> bool {
+    !text.contains("://") && ["/home/", "/root/"].iter().any(|place| text.contains(place))
 }
 
 fn list(out: &mut Writer, key: &str, items: &[String]) {
@@ -93,8 +187,8 @@ fn table(out: &mut Writer, key: &str, members: &BTreeMap<String, String>) {
     out.close("};");
 }
 
-/// Returns a name of an attribute.
-fn name(text: &str) -> String {
+/// Returns a name of an attribute, in quotes where it needs them.
+pub(crate) fn name(text: &str) -> String {
     let is_part = |found: char| found.is_ascii_alphanumeric() || matches!(found, '_' | '-' | '\'');
     let is_name = text.starts_with(|found: char| found.is_ascii_alphabetic() || found == '_')
         && text.chars().all(is_part)

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -49,6 +52,7 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "client went away");
     }
+    let address = stream.local_addr().ok().map(|address| address.ip().to_canonical());
     let write_timeout = edge.views.config().listen.write_timeout;
     let stream = match tls.get() {
         None => Wire::Left(Stall::new(stream, write_timeout)),
@@ -69,9 +73,11 @@ async fn connection(
             }
         }
     };
-    let service = service_fn(move |request| {
+    let asked = CancellationToken::new();
+    let service = service_fn(|request| {
+        asked.cancel();
         let edge = Arc::clone(&edge);
-        async move { Ok::<_, std::convert::Infallible>(route::respond(edge, request).await) }
+        async move { Ok::<_, std::convert::Infallible>(route::respond(edge, address, request).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -80,7 +86,7 @@ async fn connection(
     tokio::pin!(serving);
     let served = tokio::select! {
         served = serving.as_mut() => served,
-        () = stop.cancelled() => {
+        () = stopped_and_asked(&stop, &asked) => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }
@@ -88,4 +94,11 @@ async fn connection(
     if let Err(error) = served {
         tracing::debug!(error = chain(&error), "client connection ended early");
     }
+}
+
+/// Waits for the stop of the service, and then for the first request of a client, which has connected
+/// to have one answered: without it, closing its connection would be taken for a failure.
+async fn stopped_and_asked(stop: &CancellationToken, asked: &CancellationToken) {
+    stop.cancelled().await;
+    let _it_may_not_ask = time::timeout(defaults::FIRST_REQUEST_PATIENCE, asked.cancelled()).await;
 }

@@ -292,7 +292,7 @@ pub(super) async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
 /// closed never sees why.
 async fn skip(body: Incoming) {
     let mut rest = Limited::new(body, defaults::BODY_BYTES_SKIPPED);
-    body::discard(&mut rest, defaults::BODY_TIMEOUT).await;
+    let _all = body::discard(&mut rest, defaults::BODY_TIMEOUT).await;
 }
 
 /// A page of another site can send plain text without asking first, but not JSON.

@@ -12,10 +12,11 @@ use http_body_util::{Either, combinators::UnsyncBoxBody};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{body::Outgoing, config::defaults, status::Board, view::Views};
+use crate::{body::Outgoing, config::defaults, status::Board, token, view::Views};
 
 mod accept;
 mod batch;
+mod bearer;
 mod beat;
 mod events;
 mod handshake;
@@ -46,6 +47,8 @@ type Response = hyper::Response<Body>;
 pub struct Edge {
     views: Arc<Views>,
     board: Arc<Board>,
+    /// What clients must bring.
+    token: Arc<token::Current>,
     /// Cancelled when streams that would never end are to end.
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
@@ -63,11 +66,12 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// Returns the edge of the service. Streams end with `stop`, and requests that run when `hurry`
+    /// Returns the edge of the service, which asks clients for `token`. Streams end with `stop`, and requests that run when `hurry`
     /// is cancelled end at once; `tasks` owns those that go on while their client is away.
     pub fn new(
         views: Arc<Views>,
         board: Arc<Board>,
+        token: Arc<token::Current>,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
@@ -77,6 +81,7 @@ impl Edge {
         Arc::new(Self {
             views,
             board,
+            token,
             stop,
             hurry,
             pairs: pair::Pairs::default(),

@@ -1,4 +1,4 @@
-//! Who may talk to a loopback port: not every page that a browser shows.
+//! Who may talk to a port: not every page that a browser shows.
 //!
 //! A page of a foreign site can send requests to 127.0.0.1, under its own `Origin`, or under a
 //! host name that its owner has pointed at 127.0.0.1 (DNS rebinding). Both headers are checked.
@@ -26,11 +26,17 @@ pub(super) enum Refusal {
 /// Checks the `Host` and `Origin` headers.
 ///
 /// Loopback names and addresses are always served, on any port: proxies and forwarded ports
-/// change it. A request without `Origin` does not come from a page.
-pub(super) fn check(headers: &HeaderMap, listen: &Listen) -> Result<(), Refusal> {
+/// change it. So is `address`, at which the request has come in: no name leads there that a page could
+/// be shown under. A request without `Origin` does not come from a page.
+pub(super) fn check(
+    headers: &HeaderMap,
+    listen: &Listen,
+    address: Option<IpAddr>,
+) -> Result<(), Refusal> {
     let host = headers.get(HOST).map(text).unwrap_or_default();
     let name = host_name(&host);
     if !is_loopback(name)
+        && !address.is_some_and(|address| name.parse() == Ok(address))
         && !listen.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
     {
         return Err(Refusal::Host(host.into_owned()));
@@ -87,7 +93,7 @@ mod tests {
             allowed_origins: vec!["https://mcp.example".into()],
             ..Listen::default()
         };
-        check(&headers, &listen)
+        check(&headers, &listen, Some("192.0.2.7".parse().expect("an address")))
     }
 
     #[test]
@@ -95,6 +101,18 @@ mod tests {
         for host in ["localhost", "LOCALHOST:12011", "127.0.0.1:12011", "127.1.2.3", "[::1]:80"] {
             assert_eq!(verdict(Some(host), None), Ok(()), "{host}");
         }
+    }
+
+    #[test]
+    fn the_address_that_a_client_has_connected_to_is_served_and_no_other() {
+        for host in ["192.0.2.7", "192.0.2.7:12011"] {
+            assert_eq!(verdict(Some(host), None), Ok(()), "{host}");
+        }
+        for host in ["192.0.2.8", "192.0.2.7.evil.example", "0.0.0.0", "[::ffff:192.0.2.7]"] {
+            assert!(matches!(verdict(Some(host), None), Err(Refusal::Host(_))), "{host}");
+        }
+        let page = verdict(Some("192.0.2.7"), Some("https://192.0.2.7"));
+        assert!(matches!(page, Err(Refusal::Origin(_))), "no page is shown there");
     }
 
     #[test]

@@ -6,12 +6,12 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{
     StatusCode,
     body::Frame,
-    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
+    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE},
 };
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Body, Response, modern::HeaderError, origin::Refusal};
+use super::{Body, Response, bearer::Denied, modern::HeaderError, origin::Refusal};
 use crate::{
     body::Outgoing,
     call::CallError,
@@ -36,6 +36,14 @@ pub(super) enum EdgeError {
     /// The wrong host or a foreign page.
     #[error(transparent)]
     Forbidden(#[from] Refusal),
+    /// The token is missing or another one.
+    #[error("{denied}")]
+    Unauthorized {
+        /// Which of the two.
+        denied: Denied,
+        /// All of the request was read, so that another one can follow it.
+        is_read: bool,
+    },
     /// No such path.
     #[error("there is nothing at `{0}`")]
     NotFound(String),
@@ -113,6 +121,7 @@ impl EdgeError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Unauthorized { .. } => StatusCode::UNAUTHORIZED,
             Self::NotFound(_)
             | Self::PairsOff
             | Self::RpcOff
@@ -150,6 +159,14 @@ impl EdgeError {
             Self::Forbidden(Refusal::Origin(_)) => {
                 (INVALID_REQUEST, "ORIGIN_FORBIDDEN", "Add the origin to `listen.allowed_origins`.")
             }
+            Self::Unauthorized { denied, .. } => (
+                INVALID_REQUEST,
+                match denied {
+                    Denied::Missing => "TOKEN_REQUIRED",
+                    Denied::Wrong => "TOKEN_INVALID",
+                },
+                "Send `Authorization: Bearer TOKEN` with the token that the operator of metamcp has set, in `headers` of the client's configuration.",
+            ),
             Self::NotFound(_) => (
                 INVALID_REQUEST,
                 "PATH_NOT_FOUND",
@@ -268,6 +285,13 @@ impl EdgeError {
         let mut response = json_bytes(self.status(), error);
         if let Self::Method(methods) = self {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+        }
+        if let Self::Unauthorized { denied, is_read } = self {
+            let challenge = HeaderValue::from_static(denied.challenge());
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            if !is_read {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
         }
         response
     }

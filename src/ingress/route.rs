@@ -1,26 +1,43 @@
 //! Which path leads where.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
-use super::{Edge, Response, mcp, origin, pair, respond, rpc};
+use super::{Edge, Response, bearer, mcp, origin, pair, respond, rpc};
 use crate::{telemetry::liveness::Stuck, view::View};
 use respond::EdgeError;
 
-/// Answers one HTTP request.
-pub(super) async fn respond(edge: Arc<Edge>, request: Request<Incoming>) -> Response {
+/// Answers one HTTP request, which has come in at `address`.
+pub(super) async fn respond(
+    edge: Arc<Edge>,
+    address: Option<IpAddr>,
+    request: Request<Incoming>,
+) -> Response {
     let is_rpc = request.uri().path() == rpc::PATH;
-    match dispatch(edge, request).await {
+    match dispatch(edge, address, request).await {
         Ok(response) => response,
         Err(error) if is_rpc => error.into_complete_response(),
         Err(error) => error.into_response(),
     }
 }
 
-async fn dispatch(edge: Arc<Edge>, request: Request<Incoming>) -> Result<Response, EdgeError> {
-    origin::check(request.headers(), &edge.views.config().listen)?;
+async fn dispatch(
+    edge: Arc<Edge>,
+    address: Option<IpAddr>,
+    request: Request<Incoming>,
+) -> Result<Response, EdgeError> {
+    // First of all: a page of another site cannot even try a token.
+    origin::check(request.headers(), &edge.views.config().listen, address)?;
+    if let Some(token) = edge.token.get()
+        && !bearer::is_open(&request)
+        && let Err(denied) = bearer::check(request.headers(), &token)
+    {
+        // Boxed: those who are let in need not have the room.
+        let is_read = Box::pin(bearer::skip(request)).await;
+        return Err(EdgeError::Unauthorized { denied, is_read });
+    }
     let path = request.uri().path();
     match path {
         "/healthz" => return probe(&request, || health(&edge)),

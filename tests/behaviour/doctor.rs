@@ -148,4 +148,27 @@ fn a_socket_that_was_left_behind_is_told_from_one_that_answers() {
     assert!(told.contains("ok      the service answers at its control socket"), "{told}");
     let strangers = format!("clients are answered at {}, and strangers are not", daemon.address());
     assert!(told.contains(&strangers), "{told}");
+    // Without the socket, that is somebody else's.
+    let nowhere = directory.path().join("nowhere.sock").display().to_string();
+    let (code, told) = doctor(&config, &["--no-dial", "--socket", &nowhere]);
+    let other = format!("another metamcp listens at {}", daemon.address());
+    assert!(code == 1 && told.contains(&other), "{told}");
+}
+
+#[test]
+fn a_service_that_asks_for_the_token_is_told_from_one_that_does_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = directory.path().join("c.toml");
+    let told = |daemon: &Daemon| {
+        let (socket, address) = (daemon.control().display().to_string(), daemon.address());
+        let text = format!("[listen]\nhttp = \"{address}\"\ntoken = \"env:DOCTOR_SECRET\"\n");
+        fs::write(&config, text).expect("written");
+        doctor(&config, &["--no-dial", "--socket", &socket])
+    };
+    let asking = Daemon::with("[listen]\ntoken = \"env:DOCTOR_SECRET\"\n");
+    let asking = asking.env("DOCTOR_SECRET", "a-token-of-many-letters").ready();
+    let (_, said) = told(&asking);
+    assert!(said.contains("clients are answered at ") && !said.contains("the token"), "{said}");
+    let (code, said) = told(&Daemon::with("").ready());
+    assert!(code == 1 && said.contains(" asks nobody for the token"), "{said}");
 }

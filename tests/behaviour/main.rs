@@ -60,6 +60,7 @@ mod streams;
 mod subscriptions;
 mod tasks;
 mod tls;
+mod token;
 mod typegen;
 mod units;
 mod upstream;

@@ -4,6 +4,10 @@ use std::fs;
 
 use rustix::process::Signal;
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use crate::{
     all,
@@ -58,6 +62,28 @@ async fn a_stop_under_load_finishes_what_runs_and_leaves_no_process() {
         assert!(fakes.pids(server).into_iter().all(|pid| !is_alive(pid)), "{server} is left");
     }
     assert_eq!(daemons.into_iter().filter(|pid| is_alive(*pid)).count(), 0);
+}
+
+#[tokio::test]
+async fn who_has_just_connected_when_the_service_is_told_to_stop_is_answered() {
+    let mut daemon = Daemon::with("").ready();
+    let mut client = TcpStream::connect(daemon.address()).await.expect("a connection");
+    // They are accepted in turn.
+    let mut next = TcpStream::connect(daemon.address()).await.expect("a connection");
+    let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    next.write_all(request).await.expect("sent");
+    let mut answer = String::new();
+    next.read_to_string(&mut answer).await.expect("an answer");
+
+    daemon.signal(Signal::TERM);
+    daemon.wait_notice("STOPPING=1", |notice| notice.contains("STOPPING=1"));
+    daemon.wait_refused();
+    client.write_all(request).await.expect("sent");
+
+    answer.clear();
+    client.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
+    assert!(daemon.wait_exit().success());
 }
 
 #[tokio::test]

@@ -41,6 +41,7 @@ pub(crate) struct Start {
     environment: Vec<(String, String)>,
     flags: Vec<String>,
     names: &'static str,
+    http: &'static str,
     without_file: bool,
     keeps_sockets: bool,
 }
@@ -71,6 +72,12 @@ impl Start {
         self
     }
 
+    /// Has the HTTP socket listen at this address instead of a port of 127.0.0.1.
+    pub(crate) fn at(mut self, address: &'static str) -> Self {
+        self.http = address;
+        self
+    }
+
     /// Passes the sockets in this order; `http` and `control` are known.
     pub(crate) fn socket_names(mut self, names: &'static str) -> Self {
         self.names = names;
@@ -94,7 +101,7 @@ impl Start {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let config = directory.path().join("metamcp.toml");
         fs::write(&config, &self.config).expect("the configuration is written");
-        let http = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let http = TcpListener::bind(self.http).expect("a free port");
         let address = http.local_addr().expect("it is bound");
         let control = UnixListener::bind(directory.path().join("control.sock")).expect("a socket");
         let notices = Notices::listen(&directory.path().join("notify.sock"));
@@ -157,6 +164,7 @@ impl Daemon {
             environment: Vec::new(),
             flags: Vec::new(),
             names: "http:control",
+            http: "127.0.0.1:0",
             without_file: false,
             keeps_sockets: false,
         }

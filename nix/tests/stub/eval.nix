@@ -55,7 +55,19 @@ in
     // lib.mapAttrs' (_: file: {
       name = "etc/${file.target}";
       value = lib.readFile file.source;
-    }) (lib.filterAttrs (_: file: file.enable) config.environment.etc);
+    }) (lib.filterAttrs (_: file: file.enable) config.environment.etc)
+    // lib.optionalAttrs (config.systemd.tmpfiles.rules != [ ]) {
+      "etc/tmpfiles.d/00-nixos.conf" = lib.concatMapStrings (
+        rule: "${rule}\n"
+      ) config.systemd.tmpfiles.rules;
+    };
+
+  # The commands that are written in the configuration itself.
+  commands = lib.listToAttrs (
+    map (package: lib.nameValuePair "usr/local/bin/${package.name}" package.text) (
+      lib.filter (package: package ? text) config.environment.systemPackages
+    )
+  );
 
   scripts = config.startScripts;
 

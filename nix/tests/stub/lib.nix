@@ -1133,6 +1133,7 @@ let
       foldl'
       groupBy
       head
+      isFunction
       isList
       isString
       listToAttrs
@@ -1191,6 +1192,7 @@ let
       unique
       ;
     boolToString = b: if b then "true" else "false";
+    concatMapAttrs = f: s: foldl' (a: b: a // b) { } (mapAttrsToList f s);
     mergeEqualOption = mergeEqual;
     inherit getBin;
     getExe = package: "${getBin package}/bin/${package.meta.mainProgram}";

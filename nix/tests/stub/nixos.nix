@@ -420,6 +420,8 @@ in
       tmpfiles.rules = strings;
       units = opt types.unspecified { };
     };
+    specialisation = opt (types.attrsOf (types.attrsOf types.raw)) { };
+    system.build = opt (types.attrsOf types.raw) { toplevel = "/run/current-system"; };
     # Ours: the text of each start script, by its path without the first slash.
     startScripts = opt (types.attrsOf types.str) { };
   };

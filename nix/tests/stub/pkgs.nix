@@ -32,6 +32,8 @@ let
     }
     // {
       meta = arguments.meta or { };
+      nativeBuildInputs = arguments.nativeBuildInputs or [ ];
+      overrideAttrs = change: unbuilt (arguments // change arguments);
     };
 
   tomlValue =
@@ -61,14 +63,21 @@ let
   pkgs =
     lib.genAttrs [
       "bash"
+      "cargo"
       "clippy"
       "coreutils"
+      "curl"
+      "deadnix"
       "findutils"
+      "git"
       "gnugrep"
       "gnused"
       "installShellFiles"
       "jq"
+      "nix"
+      "nixfmt"
       "nixfmt-tree"
+      "python3"
       "rust-analyzer"
       "rustfmt"
       "shellcheck"
@@ -96,6 +105,46 @@ let
             builtins.split "[^[:alnum:]+._?=-]+" name
           )
         );
+      writeShellScript = name: text: builtins.toFile name "#!/bin/sh\n${text}";
+
+      # A program that is found by its name, as those of the machine.
+      writeShellApplication =
+        arguments@{ name, text, ... }:
+        package name "/usr"
+        // {
+          text = "#!/bin/bash\nset -euo pipefail\n${text}";
+          runtimeInputs = map toString (arguments.runtimeInputs or [ ]);
+        };
+
+      # The machines and the script of a test, as plain data, and as something
+      # that cannot be built.
+      testers.runNixOSTest =
+        test:
+        let
+          nodes = lib.mapAttrs (
+            _: node:
+            (lib.evalModules {
+              modules = [
+                ./nixos.nix
+                { _module.args.pkgs = pkgs; }
+                node
+              ];
+            }).config
+          ) test.nodes;
+          script =
+            if lib.isFunction test.testScript then test.testScript { inherit nodes; } else test.testScript;
+          units = lib.mapAttrs (_: node: lib.mapAttrs (_: unit: unit.text) node.systemd.units) nodes;
+          failed = lib.concatMap (node: lib.filter (found: !found.assertion) node.assertions) (
+            lib.attrValues nodes
+          );
+        in
+        if failed != [ ] then
+          throw (lib.concatMapStringsSep "\n" (found: found.message) failed)
+        else
+          unbuilt {
+            name = "vm-test-run-${test.name}";
+            postInstall = script + builtins.toJSON units;
+          };
 
       # Knows one command, "cp FILE $out", whose result is FILE.
       runCommand =

@@ -44,10 +44,29 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest file of a certificate or a key, in bytes. Source: systemd's bound for a credential.
 pub const PEM_BYTES_MAX: u64 = 1 << 20;
 
+/// How many characters the token of clients has at least. Ours: 16 random hexadecimal digits are 64
+/// bits, half of which take 290,000 years to try at a million a second.
+pub const TOKEN_BYTES_MIN: usize = 16;
+
+/// How many characters the token of clients may have. Ours: half of the 8 KiB that servers and proxies
+/// allow a header. Source: nginx's `large_client_header_buffers`.
+pub const TOKEN_BYTES_MAX: usize = 4 << 10;
+
+/// How much of the body of a request without the token is read for nothing, in bytes, so that its
+/// client sees why it is refused. Ours: arguments of tools are smaller, but for whole files.
+pub const DENIED_BODY_BYTES_SKIPPED: usize = 256 << 10;
+
+/// How long that may take. Ours: what is on its way comes in a round trip or two.
+pub const DENIED_BODY_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How long a client may take to send the head of a request, and so how long its connection may
 /// be idle. Longer than clients keep idle connections: one that we closed at the moment of a call
 /// would cost that call. Source: nginx's 75 s, where seed 002 has 10 s.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// How long a client that has just connected may take to ask, when the service is told to stop. Ours:
+/// one sends its request as soon as it is connected, and a stop is not to wait for one that does not.
+pub const FIRST_REQUEST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a client may take to send a request's body. Ours.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -53,6 +53,7 @@ fn every_key_is_read() {
         [listen]
         http = "127.0.0.1:0"
         tls = { certificate = "/etc/chain.pem", key = "credential:tls" }
+        token = "credential:client-token"
         control = "/tmp/c.sock"
         control_group = "wheel"
         rpc = true
@@ -113,6 +114,8 @@ fn every_key_is_read() {
     let certificate = PemSource::File("/etc/chain.pem".into());
     let key = PemSource::Credential("tls".into());
     assert_eq!(config.listen.tls, Some(Tls { certificate, key }));
+    let token = config.listen.token.as_ref().map(ToString::to_string);
+    assert_eq!(token.as_deref(), Some("credential:client-token"));
     assert_eq!(config.listen.control.as_deref(), Some(Path::new("/tmp/c.sock")));
     assert_eq!(config.listen.control_group.as_deref(), Some("wheel"));
     assert!(config.listen.rpc);
@@ -358,7 +361,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
       |
     2 | zzz = 1
       | ^^^
-      = help: known here: http, tls, control, control_group, rpc, root, allowed_hosts, allowed_origins, keep_alive, stream_after, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
+      = help: known here: http, tls, token, control, control_group, rpc, root, allowed_hosts, allowed_origins, keep_alive, stream_after, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
     ");
 }
 
@@ -536,12 +539,12 @@ fn rules_over_several_keys_are_held() {
       = help: a request may not stay silent for longer than it may take: raise the latter
     "#);
     insta::assert_snapshot!(bad("[listen]\nhttp = \"0.0.0.0:12011\"\n"), @r#"
-    `0.0.0.0:12011` is not a loopback address
+    `0.0.0.0:12011` is not a loopback address, and `listen.tls` and `listen.token` are not set
      --> c.toml:2:8
       |
     2 | http = "0.0.0.0:12011"
       |        ^^^^^^^^^^^^^^^
-      = help: anyone who reaches the port may run every tool: listen on 127.0.0.1 and put a proxy with TLS and authentication in front
+      = help: anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or listen on 127.0.0.1
     "#);
     insta::assert_snapshot!(bad("[listen]\nroot = \"passthrough:gti\"\n[servers.git]\ncommand = \"x\"\n"), @r#"
     `passthrough:gti` names no server

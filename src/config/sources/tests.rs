@@ -132,7 +132,10 @@ fn a_mistake_is_told_as_in_the_file_with_the_variable_or_the_flag() {
       = help: did you mean `size`?
     ");
     let flag = bad(&sources(SERVER, &[], &[("--host", "host", "0.0.0.0")]));
-    assert!(flag.contains("`0.0.0.0:12011` is not a loopback address\n --> --host\n"), "{flag}");
+    assert!(
+        flag.contains("and `listen.tls` and `listen.token` are not set\n --> --host\n"),
+        "{flag}"
+    );
     for key in ["pool", "", "pool.", "[pool]"] {
         let flag = bad(&sources("", &[], &[("--set", key, "3")]));
         assert!(flag.contains(" --> --set") && flag.contains("= help: "), "{flag}");

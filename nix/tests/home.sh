@@ -1,0 +1,148 @@
+# shellcheck shell=bash
+# The part of nix/tests/run that is about the module for Home Manager.  OUT_DIR
+# receives home/, the files of nix/tests/home.nix as Home Manager would link
+# them, and opt/, the programs that it would build.
+# shellcheck disable=SC2154 # set by nix/tests/run: binary here lib out package project work
+
+# evaluate_home MODULE...: the example with more modules, as JSON.
+evaluate_home() {
+  nix-instantiate --eval --strict --json --read-write-mode --expr "
+    import $here/stub/eval-home.nix {
+      lib = import $lib;
+      modules = [ $project/nix/home-module.nix $here/home.nix $* ];
+      package = \"$package\";
+    }"
+}
+
+home_evaluates() {
+  evaluate_home >"$work/home.json" && jq -e '.failedAssertions == [] and .warnings == []' "$work/home.json"
+}
+
+write_home() {
+  rm -rf "${out:?}"/{home,opt}
+  local path target
+  jq -r '(.files + .programs) | keys[]' "$work/home.json" | while read -r path; do
+    mkdir -p "$(dirname "$out/$path")"
+    jq -j --arg path "$path" '(.files + .programs)[$path]' "$work/home.json" >"$out/$path"
+  done
+  chmod 755 "$out"/opt/written/*
+  jq -r '.links | to_entries[] | "\(.key) \(.value)"' "$work/home.json" | while read -r path target; do
+    mkdir -p "$(dirname "$out/$path")"
+    ln -s "$target" "$out/$path"
+  done
+}
+
+# home_says MODULE FILTER: what the evaluation with the module gives is so.
+home_says() {
+  evaluate_home "$1" >"$work/said.json" && jq -e "$2" "$work/said.json"
+}
+home_toml() { jq -j '.files["home/ada/.config/metamcp/metamcp.toml"]' "$1"; }
+
+# The units of the package, with what the module changes: nothing gets lost on
+# the way through Nix.
+home_units_are_those_of_the_package() {
+  local unit key
+  for unit in metamcp.service metamcp.socket metamcp-control.socket; do
+    key=$(grep -v '^#' "$project/systemd/user/$unit" | grep = | grep -vE '^(Also|ExecStart|WantedBy)=')
+    grep -Fxf <(printf '%s\n' "$key") "$out/home/ada/.config/systemd/user/$unit" | sort |
+      diff <(sort <<<"$key") - || return 1
+  done
+}
+
+servers_of_other_clients_are_taken() {
+  home_toml "$work/home.json" >"$work/home.toml"
+  grep -A9 -Fx '[servers.shell]' "$work/home.toml" | grep -Fx 'command = "/bin/sh"' || return 1
+  grep -Fx 'TOKEN = "credential:shell.TOKEN"' "$work/home.toml" || return 1
+  grep -Fx 'LoadCredential=shell.TOKEN:/home/ada/token' "$out/home/ada/.config/systemd/user/metamcp.service" || return 1
+  grep -Fx 'X-Key = "env:UPSTREAM_KEY"' "$work/home.toml" || return 1
+  ! grep -E 'unused|elsewhere|servers\.metamcp' "$work/home.toml"
+}
+
+home_servers_take_precedence() {
+  home_says '{ services.metamcp.servers.shell.args = [ "-c" "exec other-mcp" ]; }' \
+    '.files["home/ada/.config/metamcp/metamcp.toml"] | contains("exec other-mcp") and contains("good morning")'
+}
+
+home_integration_can_be_turned_off() {
+  home_says '{ services.metamcp.mcpIntegration.enable = false; }' \
+    '.files["home/ada/.config/metamcp/metamcp.toml"] | contains("servers.clock") and (contains("servers.shell") | not)'
+}
+
+# home_warns NAME SERVER MESSAGE: of this server in programs.mcp.servers one
+# warning is given, and metamcp does without.
+home_warns() {
+  check "of other clients' servers, $1 is told with a remedy" home_says "{ programs.mcp.servers.$2; }" \
+    ".warnings | length == 1 and (.[0] | contains(\"$3\"))"
+}
+
+home_warning_is_silenced() {
+  home_says '{
+    programs.mcp.servers = {
+      a.url = "https://mcp.example.org/mcp";
+      b.url = "https://mcp.example.org/mcp";
+      c = { url = "http://127.0.0.1:9/mcp"; headers.Authorization = "Bearer {env:TOKEN}"; };
+    };
+    services.metamcp.servers = {
+      b.url = "http://127.0.0.1:8/mcp";
+      c.credentials.Authorization = "/home/ada/authorization";
+    };
+    services.metamcp.mcpIntegration.exclude = [ "a" ];
+  }' '.warnings == [] and (.files["home/ada/.config/metamcp/metamcp.toml"]
+        | contains("http://127.0.0.1:8/mcp") and contains("credential:c.Authorization"))'
+}
+
+home_claude_code_is_told() {
+  jq -e '.files["home/ada/.config/metamcp/mcp.json"] | fromjson
+         | .mcpServers.metamcp == { type: "http", url: "http://127.0.0.1:12011/" }' "$work/home.json" || return 1
+  home_says '{ programs.claude-code.enable = true; }' \
+    '.claudeCode.metamcp.url == "http://127.0.0.1:12011/" and (.files | has("home/ada/.config/metamcp/mcp.json") | not)'
+}
+
+home_starts_nothing_twice() {
+  home_says '{ programs.claude-code = { enable = true; enableMcpIntegration = true; }; }' \
+    '.warnings | length == 1 and (.[0] | test("start the servers .* itself.*set it to false"))'
+}
+
+home_sockets_follow_settings() {
+  home_says '{ services.metamcp.settings.listen = { http = "[::1]:12211"; control = "/home/ada/control.sock"; }; }' '
+    (.files["home/ada/.config/systemd/user/metamcp.socket"] | contains("\nListenStream=[::1]:12211\n")) and
+    (.files["home/ada/.config/systemd/user/metamcp-control.socket"] | contains("\nListenStream=/home/ada/control.sock\n")) and
+    (.files["home/ada/.config/systemd/user/metamcp.service"] | contains("X-Restart-Triggers=[::1]:12211\n")) and
+    (.files["home/ada/.profile"] | contains("METAMCP_SOCKET=\"/home/ada/control.sock\""))'
+}
+
+home_changes_only_the_reload_trigger() {
+  local unit='.files["home/ada/.config/systemd/user/metamcp.service"]'
+  home_says '{ services.metamcp.settings.pool.size = 30; }' . || return 1
+  diff <(jq -r "$unit" "$work/home.json") <(jq -r "$unit" "$work/said.json") >"$work/difference" && return 1
+  ! grep '^[<>]' "$work/difference" | grep -v X-Reload-Triggers=
+}
+
+check "home: the example evaluates without a failed assertion or a warning" home_evaluates
+check "home: the example is written out as Home Manager would link it" write_home
+check "home: metamcp accepts the generated configuration" "$binary" check --no-files "$out/home/ada/.config/metamcp/metamcp.toml"
+check "home: the units are those of the package" home_units_are_those_of_the_package
+check "home: an eager server starts the service with the session" \
+  test -L "$out/home/ada/.config/systemd/user/default.target.wants/metamcp.service"
+check "home: with lazy servers alone only the sockets start with the session" \
+  home_says '({ lib, ... }: { services.metamcp.servers.clock.start = lib.mkForce "lazy"; })' \
+  '.links | has("home/ada/.config/systemd/user/default.target.wants/metamcp.service") | not'
+check "home: servers that are declared for other clients are taken" servers_of_other_clients_are_taken
+check "home: what is said of them in services.metamcp.servers takes precedence" home_servers_take_precedence
+check "home: they can be left alone" home_integration_can_be_turned_off
+home_warns "one that is not on this host" 'far.url = "https://mcp.example.org/mcp"' \
+  'services.metamcp.servers.far.url'
+home_warns "one whose address is known only later" 'far.url = "http://{env:HOST}/mcp"' \
+  'begins with http:// and is written out'
+home_warns "one whose command line has references" 'far = { command = "x"; args = [ "{env:TOKEN}" ]; }' \
+  'takes the value from a variable'
+home_warns "one whose name is none" '"far away".command = "x"' 'rename it to 1 to 40 letters'
+home_warns "a value of several parts" 'far = { url = "http://127.0.0.1:9/mcp"; headers.Authorization = "Bearer {env:TOKEN}"; }' \
+  'services.metamcp.servers.far.credentials.Authorization'
+home_warns "a value that reads like a reference" 'far = { command = "x"; env.MODE = "env:y"; }' \
+  'services.metamcp.servers.far.credentials.MODE'
+check "home: each remedy silences its warning" home_warning_is_silenced
+check "home: Claude Code is told of metamcp, by its module where that is enabled" home_claude_code_is_told
+check "home: servers that Claude Code would start besides are warned about" home_starts_nothing_twice
+check "home: the sockets follow settings.listen" home_sockets_follow_settings
+check "home: a changed setting changes nothing of the unit but what reloads it" home_changes_only_the_reload_trigger

@@ -1,0 +1,62 @@
+# A secret is in the environment of the server that it is for, and nowhere else.
+{ module }:
+{
+  name = "metamcp-secrets";
+
+  nodes.machine =
+    { config, ... }:
+    {
+      imports = [ (import ./machine.nix { inherit module; }) ];
+
+      services.metamcp.servers = {
+        keeper = {
+          inherit (config.services.metamcp) package;
+          args = [
+            "demo-server"
+            "scratch"
+          ];
+          credentials.TOKEN = "/run/secrets/token";
+        };
+        # It cannot start, and its failure is told.
+        broken = {
+          command = "/run/nowhere";
+          credentials.TOKEN = "/run/secrets/token";
+        };
+      };
+    };
+
+  testScript = ''
+    start_all()
+    machine.wait_for_unit("metamcp.socket")
+    machine.succeed("install -d -m 700 /run/secrets")
+    machine.succeed("umask 077; tr -d - </proc/sys/kernel/random/uuid >/run/secrets/token")
+
+    # The canary comes from the file, so that no command line has it.
+    canary = "grep --fixed-strings --file=/run/secrets/token"
+
+    machine.succeed("call clock__whoami")
+    machine.succeed("call keeper__read '{\"key\":\"none\"}' || true")
+    machine.execute("call broken__anything")
+
+    with subtest("the server has it"):
+        holders = machine.succeed(f"{canary} --files-with-matches /proc/[0-9]*/environ 2>/dev/null").split()
+        assert len(holders) == 1, holders
+        process = holders[0].split("/")[2]
+        machine.succeed(f"tr '\\0' ' ' </proc/{process}/cmdline | grep 'demo-server scratch'")
+
+    with subtest("no command line, unit, file of configuration or journal has it"):
+        machine.fail(f"{canary} /proc/[0-9]*/cmdline")
+        machine.fail(f"{canary} --dereference-recursive /etc/systemd/system /etc/metamcp")
+        machine.succeed("systemctl reload metamcp.service")
+        machine.fail(f"journalctl --no-pager --all --output=json | {canary}")
+
+    with subtest("metamcp does not tell it"):
+        for command in ["status --json", "servers --json", "doctor", "check --effective /etc/metamcp/metamcp.toml"]:
+            machine.fail(f"metamcp {command} 2>&1 | {canary}")
+        machine.fail(f"curl --silent http://127.0.0.1:12011/status | {canary}")
+
+    with subtest("nobody but root reads the file that systemd gives the server"):
+        machine.succeed("ls /run/credentials/ | grep metamcp-server-keeper")
+        machine.fail("setpriv --reuid 65534 --clear-groups cat /run/credentials/metamcp-server-keeper@*/TOKEN")
+  '';
+}

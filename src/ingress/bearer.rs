@@ -1,0 +1,132 @@
+//! Who may ask where `listen.token` is set: whoever brings the token. Source: RFC 6750.
+
+use http_body_util::Limited;
+use hyper::{
+    HeaderMap, Method, Request,
+    body::{Body as _, Incoming},
+    header::{AUTHORIZATION, EXPECT},
+};
+
+use crate::{body, config::defaults, token::Token};
+
+/// How a header begins that brings one. The case of the word does not matter.
+const SCHEME: &str = "Bearer";
+
+/// What is asked for. A challenge needs a parameter: RFC 6750, section 3.
+const CHALLENGE: &str = "Bearer realm=\"metamcp\"";
+const CHALLENGE_AGAIN: &str = "Bearer realm=\"metamcp\", error=\"invalid_token\"";
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Denied {
+    /// It brings no token.
+    #[error("clients must bring the token of this service")]
+    Missing,
+    /// It brings another one.
+    #[error("this is not the token of this service")]
+    Wrong,
+}
+
+impl Denied {
+    /// Returns the value of `WWW-Authenticate`.
+    pub(super) fn challenge(self) -> &'static str {
+        match self {
+            Self::Missing => CHALLENGE,
+            Self::Wrong => CHALLENGE_AGAIN,
+        }
+    }
+}
+
+/// Tells whether a request is answered to everybody: whether the service lives.
+pub(super) fn is_open(request: &Request<Incoming>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/healthz"
+}
+
+/// Checks that a request brings `token`, once.
+pub(super) fn check(headers: &HeaderMap, token: &Token) -> Result<(), Denied> {
+    let mut sent = headers.get_all(AUTHORIZATION).iter().map(|value| value.as_bytes());
+    match (sent.next().map(bearer), sent.next()) {
+        (Some(Some(sent)), None) if token.is(sent) => Ok(()),
+        (Some(Some(_)), _) | (Some(None), Some(_)) => Err(Denied::Wrong),
+        // What another scheme brings is none.
+        (Some(None) | None, _) => Err(Denied::Missing),
+    }
+}
+
+/// Returns the token of a header's value.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    let is_bearer = scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && token.first() == Some(&b' ');
+    is_bearer.then(|| token.trim_ascii())
+}
+
+/// Reads what a client is about to send for nothing, and keeps none of it: one that still writes when
+/// the connection is closed may never see why, and one that has written all can use it again. A longer
+/// body, and one that waits to be asked for, is not read: the connection ends with the answer.
+///
+/// Returns whether the connection can be used again.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub(super) async fn skip(request: Request<Incoming>) -> bool {
+    let waits = request.headers().contains_key(EXPECT);
+    let body = request.into_body();
+    let length_max = defaults::DENIED_BODY_BYTES_SKIPPED;
+    if waits || body.size_hint().lower() > length_max as u64 {
+        return false;
+    }
+    body::discard(&mut Limited::new(body, length_max), defaults::DENIED_BODY_PATIENCE).await
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+    use crate::config::load::parsed;
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    #[track_caller]
+    fn verdict(values: &[&str]) -> Result<(), Denied> {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("t"), TOKEN).expect("written");
+        let place = parsed("[listen]\ntoken = \"credential:t\"\n").listen.token;
+        let token = Token::wanted(place.as_ref(), Some(directory.path())).expect("good");
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_str(value).expect("a header"));
+        }
+        check(&headers, &token.expect("asked for"))
+    }
+
+    #[test]
+    fn who_brings_the_token_is_let_in() {
+        for value in ["Bearer ", "bearer ", "BEARER   "] {
+            assert_eq!(verdict(&[&format!("{value}{TOKEN}")]), Ok(()), "{value}");
+        }
+    }
+
+    #[test]
+    fn who_brings_none_and_who_brings_another_is_told_so() {
+        let basic = format!("Basic {TOKEN}");
+        for none in [&[][..], &[""], &["Basic YTpi"], &[&basic], &[TOKEN], &["Bearer"]] {
+            assert_eq!(verdict(none), Err(Denied::Missing), "{none:?}");
+        }
+        let right = format!("Bearer {TOKEN}");
+        for wrong in [
+            &["Bearer "][..],
+            &["Bearer 0123456789abcde"],
+            &["Bearer 0123456789abcdef0"],
+            &["Bearer 0123456789abcdef, Bearer 0123456789abcdef"],
+            &[&right, &right],
+            &[&right, "Basic YTpi"],
+            &["Basic YTpi", &right],
+        ] {
+            assert_eq!(verdict(wrong), Err(Denied::Wrong), "{wrong:?}");
+        }
+        assert_eq!(Denied::Missing.challenge(), "Bearer realm=\"metamcp\"");
+        assert!(Denied::Wrong.challenge().ends_with("error=\"invalid_token\""));
+    }
+}

@@ -1,0 +1,383 @@
+//! Clients that must bring a token: who is let in, what the others are told, and where it comes from.
+
+use std::fs;
+
+use hyper::Method;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use crate::harness::{
+    DEADLINE,
+    client::{MCP_HEADERS, Reply},
+    daemon::{self, Daemon, Start},
+    fake::Fakes,
+    tls::Authority,
+};
+
+const TOKEN: &str = "canary-0123456789abcdef";
+const LISTEN: &str = "[listen]\ntoken = \"credential:token\"\n";
+const PATH: &str = "/servers/fake";
+
+/// A directory with the token as a credential.
+struct Credentials(TempDir);
+
+impl Credentials {
+    fn new() -> Self {
+        let credentials = Self(tempfile::tempdir().expect("a directory"));
+        credentials.write(TOKEN);
+        credentials
+    }
+
+    fn write(&self, token: &str) {
+        fs::write(self.0.path().join("token"), format!("{token}\n")).expect("written");
+    }
+
+    /// Prepares a service that can read it.
+    fn daemon(&self, config: &str) -> Start {
+        Daemon::with(config).env("CREDENTIALS_DIRECTORY", self.0.path())
+    }
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// Returns what a client is told that does not bring the right token.
+#[track_caller]
+fn refusal(reply: &Reply) -> (String, String) {
+    assert_eq!(reply.status, 401, "{reply:?}");
+    assert_eq!(reply.headers["content-type"], "application/json");
+    let challenge = reply.headers["www-authenticate"].to_str().expect("visible ASCII");
+    let error = &reply.answer()["error"];
+    assert_eq!(error["code"], -32600);
+    assert!(error["data"]["suggestion"].as_str().is_some_and(|text| text.contains("Bearer TOKEN")));
+    (challenge.to_owned(), error["data"]["code"].as_str().expect("a name").to_owned())
+}
+
+#[tokio::test]
+async fn every_request_but_that_for_a_sign_of_life_brings_the_token() {
+    let (fakes, credentials) = (Fakes::new(), Credentials::new());
+    let config =
+        LISTEN.to_owned() + "rpc = true\nlegacy_sse = true\n[service]\nlog_level = \"trace\"\n";
+    let daemon = credentials.daemon(&(config + &fakes.server("fake", &[]))).ready();
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let status = r#"{"jsonrpc":"2.0","id":1,"method":"daemon/status"}"#;
+    let requests = [
+        (Method::POST, "/", list),
+        (Method::POST, "/mcp", list),
+        (Method::POST, "/direct", list),
+        (Method::POST, "/meta", list),
+        (Method::POST, PATH, list),
+        (Method::POST, PATH, "nonsense"),
+        (Method::GET, PATH, ""),
+        (Method::DELETE, PATH, ""),
+        (Method::GET, "/sse", ""),
+        (Method::GET, "/servers/fake/sse", ""),
+        (Method::POST, "/messages", list),
+        (Method::POST, "/rpc", status),
+        (Method::GET, "/status", ""),
+        (Method::GET, "/readyz", ""),
+        (Method::GET, "/no/such/path", ""),
+        (Method::POST, "/healthz", ""),
+        (Method::GET, "/healthz/", ""),
+    ];
+    let (right, wrong) = (bearer(TOKEN), bearer("canary-0123456789abcdeg"));
+    for (method, path, body) in &requests {
+        let client = daemon.client(path);
+        let send = async |more: &[(&str, &str)]| {
+            let headers = [&MCP_HEADERS[..], more].concat();
+            client.send(method.clone(), &headers, *body).await
+        };
+        let (challenge, name) = refusal(&send(&[]).await);
+        assert_eq!(
+            (challenge.as_str(), name.as_str()),
+            (r#"Bearer realm="metamcp""#, "TOKEN_REQUIRED")
+        );
+        let other = refusal(&send(&[("authorization", "Basic bm86Ym9keQ==")]).await);
+        assert_eq!(other, (challenge, name), "another scheme brings no token");
+        let (challenge, name) = refusal(&send(&[("authorization", &wrong)]).await);
+        assert!(challenge.ends_with(r#", error="invalid_token""#), "{challenge}");
+        assert_eq!(name, "TOKEN_INVALID");
+    }
+    assert!(fakes.pids("fake").is_empty(), "nothing is done for them");
+    for method in [Method::GET, Method::HEAD] {
+        assert_eq!(daemon.client("/healthz").send(method, &[], "").await.status, 200);
+    }
+
+    for (method, path, body) in &requests {
+        let headers = [&MCP_HEADERS[..], &[("authorization", &right)]].concat();
+        let answer = daemon.client(path).open(method.clone(), &headers, *body).await;
+        assert_ne!(answer.status(), 401, "{method} {path}");
+    }
+    let told = daemon.client("/rpc").post(status).await.answer();
+    assert!(told["error"]["data"]["context"].is_object(), "complete, as all errors there: {told}");
+    assert!(!daemon.log().contains("canary"), "it is in the log");
+    let shown = daemon.client("/status").header("authorization", &right).get().await.body;
+    assert!(shown.contains("fake") && !shown.contains("canary"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_client_that_brings_the_token_is_served_as_any_other() {
+    let (fakes, credentials) = (Fakes::new(), Credentials::new());
+    let config = LISTEN.to_owned() + &fakes.server("fake", &[]);
+    let daemon = credentials.daemon(&config).ready();
+
+    let client = daemon.client(PATH).header("authorization", &bearer(TOKEN)).initialized().await;
+    let _stream = client.listen().await;
+    assert_eq!(client.call("echo", json!({ "value": 7 })).await["value"], 7);
+
+    // A page cannot even try: what it says of itself is looked at first.
+    let page = client.send(Method::POST, &[("origin", "https://evil.example")], "").await;
+    assert_eq!(page.status, 403);
+}
+
+#[tokio::test]
+async fn operators_and_clients_at_the_control_socket_need_none() {
+    let (fakes, credentials) = (Fakes::new(), Credentials::new());
+    let daemon = credentials.daemon(&(LISTEN.to_owned() + &fakes.server("fake", &[]))).ready();
+
+    assert_eq!(crate::command_line::status(&daemon, &[]).0, 0);
+    let socket = daemon.control().display().to_string();
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n";
+    let (code, stdout, stderr) = daemon::run_with(ping, &["stdio", "--socket", &socket]);
+    assert_eq!((code, stdout.trim()), (0, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#), "{stderr}");
+}
+
+/// A connection on which requests are written byte for byte.
+struct Wire(TcpStream);
+
+impl Wire {
+    async fn connect(daemon: &Daemon) -> Self {
+        Self(TcpStream::connect(daemon.address()).await.expect("a connection"))
+    }
+
+    async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.write_all(bytes.as_ref()).await.expect("written");
+    }
+
+    /// Reads the head of the next answer, and its body.
+    async fn answer(&mut self) -> (String, String) {
+        let reading = async {
+            let mut read = Vec::new();
+            let is_head = |read: &[u8]| read.ends_with(b"\r\n\r\n");
+            while !is_head(&read) {
+                read.push(self.0.read_u8().await.expect("an answer"));
+            }
+            let head = String::from_utf8(read).expect("UTF-8").to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let mut body = vec![0; length.expect("a length").parse().expect("a number")];
+            self.0.read_exact(&mut body).await.expect("a whole body");
+            (head, String::from_utf8(body).expect("UTF-8"))
+        };
+        tokio::time::timeout(DEADLINE, reading).await.expect("in time")
+    }
+
+    /// Waits for the end of the connection, which comes without another byte.
+    async fn end(mut self) {
+        let read = tokio::time::timeout(DEADLINE, self.0.read(&mut [0; 1])).await.expect("in time");
+        assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
+    }
+}
+
+/// Returns the head of a POST.
+fn head(more: &str) -> String {
+    format!(
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{more}\r\n\r\n"
+    )
+}
+
+#[tokio::test]
+async fn a_connection_can_be_used_again_after_a_refusal() {
+    let (fakes, credentials) = (Fakes::new(), Credentials::new());
+    let daemon = credentials.daemon(&(LISTEN.to_owned() + &fakes.server("fake", &[]))).ready();
+    let mut wire = Wire::connect(&daemon).await;
+    let body = "x".repeat(200_000);
+    let right = format!("authorization: {}\r\ncontent-length: 40", bearer(TOKEN));
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for round in 0..3 {
+        wire.write(head(&format!("content-length: {}", body.len()))).await;
+        // In pieces, as clients write it whose head goes first.
+        for piece in body.as_bytes().chunks(70_000) {
+            wire.write(piece).await;
+        }
+        let (head, _) = wire.answer().await;
+        assert!(head.starts_with("http/1.1 401 "), "{round}: {head}");
+        wire.write(self::head("transfer-encoding: chunked")).await;
+        wire.write("3\r\nabc\r\n0\r\n\r\n").await;
+        assert!(wire.answer().await.0.starts_with("http/1.1 401 "));
+        wire.write(self::head(&right) + ping).await;
+        let (head, answer) = wire.answer().await;
+        assert!(head.starts_with("http/1.1 200 "), "{round}: {head}");
+        assert_eq!(answer, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    }
+}
+
+#[tokio::test]
+async fn a_long_body_and_one_that_waits_to_be_asked_for_are_not_read() {
+    let credentials = Credentials::new();
+    let daemon = credentials.daemon(LISTEN).ready();
+    for more in ["content-length: 4000000", "content-length: 9\r\nexpect: 100-continue"] {
+        let mut wire = Wire::connect(&daemon).await;
+        wire.write(head(more)).await;
+        let (head, _) = wire.answer().await;
+        assert!(head.starts_with("http/1.1 401 "), "{more}: {head}");
+        assert!(head.contains("connection: close"), "{more}: {head}");
+        wire.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let credentials = Credentials::new();
+    let daemon = credentials.daemon(LISTEN).ready();
+    let mut wire = Wire::connect(&daemon).await;
+    wire.write(head("content-length: 100")).await;
+    wire.write("x").await;
+    let (head, _) = wire.answer().await;
+    assert!(head.starts_with("http/1.1 401 ") && head.contains("connection: close"), "{head}");
+    wire.end().await;
+}
+
+/// Returns the status with which a token is answered.
+async fn status_for(daemon: &Daemon, token: &str) -> u16 {
+    daemon.client("/status").header("authorization", &bearer(token)).get().await.status.as_u16()
+}
+
+#[tokio::test]
+async fn a_reload_reads_the_token_again_and_keeps_the_old_one_if_it_is_of_no_use() {
+    let credentials = Credentials::new();
+    let mut daemon = credentials.daemon(LISTEN).ready();
+    assert_eq!(status_for(&daemon, TOKEN).await, 200);
+
+    let second = "another-canary-0123456789";
+    credentials.write(second);
+    assert_eq!(status_for(&daemon, TOKEN).await, 200, "nothing is read without a reload");
+    daemon.reload();
+    daemon.wait_log("another token for new requests token=true");
+    assert_eq!(status_for(&daemon, second).await, 200);
+    assert_eq!(status_for(&daemon, TOKEN).await, 401);
+
+    credentials.write("canary");
+    let notices = daemon.reload();
+    let ready = notices.last().expect("said");
+    assert!(ready.contains("configuration refused: `credential:token`, the token of"), "{ready}");
+    daemon.wait_log("openssl rand -hex 32");
+    assert_eq!(status_for(&daemon, second).await, 200, "the old one holds");
+
+    daemon.rewrite("");
+    daemon.reload();
+    assert_eq!(daemon.client("/status").get().await.status, 200);
+    assert!(!daemon.log().contains("canary") && !daemon.notices().concat().contains("canary"));
+}
+
+#[test]
+fn a_token_that_cannot_be_used_is_a_mistake_of_the_configuration() {
+    let credentials = Credentials::new();
+    let mut short = credentials.daemon(LISTEN);
+    credentials.write("canary");
+    short = short.flags(&[]);
+    for (start, told) in [
+        (short, "has 6 characters and needs at least 16"),
+        (Daemon::with(LISTEN), "Add `LoadCredential="),
+        (Daemon::with("[listen]\ntoken = \"env:NO_SUCH_TOKEN\"\n"), "Set the variable"),
+        (Daemon::with("[listen]\ntoken = \"canary-canary-canary\"\n"), "write \"credential:NAME\""),
+        (
+            Daemon::with("").env("METAMCP_LISTEN_TOKEN", "canary-canary"),
+            "`token` is not a reference",
+        ),
+        (Daemon::with("").flags(&["--set", "listen.token=canary-canary"]), "is not a reference"),
+    ] {
+        let mut daemon = start.spawn();
+        assert_eq!(daemon.wait_exit().code(), Some(78), "{told}");
+        let log = daemon.log();
+        assert!(log.contains(told) && !log.contains("canary"), "{told}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_in_a_variable_is_taken_and_shown_nowhere() {
+    let fakes = Fakes::new();
+    let config = "[listen]\ntoken = \"env:CLIENT_TOKEN\"\n".to_owned() + &fakes.server("fake", &[]);
+    let daemon = Daemon::with(config.clone()).env("CLIENT_TOKEN", TOKEN).ready();
+    assert_eq!(status_for(&daemon, TOKEN).await, 200);
+    let client = daemon.client(PATH).header("authorization", &bearer(TOKEN));
+    for name in ["CLIENT_TOKEN", "CREDENTIALS_DIRECTORY"] {
+        let found = client.call("env", json!({ "name": name })).await;
+        assert_eq!(found["value"], json!(null), "no server has it: {found}");
+    }
+
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("c.toml"), config).expect("written");
+    let arguments = ["check", "--effective", "c.toml"];
+    let (code, shown, _) = daemon::run_in(directory.path(), &[("CLIENT_TOKEN", TOKEN)], &arguments);
+    assert_eq!(code, 0);
+    assert!(shown.contains("token = \"env:CLIENT_TOKEN\"") && !shown.contains("canary"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_socket_that_others_reach_is_served_only_with_tls_and_a_token() {
+    let (credentials, authority) = (Credentials::new(), Authority::new());
+    let tls = authority.listen("").1;
+    let token = "token = \"credential:token\"\n";
+    let start = |config: &str| credentials.daemon(config).at("0.0.0.0:0");
+    for (config, lacking) in [
+        (String::new(), "`listen.tls` and `listen.token` are not set"),
+        (tls.clone(), "`listen.token` is not set"),
+        (LISTEN.to_owned(), "`listen.tls` is not set"),
+    ] {
+        let mut refused = start(&config).spawn();
+        assert_eq!(refused.wait_exit().code(), Some(78));
+        let log = refused.log();
+        assert!(log.contains("is not a loopback address, and") && log.contains(lacking), "{log}");
+        assert!(log.contains("hint: Anyone who reaches the port may run every tool"), "{log}");
+    }
+
+    let both = tls.clone() + token;
+    let mut daemon = start(&both).ready();
+    let mut client = authority.connect(daemon.address()).await;
+    let mut status = async |headers: &[(&str, &str)]| {
+        let answer = client.open(Method::GET, "/status", headers, String::new()).await;
+        let status = answer.status().as_u16();
+        // Read to its end, so that the connection can be used again.
+        http_body_util::BodyExt::collect(answer.into_body()).await.expect("a whole body");
+        status
+    };
+    assert_eq!(status(&[]).await, 401);
+    assert_eq!(status(&[("authorization", &bearer(TOKEN))]).await, 200);
+
+    for config in [&tls, LISTEN] {
+        daemon.rewrite(config);
+        let notices = daemon.reload();
+        let ready = notices.last().expect("said");
+        assert!(ready.contains("configuration refused: `0.0.0.0:"), "{ready}");
+        assert_eq!(status(&[]).await, 401, "the old one holds");
+    }
+}
+
+#[test]
+fn what_a_shell_is_told_to_paste_brings_the_token() {
+    use std::io::{BufRead as _, BufReader};
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = directory.path().join("metamcp.toml");
+    let socket = directory.path().join("control.sock");
+    // Any variable that is long enough.
+    let text = format!(
+        "[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {socket:?}\ntoken = \"env:CACHE_DIRECTORY\"\n"
+    );
+    fs::write(&config, text).expect("written");
+    let mut service = daemon::serve(&config);
+    let lines = BufReader::new(service.stdout.take().expect("piped")).lines();
+    let told: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "}").collect();
+
+    service.kill().expect("it runs");
+    service.wait().expect("it ends");
+    let told = told.join("\n");
+    assert!(
+        told.contains(r#""headers": { "Authorization": "Bearer ${METAMCP_TOKEN}" }"#),
+        "{told}"
+    );
+}
