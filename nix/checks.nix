@@ -35,7 +35,7 @@ in
 
   clippy = cargo "clippy" "clippy --offline --locked --all-targets -- -D warnings" [ pkgs.clippy ];
   # They start servers and listen, on the loopback interface alone.
-  tests = cargo "tests" "test --offline --locked --no-fail-fast" [ pkgs.git ];
+  tests = cargo "tests" "test --offline --locked --no-fail-fast" [ pkgs.util-linux ];
 
   fmt =
     pkgs.runCommand "metamcp-fmt"
@@ -63,12 +63,13 @@ in
         nativeBuildInputs = [
           pkgs.jq
           pkgs.nix
+          pkgs.shellcheck
         ];
       }
       ''
         cp -r ${source} source
         chmod -R u+w source
-        patchShebangs source/nix/tests/run
+        patchShebangs source/nix/tests
         source/nix/tests/run --lib ${nixpkgs}/lib ${lib.getExe package} $out
       '';
 
