@@ -16,9 +16,21 @@ let
       ]
     ) (lib.mapAttrs (_: value: if isTable value then withoutEmpty value else value) table);
   isTable = value: builtins.isAttrs value && !(value ? outPath);
+
+  # The names of the credentials that a value refers to, wherever in it.
+  references =
+    value:
+    if builtins.isString value then
+      lib.optional (lib.hasPrefix "credential:" value) (lib.removePrefix "credential:" value)
+    else if builtins.isList value then
+      lib.concatMap references value
+    else if isTable value then
+      lib.concatMap references (lib.attrValues value)
+    else
+      [ ];
 in
 {
-  inherit format;
+  inherit format references;
 
   # The keys that are set, as plain data.
   document = withoutEmpty;

@@ -27,7 +27,7 @@ let
     lib.filter (url: url != null) (map (server: server.url) servers)
     ++ lib.optional (settings.search.embedding != null) settings.search.embedding.url
     ++ lib.optional (settings.provision.registry != null) settings.provision.registry.url;
-  isLocal = url: builtins.match "https?://(127[.][0-9.]+|\\[::1])([:/].*)?" url != null;
+  isLocal = url: builtins.match "https?://(127[.][0-9.]+|\\[::1]|localhost)([:/].*)?" url != null;
 in
 identity
 # Where no server is a child, nothing runs in this sandbox but metamcp itself,

@@ -249,6 +249,18 @@ rec {
       || haveSecret (tail args)
     );
 
+  # Whether a URL has one: the password of a user, or a value in its query.
+  hasSecret =
+    url:
+    match "[a-z]+://[^/?#@]*:[^/?#@]+@.*" url != null
+    || lib.any (
+      part:
+      let
+        named = setting part;
+      in
+      named != null && isSecretNamed hasSecretWord (head named) (elemAt named 2)
+    ) (tail (filter isString (split "[?&#]" url)));
+
   # What a command line fetches before it runs it, null if nothing: its name, and
   # whether a version is said.
   fetched =
@@ -273,6 +285,12 @@ rec {
     else
       {
         inherit isContainer name;
+        # The first letter may be that of a scope.
+        unversioned =
+          let
+            parts = match (if isContainer then "(.*):[^:/]*" else "(.[^@=]*).*") name;
+          in
+          if parts == null then name else head parts;
         isPinned = if isContainer then isImagePinned name else isPackagePinned name;
       };
 

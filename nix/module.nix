@@ -27,6 +27,14 @@ let
   isolated = lib.filterAttrs (_: isUnit) cfg.servers;
   others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
   instances = lib.mapAttrs (instance.units cfg.credentials) isolated;
+  # Those that are units alone refer to: none of the service's.
+  credentialsOfUnits =
+    let
+      ours = document.references settings;
+    in
+    lib.filter (name: !lib.elem name ours) (
+      document.references (lib.mapAttrsToList (_: server: server.env) isolated)
+    );
   unitName = name: "metamcp-server-${name}";
 
   startsAtBoot = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
@@ -96,7 +104,8 @@ in
         Files with secrets, by the name under which
         {option}`services.metamcp.settings` refers to them (`credential:NAME`).
         systemd reads them as root and hands them to the service alone
-        (`LoadCredential=`).
+        (`LoadCredential=`), or to the unit of the server that refers to one in
+        its `env`.
       '';
     };
 
@@ -194,7 +203,9 @@ in
             inherit (cfg) group settings user;
           })
           // {
-            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") cfg.credentials;
+            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") (
+              removeAttrs cfg.credentials credentialsOfUnits
+            );
             SupplementaryGroups = [ "metamcp-servers" ];
           };
       };

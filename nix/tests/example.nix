@@ -20,6 +20,7 @@
       };
       listen.token = "credential:client-token";
       listen.control_group = "metamcp";
+      listen.root = "direct";
       listen.rpc = true;
       listen.session = "lenient";
       listen.session_key = "credential:session-key";
@@ -134,7 +135,18 @@
       };
     };
 
+    # Nobody is there.
+    upstream = {
+      name = "far";
+      url = "http://127.0.0.1:12008/mcp";
+      unit = "far-mcp.service";
+      apiKeyFile = "/etc/metamcp-token";
+    };
+    claudeCode.enable = true;
+
     servers = {
+      # Connected when it is needed, and not before the first client is served.
+      far.start = "lazy";
       # Units of their own, one with each preset.
       hours = {
         package = config.services.metamcp.package;

@@ -1990,6 +1990,16 @@ in
           a = 1;
           b = 2;
         })
+        (lib.concatMapAttrs
+          (name: value: {
+            ${name} = value;
+            "${name}${name}" = value + 1;
+          })
+          {
+            a = 1;
+            aa = 5;
+          }
+        )
         (lib.genAttrs [ "a" ] (name: "${name}${name}"))
         (lib.optionalAttrs true { a = 1; })
         (lib.optionalAttrs false (throw "not needed"))
@@ -2030,6 +2040,11 @@ in
         ]
         {
           b = 2;
+        }
+        {
+          a = 1;
+          aa = 5;
+          aaaa = 6;
         }
         {
           a = "aa";

@@ -68,6 +68,15 @@ all true "is a secret" named [
   "/srv/notes"
   "npm_config_cache=/var/cache"
 ]
+++ all true "has a secret in it" looks.hasSecret [
+  "http://alice:hunter2@127.0.0.1/mcp"
+  "http://127.0.0.1/mcp?a=b&api_key=hunter2"
+]
+++ all false "has a secret in it" looks.hasSecret [
+  "http://127.0.0.1:9000/mcp"
+  "http://alice@127.0.0.1/mcp"
+  "http://[::1]:9000/a:b@c?view=key"
+]
 ++ all true "fetches some version of" isUnpinned [
   "/usr/bin/uvx mcp-server-git --repository ."
   "bunx --bun server"

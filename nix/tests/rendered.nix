@@ -333,8 +333,32 @@ builtins.mapAttrs (_: complaints) {
       "LoadCredential=TOKEN:/run/secrets/100%%"
       "WorkingDirectory=/srv/100%%"
     ];
-    lacks.${service} = [ "LoadCredential=TOKEN:*" ];
+    lacks.${service} = [
+      "LoadCredential=TOKEN:*"
+      "LoadCredential=SHARED_TOKEN:*"
+      "LoadCredential=shared:*"
+    ];
     lacks.${document} = [ "[servers.notes.env]" ];
+  };
+  "a secret of a unit that the service refers to as well is given to both" = {
+    module = {
+      imports = [ (server { env.TOKEN = "credential:shared"; }) ];
+      services.metamcp = {
+        credentials = {
+          shared = "/run/secrets/shared";
+          own = "/run/secrets/own";
+        };
+        settings.servers.cluster = {
+          url = "http://127.0.0.1:12009/mcp";
+          headers.Authorization = "credential:shared";
+        };
+      };
+    };
+    has.${unit "notes"} = [ "LoadCredential=TOKEN:/run/secrets/shared" ];
+    has.${service} = [
+      "LoadCredential=own:/run/secrets/own"
+      "LoadCredential=shared:/run/secrets/shared"
+    ];
   };
   "a server that is spawned is told by its command, and its secrets are the service's" = {
     module =

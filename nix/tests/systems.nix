@@ -111,4 +111,20 @@ in
       }
     )
   ];
+
+  # One endpoint, which is a unit of this host, served as it is.
+  upstream = [
+    readme
+    {
+      services.metamcp.upstream = {
+        url = "http://127.0.0.1:12009/mcp";
+        unit = "metamcp-peer.service";
+        apiKeyFile = "/run/secrets/upstream";
+      };
+      systemd.services.metamcp-peer = {
+        environment.PORT = "12009";
+        serviceConfig.ExecStart = "/opt/mcp/bin/server-everything streamableHttp";
+      };
+    }
+  ];
 }

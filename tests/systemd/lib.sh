@@ -60,6 +60,15 @@ main_pid() { property metamcp.service MainPID; }
 
 systemd_version() { systemctl --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p'; }
 
+# verdict FILE...: what systemd-analyze verify says of units, whose exit code is 0
+# whatever it finds; "nothing" if it is content.
+verdict() {
+  local said
+  said=$(systemd-analyze verify --man=no "$@" 2>&1)
+  if [ "$(systemd_version)" -lt 253 ]; then said=$(grep -v 'Failed to parse service type, ignoring: notify-reload' <<<"$said"); fi
+  echo "${said:-nothing}"
+}
+
 is_active() { [ "$(systemctl is-active "$1")" = active ]; }
 
 # The processes of the service, main process included.
@@ -79,8 +88,9 @@ journal() { # MATCH...
 # A cursor for journal --after-cursor.
 end_of_journal() { journalctl --lines 0 --show-cursor | sed -n 's/^-- cursor: //p'; }
 
-# post METHOD [PARAMS]: one request; prints the JSON-RPC answer, which may come
-# as JSON or as a stream of events.
+# post METHOD [PARAMS]: one request, in the session $session if that is not empty;
+# prints the JSON-RPC answer, which may come as JSON or as a stream of events.
+session=
 endpoint=http://127.0.0.1:12011
 post() {
   local body
@@ -88,6 +98,7 @@ post() {
   curl --silent --show-error --max-time 20 \
     --header 'Content-Type: application/json' \
     --header 'Accept: application/json, text/event-stream' \
+    ${session:+--header "Mcp-Session-Id: $session"} \
     --data "$body" "$endpoint/" | sed -n 's/^data: *//; /^{.*"id"/p'
 }
 
@@ -105,6 +116,15 @@ liveness() {
     --data "$(jq -cn --argjson params "$initialize" '{ jsonrpc: "2.0", id: 1, method: "initialize", $params }')" \
     "$endpoint/"
 }
+# A session of its own; prints its id.
+new_session() {
+  curl --silent --show-error --max-time 20 --output /dev/null --dump-header - \
+    --header 'Content-Type: application/json' \
+    --header 'Accept: application/json, text/event-stream' \
+    --data "$(jq -cn --argjson params "$initialize" '{ jsonrpc: "2.0", id: 1, method: "initialize", $params }')" \
+    "$endpoint/" | tr -d '\r' | sed -n 's/^mcp-session-id: //Ip'
+}
+
 is_live() { [ "$(liveness)" = 200 ]; }
 
 readiness() { curl --silent --show-error --max-time 20 --output /dev/null --write-out '%{http_code}' "$endpoint/readyz"; }
