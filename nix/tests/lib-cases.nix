@@ -4,6 +4,9 @@
 # nixpkgs' own, so that "the stand-in answers as the real one does" is tested by
 # those who have nixpkgs and by those who have not.  Whoever uses another function
 # or type of lib writes what it answers down here first, from the real one.
+#
+# As in NixOS 26.05.  The module works with older ones, too, which say some of this
+# in other words.
 { lib }:
 let
   inherit (lib) mkOption types;

@@ -82,6 +82,7 @@ let
       "rustfmt"
       "shellcheck"
       "systemd"
+      "util-linux"
     ] (name: package name "/usr")
     // lib.mapAttrs package packages
     // {
