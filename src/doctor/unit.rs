@@ -33,13 +33,14 @@ const LOCAL: [&str; 10] = [
 ];
 
 /// How a directive begins that takes something from the service.
-const HARDENING: [&str; 9] = [
+const HARDENING: [&str; 10] = [
     "CapabilityBoundingSet",
     "DynamicUser",
     "Lock",
     "NoNewPrivileges",
     "Private",
     "Protect",
+    "ReadOnly",
     "Restrict",
     "SystemCall",
     "UMask",
