@@ -216,15 +216,15 @@ mod tests {
     #[test]
     fn a_drop_in_that_takes_more_away_is_not_told() {
         let alone = "[Service]\nRestrictAddressFamilies=\nRestrictAddressFamilies=AF_UNIX\nPrivateNetwork=true";
-        assert_eq!(compare(&read([SHIPPED, alone])), []);
+        assert_eq!(compare(&read([SHIPPED, alone]), false), []);
         let owned = "[Service]\nDynamicUser=false\nUser=ada\nNoNewPrivileges=true\nPrivateTmp=true\nProtectSystem=strict\nRestrictSUIDSGID=true";
-        assert_eq!(compare(&read([SHIPPED, owned])), []);
+        assert_eq!(compare(&read([SHIPPED, owned]), false), []);
         for relaxed in [
             "[Service]\nRestrictAddressFamilies=AF_PACKET",
             "[Service]\nRestrictAddressFamilies=",
             "[Service]\nDynamicUser=false\nUser=ada\nProtectSystem=strict",
         ] {
-            assert_eq!(compare(&read([SHIPPED, relaxed])).len(), 1, "{relaxed}");
+            assert_eq!(compare(&read([SHIPPED, relaxed]), false).len(), 1, "{relaxed}");
         }
     }
 }
