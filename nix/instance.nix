@@ -6,8 +6,9 @@
 #   changed     It compares the template with that of each running instance.  If
 #               they differ, it stops the instance and the socket that Sockets=
 #               names, reloads systemd, and starts the socket: the next
-#               connection of metamcp gets the new server.  Where no instance
-#               runs, the reload of systemd is all there is to do.
+#               connection of metamcp gets the new server, and a request that
+#               comes meanwhile waits for it.  Where no instance runs, the reload
+#               of systemd is all there is to do.
 #   socket      A changed socket unit is only read again, which is enough for
 #               MaxConnections=.  Its restartTriggers would have no effect.
 #   removed     The socket and the instances are stopped.

@@ -136,6 +136,14 @@ impl LaunchError {
         }
     }
 
+    /// Tells whether it is a unit at whose socket nobody listens.
+    pub fn is_unset(&self) -> bool {
+        match self {
+            Self::Program(_) => false,
+            Self::Unit(error) => error.is_unset(),
+        }
+    }
+
     /// Tells whether it is there and not ready, so that it may be a moment later.
     pub fn is_outage(&self) -> bool {
         match self {

@@ -113,6 +113,14 @@ impl ConnectError {
         self.fault == Fault::Full
     }
 
+    /// Tells whether nobody listens: the unit was never set up, or is just being changed.
+    pub fn is_unset(&self) -> bool {
+        match self.fault {
+            Fault::Missing | Fault::Deserted => true,
+            Fault::NoSocket(_) | Fault::Full | Fault::Forbidden | Fault::Os => false,
+        }
+    }
+
     /// What the operator can do about it.
     pub fn hint(&self) -> Cow<'static, str> {
         let name = &self.unit.name;

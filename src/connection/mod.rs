@@ -65,7 +65,7 @@ mod warm_up;
 pub use announcement::{Announcement, Aside};
 use call::Kind;
 pub use call::{Call, Event};
-pub use dial::{DialError, Dialer};
+pub use dial::{DialError, Dialer, Patience};
 pub use failure::{Failure, Pipe};
 use inbox::Inbox;
 use mux::Mux;

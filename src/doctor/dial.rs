@@ -18,7 +18,7 @@ use super::{
 use crate::{
     child::Exit,
     config::{Secret, Server, Start, Transport, defaults, secret::SecretError},
-    connection::{Connection, DialError, Dialer, Limits, Party},
+    connection::{Connection, DialError, Dialer, Limits, Party, Patience},
     import::nix_name,
     name::ServerName,
     protocol::{
@@ -102,7 +102,7 @@ pub(super) async fn dial(
         .with_launcher(std::sync::Arc::new(tap.clone()));
     let begin = Instant::now();
     let dialling =
-        dialer.dial(name, declared, 1, Party::Shared, closing.child_token(), Instant::now());
+        dialer.dial(name, declared, 1, Party::Shared, closing.child_token(), Patience::none());
     let connected = dialling.await;
     let ready = Instant::now();
     let mut listed = None;

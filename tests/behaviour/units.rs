@@ -152,6 +152,26 @@ async fn a_socket_that_is_not_there_is_named_with_the_command_that_starts_it() {
 }
 
 #[tokio::test]
+async fn a_unit_whose_socket_is_opened_anew_is_waited_for() {
+    let fakes = Fakes::new();
+    let unit = SocketUnit::start(&fakes, "notes", &[], 8);
+    let daemon =
+        service(&fakes, format!("[service]\nlog_level = \"debug\"\n{}", unit.server("notes", "")));
+    let client = daemon.client("/servers/notes");
+    assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
+
+    // As a switch of the system does it: the instance and its socket end, and the socket comes back.
+    drop(unit);
+    std::fs::remove_file(fakes.path("notes.sock")).expect("removed");
+    let call = running(async move { client.tool("echo", json!({ "value": 2 })).await });
+    until(async || daemon.log().contains("there is no such socket")).await;
+    let _unit = SocketUnit::start(&fakes, "notes", &[], 8);
+
+    let answer = call.end().await.answer();
+    assert!(answer["result"].is_object(), "{answer}");
+}
+
+#[tokio::test]
 async fn a_unit_of_which_no_more_may_run_is_told_from_one_that_fails() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &[], 1);

@@ -167,6 +167,19 @@ impl DialError {
         if let Self::Handshake { source, .. } = self { source.last_words() } else { &[] }
     }
 
+    /// Tells whether the server is a unit at whose socket nobody listens.
+    pub(super) fn is_unset(&self) -> bool {
+        match self {
+            Self::Launch { source, .. } => source.is_unset(),
+            Self::Handshake { .. }
+            | Self::Secret { .. }
+            | Self::Header { .. }
+            | Self::Endpoint { .. }
+            | Self::Refused { .. }
+            | Self::Profile { .. } => false,
+        }
+    }
+
     /// Tells whether the server, or a proxy in front of it, is there and not ready, so that it may
     /// be a moment later. A child of our own never is.
     pub(super) fn is_outage(&self) -> bool {

@@ -26,6 +26,7 @@ use crate::{
 
 mod error;
 mod handshake;
+mod patience;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -34,6 +35,7 @@ mod version;
 pub use error::DialError;
 use handshake::Halt;
 pub(super) use handshake::discovery;
+pub use patience::Patience;
 use verdict::{Evidence, Finding, Opening, Verdicts};
 use version::Version;
 
@@ -73,7 +75,7 @@ impl Dialer {
     }
 
     /// Connects to `server` for `party` and shakes hands. `closing` closes the connection, in the middle of the
-    /// handshake too. An upstream that is not there yet is tried again until `patience_ends`.
+    /// handshake too. One that is not there yet is tried again for as long as `patience` says.
     ///
     /// # Errors
     ///
@@ -89,7 +91,7 @@ impl Dialer {
         generation: u64,
         party: Party,
         closing: CancellationToken,
-        patience_ends: Instant,
+        patience: Patience,
     ) -> Result<Arc<Connection>, DialError> {
         let place = Place { dialer: self, server, declared, generation, party, closing: &closing };
         let mut backoff = Backoff::new(defaults::CONNECT_PAUSE);
@@ -108,7 +110,8 @@ impl Dialer {
                 Err(error) => error,
             };
             let pause = backoff.pause(fastrand::f64());
-            if !error.is_outage() || patience_ends < Instant::now() + pause {
+            let may_return = error.is_outage() || patience.is_for_return && error.is_unset();
+            if !may_return || patience.ends < Instant::now() + pause {
                 return Err(error);
             }
             tracing::debug!(mcp_server = %server, %error, "upstream is not there yet");

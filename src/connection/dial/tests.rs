@@ -33,7 +33,7 @@ impl Line {
     async fn dial_as(&self, era: EraChoice) -> Result<Arc<Connection>, DialError> {
         let declared = crate::config::Server { era, ..declared("test") };
         let (party, closing) = (Party::Shared, CancellationToken::new());
-        self.dialer.dial(&self.name, &declared, 1, party, closing, Instant::now()).await
+        self.dialer.dial(&self.name, &declared, 1, party, closing, Patience::none()).await
     }
 
     /// Dials and returns the era of the connection, and how long that took.

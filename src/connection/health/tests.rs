@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     config::Lifecycle,
     connection::{
-        Limits, Party,
+        Limits, Party, Patience,
         in_process::{Server, Servers, declared},
     },
     name::ServerName,
@@ -24,7 +24,7 @@ async fn connect(lifecycle: Lifecycle) -> (Arc<Connection>, Arc<Server>) {
     let name = ServerName::new("test").expect("a name");
     let declared = crate::config::Server { lifecycle, ..declared("test") };
     let closing = CancellationToken::new();
-    let dialled = dialer.dial(&name, &declared, 1, Party::Shared, closing, Instant::now());
+    let dialled = dialer.dial(&name, &declared, 1, Party::Shared, closing, Patience::none());
     (dialled.await.expect("connects"), servers.of("test"))
 }
 

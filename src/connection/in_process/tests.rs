@@ -2,7 +2,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    connection::{Aside, Connection, DialError, Event, Failure, Limits, Owner, Party},
+    connection::{Aside, Connection, DialError, Event, Failure, Limits, Owner, Party, Patience},
     name::ServerName,
     protocol::{Message, jsonrpc::Part},
 };
@@ -17,7 +17,7 @@ async fn dial_for(servers: &Arc<Servers>, party: Party) -> Result<Arc<Connection
     let (dialer, _announced) = servers.dialer();
     let name = ServerName::new("test").expect("a name");
     let closing = CancellationToken::new();
-    dialer.dial(&name, &declared("test"), 1, party, closing, Instant::now()).await
+    dialer.dial(&name, &declared("test"), 1, party, closing, Patience::none()).await
 }
 
 fn call(tool: &str) -> Message {
@@ -143,7 +143,7 @@ async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
     let (name, closing) = (ServerName::new("test").expect("a name"), CancellationToken::new());
     let party = Party::Owned(Owner::new(1, r#"{"roots":{}}"#));
     let declared = declared("test");
-    let dialling = dialer.dial(&name, &declared, 1, party, closing, Instant::now());
+    let dialling = dialer.dial(&name, &declared, 1, party, closing, Patience::none());
     let connection = dialling.await.expect("connects");
 
     let ours = connection.call_of_ours(&call("ask"), LIMITS).await.expect("sent");

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{Claim, Keeper, KeeperState, Origin};
 use crate::{
     config::defaults,
-    connection::{Connection, DialError, Failure},
+    connection::{Connection, DialError, Failure, Patience},
     pool::{
         life::{Life, State},
         roster::Seat,
@@ -75,10 +75,13 @@ impl Keeper {
         tracing::debug!(mcp_server = %self.name(), generation, attempt, "dialling");
         let closing = self.closing.child_token();
         let Origin { name, declared, dialer, .. } = &self.origin;
-        let down_since = *self.state().down_since.get_or_insert_with(Instant::now);
-        let patience_ends = down_since + defaults::CONNECT_PATIENCE;
+        let patience = {
+            let mut state = self.state();
+            let down_since = *state.down_since.get_or_insert_with(Instant::now);
+            Patience::until(down_since + defaults::CONNECT_PATIENCE, state.was_connected)
+        };
         let party = self.party.clone();
-        match dialer.dial(name, declared, generation, party, closing, patience_ends).await {
+        match dialer.dial(name, declared, generation, party, closing, patience).await {
             Ok(connection) => Ok(Arc::new(self.connected(connection))),
             Err(error) => {
                 let error = self.not_connected(generation, error);
