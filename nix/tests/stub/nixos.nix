@@ -203,7 +203,7 @@ let
   program =
     name: script:
     let
-      file = replaceStrings [ "\\\\" "@" ] [ "-" "_" ] name;
+      file = replaceStrings [ "\\" "@" ] [ "--" "_" ] name;
       text = "#!${pkgs.bash}/bin/bash\nset -e\n\n${script}\n\n";
     in
     {
