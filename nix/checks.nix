@@ -35,7 +35,7 @@ in
 
   clippy = cargo "clippy" "clippy --offline --locked --all-targets -- -D warnings" [ pkgs.clippy ];
   # They start servers and listen, on the loopback interface alone.
-  tests = cargo "tests" "test --offline --locked --no-fail-fast" [ pkgs.git ];
+  tests = cargo "tests" "test --offline --locked --no-fail-fast" [ pkgs.util-linux ];
 
   fmt =
     pkgs.runCommand "metamcp-fmt"

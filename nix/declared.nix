@@ -1,9 +1,13 @@
 # A server as users declare it: one of services.metamcp.servers, and what it
 # means in metamcp.toml.  The modules for NixOS and for Home Manager share it.
-{ format, lib }:
+{
+  format,
+  lib,
+  forUser ? false,
+}:
 let
   inherit (lib) mkOption types;
-  keys = (import ./server.nix { inherit format lib; }).options;
+  keys = (import ./server.nix { inherit forUser format lib; }).options;
 
   asDefault = lib.mapAttrs (_: lib.mkDefault);
 in
@@ -36,7 +40,7 @@ in
           description = ''
             Files with secrets, by the environment variable of `command` or the
             header of `url` that gets what is in the file, less the newline at
-            its end. systemd reads them as root when the server starts
+            its end. systemd reads them${if forUser then "" else " as root"} when the server starts
             (`LoadCredential=`); nobody else gets to see them.
           '';
         };

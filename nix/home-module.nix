@@ -14,7 +14,11 @@ let
 
   document = import ./document.nix { inherit lib pkgs; };
   inherit (document) format;
-  declared = import ./declared.nix { inherit format lib; };
+  declared = import ./declared.nix {
+    inherit format lib;
+    forUser = true;
+  };
+  examined = import ./assertions.nix { inherit lib; } { inherit cfg; };
   unitFile = import ./unit-file.nix { inherit lib; };
 
   configFile = document.file cfg.package settings;
@@ -185,8 +189,10 @@ in
   config = lib.mkIf cfg.enable (
     lib.mkMerge [
       {
+        inherit (examined) assertions;
         warnings =
-          integration.warnings cfg.servers
+          examined.warnings
+          ++ integration.warnings cfg.servers
           ++
             lib.optional
               (

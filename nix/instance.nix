@@ -33,6 +33,7 @@ in
         "spawn"
       ];
       default = "unit";
+      example = "spawn";
       description = ''
         Where `command` runs: in a `unit` of its own, with a user, credentials,
         limits and a sandbox of its own, or as a child that the service has to

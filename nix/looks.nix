@@ -31,21 +31,34 @@ let
     "PWD"
   ]
   ++ filter isString (split "[|]" secretParts);
-  # Words that say that a number, a path or another name is meant.
+  # Words that say that a number, a path, an address or a choice is meant, and some
+  # that only look like those.
   harmlessWords = [
     "COUNT"
     "DIR"
     "DIRECTORY"
+    "ENABLED"
     "ENV"
     "FILE"
+    "HOST"
+    "KEYBOARD"
+    "KEYCLOAK"
     "KEYWORDS"
     "LENGTH"
     "LIMIT"
     "MAX"
+    "METHOD"
+    "MODE"
     "PATH"
+    "PROVIDER"
     "TIMEOUT"
+    "TOKENIZER"
+    "TOKENIZERS"
     "TOKENS"
     "TTL"
+    "TYPE"
+    "URL"
+    "VERSION"
   ];
 
   # How tokens begin that are given out by whom they are for.
@@ -101,11 +114,27 @@ let
 
   isSecretNamed =
     isName: name: value:
-    !isHarmless value
-    && (
-      isValueSecret value
-      || isName (lib.toUpper name) && !lib.any (word: elem word harmlessWords) (wordsOf name)
-    );
+    hasSecret value
+    ||
+      !isHarmless value
+      && (
+        isValueSecret value
+        || isName (lib.toUpper name) && !lib.any (word: elem word harmlessWords) (wordsOf name)
+      );
+
+  # Whether there is a URL with one: the password of a user, or a value in its query.
+  hasSecret =
+    value:
+    match "[a-z]+://[^/?#@]*:[^/?#@]+@.*" value != null
+    ||
+      match "[a-z]+://.*" value != null
+      && lib.any (
+        part:
+        let
+          named = setting part;
+        in
+        named != null && isSecretNamed hasSecretWord (head named) (elemAt named 2)
+      ) (tail (filter isString (split "[?&#]" value)));
 
   # A setting with a name: `--token=x`, `TOKEN=x`, `Authorization: x`.
   setting = text: match "-*([A-Za-z0-9_-]+)(=|: *)(.+)" text;
@@ -225,6 +254,8 @@ let
   fileName = path: builtins.unsafeDiscardStringContext (baseNameOf path);
 in
 rec {
+  inherit hasSecret;
+
   # Whether the value of a variable or a header is one.
   isSecret = isSecretNamed (name: match ".*(${secretParts}).*" name != null || hasSecretWord name);
 
@@ -238,6 +269,7 @@ rec {
     args != [ ]
     && (
       isValueSecret (head args)
+      || hasSecret (head args)
       || named != null && isSecretNamed hasSecretWord (elemAt named 0) (elemAt named 2)
       ||
         named == null
@@ -273,6 +305,12 @@ rec {
     else
       {
         inherit isContainer name;
+        # The first letter may be that of a scope.
+        unversioned =
+          let
+            parts = match (if isContainer then "(.*):[^:/]*" else "(.[^@=]*).*") name;
+          in
+          if parts == null then name else head parts;
         isPinned = if isContainer then isImagePinned name else isPackagePinned name;
       };
 

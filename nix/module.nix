@@ -87,6 +87,10 @@ in
     settings = mkOption {
       type = types.submodule (import ./settings.nix { inherit format lib; });
       default = { };
+      example = {
+        listen.http = "127.0.0.1:12021";
+        pool.size = 50;
+      };
       description = ''
         Contents of {file}`/etc/metamcp/metamcp.toml`. Servers that are declared
         in {option}`services.metamcp.servers` are among its `servers`, each key
@@ -140,6 +144,7 @@ in
     openFirewall = mkOption {
       type = types.bool;
       default = false;
+      example = true;
       description = ''
         Whether to open the port in {option}`services.metamcp.settings.listen.http`
         in the firewall.

@@ -1,10 +1,10 @@
 # The reference of all options, in Markdown: nix/options.md.
 #
-#   import ./options-doc.nix { inherit lib; } { nixos = OPTIONS; }
+#   import ./options-doc.nix { inherit lib; } { nixos = OPTIONS; home = OPTIONS; }
 #
-# OPTIONS is what an evaluation has as `options`.
+# OPTIONS is what an evaluation has as `options`, of NixOS or of Home Manager.
 { lib }:
-{ nixos }:
+{ home, nixos }:
 let
   prefix = "services.metamcp";
 
@@ -113,13 +113,6 @@ let
     let
       twin =
         byName."${prefix}.servers.<name>.${lib.removePrefix "${heading key}.<name>." option.name}" or null;
-      said =
-        { description, type, ... }@option:
-        {
-          inherit description type;
-          default = option.default or null;
-          example = option.example or null;
-        };
     in
     lib.elem key [
       "settings.servers"
@@ -127,6 +120,36 @@ let
     ]
     && twin != null
     && said twin == said option;
+
+  # -------------------------------------------------------------- Home Manager
+  ofHome = list home;
+  homeByName = lib.listToAttrs (map (option: lib.nameValuePair option.name option) ofHome);
+  isMissing = option: !(homeByName ? ${option.name});
+  # Of an option with others below it, the one at the top.
+  onlyNixos = lib.filter (
+    option:
+    isMissing option
+    && !lib.any (other: isMissing other && lib.hasPrefix "${other.name}." option.name) all
+  ) all;
+  otherwise = lib.filter (
+    option: !(byName ? ${option.name}) || said option != said byName.${option.name}
+  ) ofHome;
+  homeSection = lib.concatStringsSep "\n\n" (
+    [
+      "## Home Manager"
+      "The module for Home Manager, `nix/home-module.nix`, has the options above but for these: ${
+        lib.concatMapStringsSep ", " (option: "`${lib.removePrefix "${prefix}." option.name}`") onlyNixos
+      }. These are others there:"
+    ]
+    ++ map (option: "### `${option.name}` (Home Manager)\n\n${body option}") otherwise
+  );
+
+  # What documentation says of an option.
+  said = option: {
+    inherit (option) description type;
+    default = option.default or null;
+    example = option.example or null;
+  };
 
   # ------------------------------------------------------------------- entries
   body =
@@ -193,7 +216,8 @@ in
 ''
   # Options of `${prefix}`
 
-  All options of the NixOS module, `nix/module.nix`, made from it by
+  All options of the NixOS module, `nix/module.nix`, and at the end where those of
+  [the module for Home Manager](#home-manager) are others, made from them by
   `nix/tests/options-doc --write`. [README.md](../README.md) says what they are
   for.
 
@@ -202,4 +226,6 @@ in
   ) sections}
 
   ${lib.concatMapStringsSep "\n\n" section sections}
+
+  ${homeSection}
 ''

@@ -183,6 +183,7 @@ in
         network = option {
           type = types.bool;
           default = preset.network;
+          example = false;
           description = ''
             Whether the server reaches the network, of this host too. Without,
             it has a network of its own in which there is nothing.
@@ -225,6 +226,7 @@ in
         state = option {
           type = types.bool;
           default = preset.state;
+          example = true;
           description = ''
             Whether the server keeps files: it may write to
             {file}`/var/lib/metamcp-servers/NAME`, which is its home and its
@@ -235,6 +237,7 @@ in
         jit = option {
           type = types.bool;
           default = preset.jit;
+          example = false;
           description = ''
             Whether the server may have memory that is both writable and
             executable, without which Node, browsers and every other JIT
@@ -245,6 +248,7 @@ in
         systemInformation = option {
           type = types.bool;
           default = preset.systemInformation;
+          example = false;
           description = ''
             Whether the server sees {file}`/proc/meminfo`, {file}`/proc/stat`
             and the like, by which runtimes size their heaps and thread pools.
@@ -258,6 +262,7 @@ in
             "writable"
           ];
           default = preset.home;
+          example = "read-only";
           description = ''
             What the server sees of {file}`/home`, {file}`/root` and
             {file}`/run/user`: nothing, files that it may read, or files that it
@@ -300,6 +305,7 @@ in
         tasksMax = mkOption {
           type = types.nullOr types.ints.positive;
           default = 256;
+          example = 64;
           description = "How many processes and threads one instance may have; no bound if `null`.";
         };
 

@@ -1,5 +1,10 @@
 # One table of [servers]: a submodule of services.metamcp.settings.servers.
-{ format, lib }:
+{
+  format,
+  lib,
+  # For the service of a user, and not of the host.
+  forUser ? false,
+}:
 let
   inherit (lib) mkOption types;
   inherit (import ./types.nix { inherit lib; })
@@ -57,7 +62,7 @@ in
       example = "/srv/notes";
       description = ''
         Working directory of the child, an absolute path.
-        {file}`/var/lib/metamcp` if `null`.
+        ${if forUser then "The home" else "{file}`/var/lib/metamcp`"} if `null`.
       '';
     };
 

@@ -28,7 +28,7 @@ let
     view
     ;
 
-  server = import ./server.nix { inherit format lib; };
+  server = import ./server.nix { inherit forUser format lib; };
   provisionable = types.submodule (
     server
     // {
@@ -219,8 +219,9 @@ in
         example = "wheel";
         description = ''
           Group whose members may use the control socket, besides root and
-          the user of the service. They must be able to connect to it, too:
-          it belongs to the group `metamcp`.
+          the user of the service. They must be able to connect to it, too${
+            if forUser then "" else ":\nit belongs to the group `metamcp`"
+          }.
         '';
       };
       rpc = mkOption {
@@ -307,7 +308,7 @@ in
           Entry of {option}`services.metamcp.credentials` with at least 32
           bytes to sign session ids with, the same on every host that is
           to know them. If `null`, a key that is made at the first start
-          and kept in {file}`/var/lib/metamcp`.
+          and kept in {file}`${if forUser then "~/.local/state" else "/var/lib"}/metamcp`.
         '';
       };
       session_timeout = mkOption {
@@ -536,6 +537,10 @@ in
           }
         );
         default = null;
+        example = {
+          url = "http://127.0.0.1:8080/v1/embeddings";
+          model = "all-minilm-l6-v2";
+        };
         description = "Who helps to find tools by what they mean; nobody if `null`.";
       };
     };
@@ -546,7 +551,7 @@ in
       example = "/srv/cache/metamcp";
       description = ''
         Directory in which definitions of tools are kept for the next
-        start, or `"off"`; {file}`/var/cache/metamcp` if `null`.
+        start, or `"off"`; {file}`${if forUser then "~/.cache" else "/var/cache"}/metamcp` if `null`.
       '';
     };
 
@@ -616,6 +621,10 @@ in
           }
         );
         default = null;
+        example = {
+          url = "https://registry.example.org";
+          ttl = "1h";
+        };
         description = ''
           Registry of MCP servers to look for others in, which are
           suggested and never started; none is asked if `null`.

@@ -91,6 +91,20 @@ home_warning_is_silenced() {
         | contains("http://127.0.0.1:8/mcp") and contains("credential:c.Authorization"))'
 }
 
+# home_refuses NAME MODULE MESSAGE
+home_refuses() {
+  local said
+  if evaluate_home "{ services.metamcp = $2; }" >"$work/said.json" 2>"$work/error"; then
+    said=$(jq -r '.failedAssertions[]' "$work/said.json")
+  else
+    said=$(cat "$work/error")
+  fi
+  case $said in
+    *"$3"*) ok "home: $1 is refused" ;;
+    *) fail "home: $1 is refused" "wanted: $3; got: $said" ;;
+  esac
+}
+
 home_claude_code_is_told() {
   jq -e '.files["home/ada/.config/metamcp/mcp.json"] | fromjson
          | .mcpServers.metamcp == { type: "http", url: "http://127.0.0.1:12011/" }' "$work/home.json" || return 1
@@ -146,3 +160,15 @@ check "home: Claude Code is told of metamcp, by its module where that is enabled
 check "home: servers that Claude Code would start besides are warned about" home_starts_nothing_twice
 check "home: the sockets follow settings.listen" home_sockets_follow_settings
 check "home: a changed setting changes nothing of the unit but what reloads it" home_changes_only_the_reload_trigger
+home_refuses "a sandbox, which a user's manager has not" '{ servers.clock.sandbox.preset = "strict"; }' \
+  "option \`services.metamcp.servers.clock.sandbox' does not exist"
+home_refuses "a mistyped key of a server" '{ servers.clock.argz = [ ]; }' \
+  "option \`services.metamcp.servers.clock.argz' does not exist"
+home_refuses "a server with two ways" '{ servers.clock.url = "http://127.0.0.1:9/mcp"; }' \
+  'services.metamcp.servers.clock needs one of command, url and socket'
+home_refuses "a secret in the store" '{ servers.clock.credentials.TOKEN = ./home.nix; }' \
+  'services.metamcp.servers.clock.credentials.TOKEN would put the secret into the Nix store'
+home_refuses "a reference to nothing" '{ servers.clock.env.TOKEN = "credential:nothing"; }' \
+  'refers to the credential nothing, which does not exist'
+home_refuses "a server that is this service" '{ servers.me.url = "http://localhost:12011/"; }' \
+  'services.metamcp.servers.me.url is http://localhost:12011/, where metamcp itself listens'

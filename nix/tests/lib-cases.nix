@@ -4,6 +4,9 @@
 # nixpkgs' own, so that "the stand-in answers as the real one does" is tested by
 # those who have nixpkgs and by those who have not.  Whoever uses another function
 # or type of lib writes what it answers down here first, from the real one.
+#
+# As in NixOS 26.05.  The module works with older ones, too, which say some of this
+# in other words.
 { lib }:
 let
   inherit (lib) mkOption types;
@@ -1972,6 +1975,16 @@ in
       expr = [
         (lib.mapAttrs (name: value: "${name}${value}") { a = "1"; })
         (lib.mapAttrs' (name: lib.nameValuePair "${name}x") { a = 1; })
+        (lib.concatMapAttrs
+          (name: value: {
+            ${name} = value;
+            "${name}${name}" = value;
+          })
+          {
+            a = 1;
+            aa = 2;
+          }
+        )
         (lib.mapAttrsToList (name: value: "${name}${value}") {
           b = "2";
           a = "1";
@@ -2018,6 +2031,11 @@ in
         }
         {
           ax = 1;
+        }
+        {
+          a = 1;
+          aa = 2;
+          aaaa = 2;
         }
         [
           "a1"

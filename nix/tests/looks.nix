@@ -30,6 +30,7 @@ let
 in
 all true "is a secret" named [
   "API_KEY=hunter2"
+  "DATABASE_URL=postgres://alice:hunter2@127.0.0.1/notes"
   "Authorization=Bearer x"
   "GITEA_ACCESS_TOKEN=abc"
   "LOGIN=ghp_0123456789abcdef"
@@ -40,7 +41,9 @@ all true "is a secret" named [
   "API_KEY=env:API_KEY"
   "API_KEY="
   "API_KEY_FILE=key.txt"
+  "AUTH_MODE=oauth"
   "GREETING=good morning"
+  "KEYCLOAK_URL=https://id.example.org/"
   "HOME=/var/lib/notes"
   "MAX_TOKENS=4096"
   "SSL_CERT_KEY=/run/key.pem"
@@ -49,6 +52,7 @@ all true "is a secret" named [
 ++ all true "has a secret" haveSecret [
   "--api-key hunter2"
   "--token=abc"
+  "--db postgres://alice:hunter2@127.0.0.1/notes"
   "-e API_TOKEN=abc"
   "-t stdio --password=x"
   "Authorization:x"
@@ -57,6 +61,7 @@ all true "is a secret" named [
 ++ all false "has a secret" haveSecret [
   ""
   "--key-file=/run/x"
+  "--db=postgres://alice@127.0.0.1/notes"
   "--keywords=a"
   "--max-tokens 5"
   "--primary key"
@@ -67,6 +72,15 @@ all true "is a secret" named [
   "-t stdio"
   "/srv/notes"
   "npm_config_cache=/var/cache"
+]
+++ all true "has a secret in it" looks.hasSecret [
+  "http://alice:hunter2@127.0.0.1/mcp"
+  "http://127.0.0.1/mcp?a=b&api_key=hunter2"
+]
+++ all false "has a secret in it" looks.hasSecret [
+  "http://127.0.0.1:9000/mcp"
+  "http://alice@127.0.0.1/mcp"
+  "http://[::1]:9000/a:b@c?view=key"
 ]
 ++ all true "fetches some version of" isUnpinned [
   "/usr/bin/uvx mcp-server-git --repository ."

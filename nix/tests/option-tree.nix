@@ -70,6 +70,10 @@ let
       # Below "settings", with "*" for any name.
       path = map (part: if part == "<name>" then "*" else part) (builtins.tail option.loc);
       hasDefault = option ? default;
+      hasDescription = option ? description;
+      hasExample = option ? example;
+      # One that is Nix to be read is not a value.
+      isExampleRight = option ? example -> option.example ? _type || takes option.type option.example;
       default = option.default or null;
       taken = builtins.filter (takes option.type) found;
       refused = builtins.filter (value: !takes option.type value) found;

@@ -16,6 +16,21 @@ let
   both = modules: { imports = modules; };
   storeFile = "${builtins.storeDir}/00000000000000000000000000000000-secret";
 
+  # What an address of the network needs.
+  secured = both [
+    (settings {
+      listen = {
+        http = "192.0.2.1:12011";
+        tls = {
+          certificate = "/etc/certificate.pem";
+          key = "/etc/key.pem";
+        };
+        token = "credential:client-token";
+      };
+    })
+    { services.metamcp.credentials.client-token = "/run/secrets/client-token"; }
+  ];
+
   # A name of so many letters.
   long = length: builtins.substring 0 length "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
 in
@@ -35,31 +50,36 @@ in
       message = "services.metamcp.settings.listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
       accepted = settings { listen.http = "[::1]:12011"; };
     };
-    "an address of the network with TLS and without a token" =
-      let
-        listen = {
-          http = "[::]:12011";
-          tls = {
-            certificate = "/etc/chain.pem";
-            key = "/etc/key.pem";
-          };
-        };
-      in
-      {
-        kind = "address-in-the-open";
-        refused = settings { inherit listen; };
-        message = "set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1.";
-        accepted = settings {
-          listen = listen // {
-            token = "env:METAMCP_TOKEN";
-          };
-        };
-      };
+    "an address of the network with TLS and without a token" = {
+      kind = "address-in-the-open";
+      refused =
+        { lib, ... }:
+        both [
+          secured
+          (settings { listen.token = lib.mkForce null; })
+        ];
+      message = "set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1.";
+      accepted = secured;
+    };
+    "an address of the network with a token and without TLS" = {
+      kind = "address-in-the-open";
+      refused =
+        { lib, ... }:
+        both [
+          secured
+          (settings { listen.tls = lib.mkForce null; })
+        ];
+      message = "services.metamcp.settings.listen.http is 192.0.2.1:12011, which is not a loopback address";
+      accepted = secured;
+    };
     "a port of loopback that the firewall is to open" = {
       kind = "firewall-of-loopback";
       refused.services.metamcp.openFirewall = true;
       message = "services.metamcp.openFirewall opens the port of 127.0.0.1:12011, which only this host reaches: remove it";
-      accepted.services.metamcp.openFirewall = false;
+      accepted = both [
+        secured
+        { services.metamcp.openFirewall = true; }
+      ];
     };
     "a root view of a server that is not declared" = {
       kind = "root-view";
@@ -469,6 +489,16 @@ in
       };
     };
 
+    "a secret in a url" = {
+      kind = "secret-url";
+      refused = server "web" { url = "http://127.0.0.1:9000/mcp?api_key=hunter2"; };
+      message = "services.metamcp.servers.web.url has what looks like a secret, and every user can read it in the Nix store: give it by a header, from a file in services.metamcp.servers.web.credentials";
+      accepted = server "web" {
+        url = "http://127.0.0.1:9000/mcp?toolset=search";
+        credentials.X-API-Key = "/run/secrets/key";
+      };
+    };
+
     # ----------------------------------------------------------------- programs
     "a package that npx fetches in any version" = {
       kind = "fetched-unpinned";
@@ -486,6 +516,18 @@ in
           "-y"
           "@modelcontextprotocol/server-filesystem@2026.1.14"
         ];
+      };
+    };
+    "a package that npx fetches in its newest version" = {
+      kind = "fetched-unpinned";
+      refused = exact "files" {
+        command = "npx";
+        args = [ "@modelcontextprotocol/server-filesystem@latest" ];
+      };
+      message = "say the version, as in \"@modelcontextprotocol/server-filesystem@1.2.3\"";
+      accepted = exact "files" {
+        command = "npx";
+        args = [ "@modelcontextprotocol/server-filesystem@2026.1.14" ];
       };
     };
     "a package that uvx fetches in any version" = {
@@ -512,10 +554,10 @@ in
           "--rm"
           "-e"
           "GITEA_HOST"
-          "docker.gitea.com/gitea-mcp-server"
+          "docker.gitea.com:443/gitea-mcp-server:latest"
         ];
       };
-      message = "services.metamcp.settings.servers.gitea.command fetches docker.gitea.com/gitea-mcp-server in whatever version is the newest";
+      message = "services.metamcp.settings.servers.gitea.command fetches docker.gitea.com:443/gitea-mcp-server:latest in whatever version is the newest, which makes it slow to start and different from one day to the next: say the version, as in \"docker.gitea.com:443/gitea-mcp-server:1.2.3\".";
       accepted = exact "gitea" {
         command = "docker";
         args = [

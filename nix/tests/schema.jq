@@ -24,6 +24,9 @@ def ours: [
   "provision.enabled"                 # whether there is something to provision
 ];
 
+# Options with one value, of which an example says nothing.
+def no_choice: ["provision.servers.*.start"];
+
 # Every key below a table, with where it is and whether it must be there.
 def keys_below($path):
   (
@@ -133,6 +136,13 @@ def differences:
               != ($option.default | plain) then
               "\(.path) is \(.schema.default) by default, and the option is \($option.default)"
             else empty
+            end
+          ),
+          (
+            if $option.hasDescription | not then "\(.path) has no description"
+            elif $option.isExampleRight | not then "\(.path) cannot be its example"
+            elif $option.hasExample or any(no_choice[]; . == $key.path) then empty
+            else "\(.path) has no example"
             end
           ),
           (

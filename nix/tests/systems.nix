@@ -13,17 +13,6 @@ let
     command = "/opt/proof/servers/probe";
     inherit sandbox;
   };
-in
-{
-  readme = [ readme ];
-
-  inherit setting;
-
-  # Another address of the service.
-  address = [
-    readme
-    { services.metamcp.settings.listen.http = "127.0.0.1:12012"; }
-  ];
 
   # A server with other arguments, and more servers.
   more = setting ++ [
@@ -96,6 +85,22 @@ in
       }
     )
   ];
+in
+{
+  readme = [ readme ];
+
+  inherit setting;
+
+  # Another address of the service.
+  address = [
+    readme
+    { services.metamcp.settings.listen.http = "127.0.0.1:12012"; }
+  ];
+
+  inherit more;
+
+  # Another server that is connected before anybody asks for it.
+  early = more ++ [ { services.metamcp.servers.early.args = [ "another" ]; } ];
 
   # A server that is a child of the service, beside those that are units.
   child = [

@@ -17,6 +17,8 @@
     {
       imports = [ (import ./machine.nix { inherit module; }) ];
       services.metamcp.servers.store = demo "scratch";
+      # The machines of tests have none unless they ask for it.
+      system.switch.enable = true;
 
       specialisation = {
         setting.configuration.services.metamcp.settings.pool.size = 30;

@@ -29,7 +29,7 @@ pub(super) struct Overrides {
     /// How clients reach it: sse is HTTP with SSE besides streamable HTTP (listen.legacy_sse)
     #[arg(long, value_name = "NAME")]
     transport: Option<Transport>,
-    /// The loopback address to listen on (listen.http)
+    /// The address to listen on (listen.http)
     #[arg(long, value_name = "ADDRESS")]
     host: Option<String>,
     /// The port to listen on (listen.http)

@@ -1,6 +1,10 @@
 //! `metamcp serve`: the service itself.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::Overrides, stdio};
 use crate::{
@@ -119,6 +123,16 @@ fn demonstration() -> Result<String, Failed> {
     Ok(servers.collect())
 }
 
+/// Returns where a client of this host connects to: an address that stands for all is none.
+fn client_address(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
 /// What somebody who starts the service in a shell wants to know.
 fn welcome(listeners: &Listeners, config: &Config, is_demonstration: bool) -> String {
     let mut text = String::new();
@@ -134,7 +148,7 @@ fn welcome(listeners: &Listeners, config: &Config, is_demonstration: bool) -> St
     if let Some(socket) = listeners.own_socket() {
         text.push_str(&format!("Control:  {}\n", socket.display()));
     }
-    if let Some(address) = listeners.addresses().first() {
+    if let Some(address) = listeners.addresses().first().copied().map(client_address) {
         let headers = match config.listen.token {
             Some(_) => ", \"headers\": { \"Authorization\": \"Bearer ${METAMCP_TOKEN}\" }",
             None => "",

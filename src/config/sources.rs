@@ -107,7 +107,13 @@ impl Sources {
             layers.add(setting, &mut http).map_err(LoadError::Content)?;
         }
         match layers.read() {
-            Ok((config, said)) => Ok(Loaded { config, said, unknown: found.unknown }),
+            Ok((config, said)) => {
+                let token = config.listen.token.as_ref();
+                let is_token = |name: &str| token.is_some_and(|token| token.is_variable(name));
+                let mut unknown = found.unknown;
+                unknown.retain(|name| !is_token(name));
+                Ok(Loaded { config, said, unknown })
+            }
             Err(error) => Err(problem(&layers, error)),
         }
     }

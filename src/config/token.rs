@@ -19,6 +19,11 @@ impl TokenPlace {
     pub fn resolve(&self, credentials: Option<&Path>) -> Result<String, SecretError> {
         self.0.resolve(credentials)
     }
+
+    /// Tells whether it is in the variable `name`.
+    pub(super) fn is_variable(&self, name: &str) -> bool {
+        matches!(&self.0, Secret::Env(variable) if variable == name)
+    }
 }
 
 impl fmt::Display for TokenPlace {

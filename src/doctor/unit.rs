@@ -15,6 +15,9 @@ pub(super) const SHIPPED: &str = include_str!("../../systemd/metamcp.service");
 /// The one for `systemctl --user`.
 const SHIPPED_FOR_USER: &str = include_str!("../../systemd/user/metamcp.service");
 
+/// What we ship beside it for a systemd that does not know `Type=notify-reload`.
+const SHIPPED_FOR_252: &str = include_str!("../../systemd/metamcp.service.d/systemd-252.conf");
+
 /// What `[Service]` says, by directive: the values that hold.
 pub(super) type Directives = BTreeMap<String, Vec<String>>;
 
@@ -33,13 +36,14 @@ const LOCAL: [&str; 10] = [
 ];
 
 /// How a directive begins that takes something from the service.
-const HARDENING: [&str; 9] = [
+const HARDENING: [&str; 10] = [
     "CapabilityBoundingSet",
     "DynamicUser",
     "Lock",
     "NoNewPrivileges",
     "Private",
     "Protect",
+    "ReadOnly",
     "Restrict",
     "SystemCall",
     "UMask",
@@ -97,7 +101,7 @@ pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> 
     let (hardening, others): (Vec<&String>, Vec<&String>) = shipped
         .keys()
         .filter(differs)
-        .filter(|key| !is_narrower(key, installed, &shipped))
+        .filter(|key| !is_narrower(key, installed, &shipped) && !is_for_older(key, installed))
         .filter(|key| !LOCAL.contains(&key.as_str()) && key.as_str() != "LimitNOFILE")
         .partition(|key| HARDENING.iter().any(|start| key.starts_with(start)));
     let listed = |keys: &[&String]| {
@@ -140,6 +144,13 @@ pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> 
         );
     }
     found
+}
+
+/// Tells whether a unit says of this what we ship for an older systemd.
+fn is_for_older(key: &str, installed: &Directives) -> bool {
+    let older = read([SHIPPED_FOR_252]);
+    let wanted = older.get(key).and_then(|all| all.last());
+    wanted.is_some() && wanted == installed.get(key).and_then(|all| all.last())
 }
 
 /// Tells whether a unit that differs in this takes more from the service than the one that we ship.
@@ -210,6 +221,13 @@ mod tests {
         );
         assert_eq!(command(&found), ["/x/metamcp", "serve", "--config=/y"]);
         assert_eq!(config_of(&command(&found), None), Some(PathBuf::from("/y")));
+    }
+
+    #[test]
+    fn the_drop_in_for_an_older_systemd_is_not_told() {
+        assert_eq!(compare(&read([SHIPPED, SHIPPED_FOR_252]), false), []);
+        let other = read([SHIPPED, "[Service]\nType=exec"]);
+        assert_eq!(compare(&other, false).len(), 1);
     }
 
     #[test]

@@ -152,7 +152,7 @@ fn a_shell_gives_a_program_the_arguments_that_it_had() {
         "ünï",
         "*",
     ];
-    let server = serde_json::json!({ "command": "/usr/bin/printf", "args": arguments });
+    let server = serde_json::json!({ "command": "printf", "args": arguments });
     let file = serde_json::json!({ "mcpServers": { "a": server } });
     fs::create_dir_all(root.join("shop")).expect("made");
     fs::write(root.join("shop/.mcp.json"), file.to_string()).expect("written");

@@ -301,11 +301,13 @@ fn a_token_that_cannot_be_used_is_a_mistake_of_the_configuration() {
 #[tokio::test]
 async fn a_token_in_a_variable_is_taken_and_shown_nowhere() {
     let fakes = Fakes::new();
-    let config = "[listen]\ntoken = \"env:CLIENT_TOKEN\"\n".to_owned() + &fakes.server("fake", &[]);
-    let daemon = Daemon::with(config.clone()).env("CLIENT_TOKEN", TOKEN).ready();
+    let config =
+        "[listen]\ntoken = \"env:METAMCP_TOKEN\"\n".to_owned() + &fakes.server("fake", &[]);
+    let daemon = Daemon::with(config.clone()).env("METAMCP_TOKEN", TOKEN).ready();
+    assert!(!daemon.log().contains("METAMCP_TOKEN"), "it is meant: {}", daemon.log());
     assert_eq!(status_for(&daemon, TOKEN).await, 200);
     let client = daemon.client(PATH).header("authorization", &bearer(TOKEN));
-    for name in ["CLIENT_TOKEN", "CREDENTIALS_DIRECTORY"] {
+    for name in ["METAMCP_TOKEN", "CREDENTIALS_DIRECTORY"] {
         let found = client.call("env", json!({ "name": name })).await;
         assert_eq!(found["value"], json!(null), "no server has it: {found}");
     }
@@ -313,9 +315,13 @@ async fn a_token_in_a_variable_is_taken_and_shown_nowhere() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("c.toml"), config).expect("written");
     let arguments = ["check", "--effective", "c.toml"];
-    let (code, shown, _) = daemon::run_in(directory.path(), &[("CLIENT_TOKEN", TOKEN)], &arguments);
+    let (code, shown, _) =
+        daemon::run_in(directory.path(), &[("METAMCP_TOKEN", TOKEN)], &arguments);
     assert_eq!(code, 0);
-    assert!(shown.contains("token = \"env:CLIENT_TOKEN\"") && !shown.contains("canary"), "{shown}");
+    assert!(
+        shown.contains("token = \"env:METAMCP_TOKEN\"") && !shown.contains("canary"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]

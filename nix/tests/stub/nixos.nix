@@ -203,7 +203,7 @@ let
   program =
     name: script:
     let
-      file = replaceStrings [ "\\\\" "@" ] [ "-" "_" ] name;
+      file = replaceStrings [ "\\" "@" ] [ "--" "_" ] name;
       text = "#!${pkgs.bash}/bin/bash\nset -e\n\n${script}\n\n";
     in
     {
@@ -422,6 +422,7 @@ in
     };
     specialisation = opt (types.attrsOf (types.attrsOf types.raw)) { };
     system.build = opt (types.attrsOf types.raw) { toplevel = "/run/current-system"; };
+    system.switch.enable = opt types.bool true;
     # Ours: the text of each start script, by its path without the first slash.
     startScripts = opt (types.attrsOf types.str) { };
   };

@@ -82,6 +82,7 @@ let
       "rustfmt"
       "shellcheck"
       "systemd"
+      "util-linux"
     ] (name: package name "/usr")
     // lib.mapAttrs package packages
     // {
@@ -105,7 +106,8 @@ let
             builtins.split "[^[:alnum:]+._?=-]+" name
           )
         );
-      writeShellScript = name: text: builtins.toFile name "#!/bin/sh\n${text}";
+
+      writeShellScript = name: text: pkgs.writeText name "#!/bin/sh\n${text}";
 
       # A program that is found by its name, as those of the machine.
       writeShellApplication =

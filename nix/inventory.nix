@@ -1,0 +1,85 @@
+# The servers in a configuration, wherever they are declared, and the values that
+# are given to them: for what is refused and warned about.
+{ lib }:
+# services.metamcp, of NixOS or of Home Manager.
+cfg:
+let
+  inherit (cfg) settings;
+  upstream = cfg.upstream or null;
+
+  # Every server: its name, the option that declares it, what that says, and
+  # whether it is a unit of its own.
+  declared = lib.mapAttrsToList (name: server: {
+    inherit name server;
+    option =
+      if upstream != null && name == upstream.name then
+        "services.metamcp.upstream"
+      else
+        "services.metamcp.servers.${name}";
+    isUnit = isUnit server;
+  }) cfg.servers;
+  exact = lib.mapAttrsToList (name: server: {
+    inherit name server;
+    option = "services.metamcp.settings.servers.${name}";
+    isUnit = false;
+  }) (removeAttrs settings.servers (lib.attrNames cfg.servers));
+  provisionable = lib.mapAttrsToList (name: server: {
+    inherit name server;
+    option = "services.metamcp.settings.provision.servers.${name}";
+    isUnit = false;
+  }) settings.provision.servers;
+  servers = declared ++ exact ++ provisionable;
+
+  isUnit = server: server.command != null && server.isolation or "spawn" == "unit";
+  ways =
+    server:
+    lib.filter (way: server.${way} != null) [
+      "command"
+      "url"
+      "socket"
+    ];
+  # Whether it is said how to reach it, once.
+  hasOneWay = { server, ... }: builtins.length (ways server) == 1;
+  withCommand = lib.filter ({ server, ... }: server.command != null) servers;
+  # What metamcp.toml says in the end, where that may be more.
+  effective = name: settings.servers.${name} or settings.provision.servers.${name};
+
+  # The variables and headers of a server, with the option of each.
+  serverValues =
+    {
+      option,
+      server,
+      isUnit,
+      ...
+    }:
+    lib.concatMap
+      (
+        table:
+        lib.mapAttrsToList (key: value: {
+          inherit isUnit key value;
+          option = "${option}.${table}.${key}";
+          server = option;
+        }) server.${table}
+      )
+      [
+        "env"
+        "headers"
+      ];
+
+  # Whether an option is below services.metamcp.servers, where a server has more.
+  isDeclared = lib.hasPrefix "services.metamcp.servers.";
+in
+{
+  inherit
+    declared
+    effective
+    hasOneWay
+    isDeclared
+    servers
+    upstream
+    withCommand
+    ;
+
+  # The variables and headers of all.
+  values = lib.concatMap serverValues servers;
+}
