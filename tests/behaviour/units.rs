@@ -164,7 +164,7 @@ async fn a_unit_whose_socket_is_opened_anew_is_waited_for() {
     drop(unit);
     std::fs::remove_file(fakes.path("notes.sock")).expect("removed");
     let call = running(async move { client.tool("echo", json!({ "value": 2 })).await });
-    until(async || daemon.log().contains("there is no such socket")).await;
+    until(async || daemon.log().contains("is not there yet")).await;
     let _unit = SocketUnit::start(&fakes, "notes", &[], 8);
 
     let answer = call.end().await.answer();
