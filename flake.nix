@@ -2,8 +2,8 @@
   description = "One service per host that runs each MCP server once and serves it to every client";
 
   # The head of nixos-unstable on 2026-06-29.  To move it, put in what
-  # `git ls-remote https://github.com/NixOS/nixpkgs nixos-unstable` prints, then
-  # run `nix flake lock` and `nix flake check`.
+  # `nix flake metadata github:NixOS/nixpkgs/nixos-unstable` calls its revision,
+  # then run `nix flake lock` and `nix flake check`.
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/b5aa0fbd538984f6e3d201be0005b4463d8b09f8";
 
   outputs =

@@ -126,7 +126,10 @@ in
 
         path = server.extraPackages;
         environment =
-          lib.optionalAttrs server.sandbox.state { HOME = "/var/lib/${sandbox.stateDirectory name}"; }
+          # The home of a user that systemd makes is /, where nothing can be kept.
+          lib.optionalAttrs (server.sandbox.state || server.sandbox.user == null) {
+            HOME = if server.sandbox.state then "/var/lib/${sandbox.stateDirectory name}" else "/tmp";
+          }
           // lib.mapAttrs (
             key: value:
             # NixOS sets this one itself.

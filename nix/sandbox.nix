@@ -230,7 +230,8 @@ in
           description = ''
             Whether the server keeps files: it may write to
             {file}`/var/lib/metamcp-servers/NAME`, which is its home and its
-            working directory.
+            working directory. Without, the home of a user that systemd makes is
+            a {file}`/tmp` that is gone with the instance.
           '';
         } "`true` in the presets `none` and `no-network`";
 

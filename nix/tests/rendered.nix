@@ -132,11 +132,11 @@ builtins.mapAttrs (_: complaints) {
     module = server { };
     has.${unit "notes"} = hardened ++ [
       "DynamicUser=true"
+      "Environment=\"HOME=/tmp\""
       "ProtectHome=true"
       "RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX"
     ];
     lacks.${unit "notes"} = map (directive: "${directive}=*") [
-      "Environment=\"HOME"
       "IPAddressDeny"
       "MemoryDenyWriteExecute"
       "PrivateNetwork"
