@@ -64,7 +64,7 @@ in
           files = {
             package = pkgs.mcp-server-filesystem;
             args = [ "/srv/notes" ];
-            sandbox.preset = "strict";
+            sandbox.preset = "no-network";
           };
           gitea = {
             package = pkgs.gitea-mcp-server;
