@@ -20,14 +20,13 @@ let
   };
   examined = import ./assertions.nix { inherit lib; } { inherit cfg; };
   unitFile = import ./unit-file.nix { inherit lib; };
+  escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
 
   configFile = document.file cfg.package settings;
   configPath = "${config.xdg.configHome}/metamcp/metamcp.toml";
 
   servers = settings.servers // settings.provision.servers;
   startsAtLogin = lib.any (server: server.start != "lazy") (lib.attrValues servers);
-
-  escapeSpecifiers = lib.replaceStrings [ "%" ] [ "%%" ];
 
   # The user's own programs are found too, as in a shell; what a manager of
   # another distribution has in its PATH stays behind them.

@@ -54,7 +54,7 @@ in
     let
       socketPath = "/run/metamcp-servers/${name}.sock";
       unit = "metamcp-server-${name}";
-      escapeSpecifiers = lib.replaceStrings [ "%" ] [ "%%" ];
+      escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
 
       isCredential = lib.hasPrefix "credential:";
       literals = lib.filterAttrs (_: value: !isCredential value) server.env;

@@ -17,6 +17,7 @@ let
   sandbox = import ./sandbox.nix { inherit lib; };
   instance = import ./instance.nix { inherit declared lib sandbox; };
   gateway = import ./gateway.nix { inherit lib; };
+  escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
   examined = import ./assertions.nix { inherit lib; } {
     inherit cfg;
     inherit (config.users) groups users;
@@ -188,7 +189,7 @@ in
         partOf = [ "metamcp-addresses.service" ];
         listenStreams = [
           ""
-          settings.listen.control
+          (escapeSpecifiers settings.listen.control)
         ];
         socketConfig.SocketGroup = "metamcp";
       };
@@ -208,7 +209,7 @@ in
             inherit (cfg) group settings user;
           })
           // {
-            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") (
+            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${escapeSpecifiers (toString file)}") (
               removeAttrs cfg.credentials credentialsOfUnits
             );
             SupplementaryGroups = [ "metamcp-servers" ];

@@ -96,7 +96,7 @@ let
   quoted =
     path:
     let
-      escaped = lib.replaceStrings [ "%" ] [ "%%" ] (toString path);
+      escaped = import ./escape-specifiers.nix { inherit lib; } (toString path);
     in
     if builtins.match "[A-Za-z0-9/._%@+-]*" escaped != null then escaped else builtins.toJSON escaped;
 

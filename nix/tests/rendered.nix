@@ -510,6 +510,17 @@ builtins.mapAttrs (_: complaints) {
       "X-StopIfChanged=false"
     ];
   };
+  "a path with a percent sign is that path" = {
+    module.services.metamcp = {
+      credentials.shared = "/run/secrets/100%u";
+      settings.listen.control = "/run/metamcp/100%u.sock";
+    };
+    has.${service} = [ "LoadCredential=shared:/run/secrets/100%%u" ];
+    has."etc/systemd/system/metamcp-control.socket.d/overrides.conf" = [
+      "ListenStream=/run/metamcp/100%%u.sock"
+    ];
+    has.${document} = [ "control = \"/run/metamcp/100%u.sock\"" ];
+  };
   "the firewall is closed" = {
     module = { };
     openPorts = [ ];
