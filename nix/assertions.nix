@@ -275,7 +275,7 @@ let
     variable-of-the-service = map (
       { option, server, ... }:
       refuse "${option} refers to a variable of metamcp.service, which the unit of the server does not have: put the value into a file and name that in ${server}.credentials, or set ${server}.isolation = \"spawn\"."
-    ) (lib.filter ({ isUnit, value, ... }: isUnit && lib.hasPrefix "env:" value) (inventory.values));
+    ) (lib.filter ({ isUnit, value, ... }: isUnit && lib.hasPrefix "env:" value) inventory.values);
 
     sandbox-without-a-unit = map (
       { option, server, ... }:
@@ -288,6 +288,16 @@ let
         lib.optionalString (server.command != null) ", or set ${option}.isolation = \"unit\""
       }."
     ) (lib.filter ({ server, isUnit, ... }: !isUnit && server.sandbox or sandbox != sandbox) declared);
+
+    without-effect =
+      map (
+        { option, ... }:
+        refuse "${option}.credentials has no effect, because metamcp does not start the server and a socket has no headers: remove it, and give the unit of the server a LoadCredential= of its own."
+      ) (lib.filter ({ server, ... }: server.socket != null && server.credentials != { }) declared)
+      ++ map (
+        { option, ... }:
+        refuse "${option}.extraPackages has no effect, because metamcp does not start the server: remove it."
+      ) (lib.filter ({ server, ... }: server.command == null && server.extraPackages != [ ]) declared);
 
     user-unknown = map (
       { option, value, ... }:

@@ -100,7 +100,6 @@ let
   # list_allowed_directories with 24 characters, is still shown as it is: clients
   # allow 64, of which mcp__metamcp__NAME__ takes 16 besides the name.
   nameMax = 24;
-
 in
 {
   secret-in-the-open = map (
@@ -111,7 +110,7 @@ in
       else
         "name that in services.metamcp.credentials, and refer to it with \"credential:NAME\""
     }."
-  ) (lib.filter ({ key, value, ... }: looks.isSecret key value) (values));
+  ) (lib.filter ({ key, value, ... }: looks.isSecret key value) values);
 
   secret-argument = map (
     { option, ... }:

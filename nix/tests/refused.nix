@@ -644,6 +644,26 @@ in
       message = "services.metamcp.servers.web.sandbox has no effect, because metamcp does not start the server: remove it.";
       accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
     };
+    "a secret of a server at a socket" = {
+      kind = "without-effect";
+      refused = server "web" {
+        socket = "/run/web.sock";
+        credentials.TOKEN = "/run/secrets/token";
+      };
+      message = "services.metamcp.servers.web.credentials has no effect, because metamcp does not start the server and a socket has no headers: remove it, and give the unit of the server";
+      accepted = server "web" { socket = "/run/web.sock"; };
+    };
+    "packages of a server with a URL" = {
+      kind = "without-effect";
+      refused =
+        { pkgs, ... }:
+        server "web" {
+          url = "http://127.0.0.1:9000/mcp";
+          extraPackages = [ pkgs.bash ];
+        };
+      message = "services.metamcp.servers.web.extraPackages has no effect, because metamcp does not start the server: remove it.";
+      accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
+    };
     "a user of a server who does not exist" = {
       kind = "user-unknown";
       refused = server "time" { sandbox.user = "alice"; };
