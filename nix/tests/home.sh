@@ -43,7 +43,7 @@ home_toml() { jq -j '.files["home/ada/.config/metamcp/metamcp.toml"]' "$1"; }
 home_units_are_those_of_the_package() {
   local unit key
   for unit in metamcp.service metamcp.socket metamcp-control.socket; do
-    key=$(grep -v '^#' "$project/systemd/user/$unit" | grep = | grep -vE '^(Also|ExecStart|WantedBy)=')
+    key=$(grep -v '^#' "$project/systemd/user/$unit" | grep '=' | grep -vE '^(Also|ExecStart|WantedBy)=')
     grep -Fxf <(printf '%s\n' "$key") "$out/home/ada/.config/systemd/user/$unit" | sort |
       diff <(sort <<<"$key") - || return 1
   done
