@@ -439,6 +439,24 @@ builtins.mapAttrs (_: complaints) {
       "url = \"http://127.0.0.1:12009/mcp\""
     ];
   };
+  "a switch restarts the service at once, or reloads it" = {
+    module = server { };
+    has.${service} = [
+      "X-Reload-Triggers=*"
+      "X-StopIfChanged=false"
+    ];
+    # A further server does not change the service, and its socket is there first.
+    lacks.${service} = [
+      "Wants=*"
+      "After=*"
+    ];
+    has.${socket "notes"} = [ "Before=metamcp.service" ];
+    has.${unit "notes"} = [
+      "Before=metamcp.service"
+      "StopPropagatedFrom=metamcp-server-notes.socket"
+      "StopPropagatedFrom=metamcp.service"
+    ];
+  };
   "an upstream may be called something else, beside another root" = {
     module.services.metamcp = {
       upstream = {
@@ -558,6 +576,23 @@ builtins.mapAttrs (_: complaints) {
     };
     has."etc/metamcp/mcp.json" = [
       ''{"mcpServers":{"metamcp":{"type":"http","url":"http://127.0.0.1:12111/"}}}''
+    ];
+  };
+  "Claude Code is told to bring the token, and of an address that it can connect to" = {
+    module.services.metamcp = {
+      claudeCode.enable = true;
+      credentials.client-token = "/run/secrets/client-token";
+      settings.listen = {
+        http = "[::]:12111";
+        tls = {
+          certificate = "/etc/certificate.pem";
+          key = "/run/secrets/key.pem";
+        };
+        token = "credential:client-token";
+      };
+    };
+    has."etc/metamcp/mcp.json" = [
+      ''{"mcpServers":{"metamcp":{"headers":{"Authorization":"Bearer ''${METAMCP_TOKEN}"},"type":"http","url":"https://[::1]:12111/"}}}''
     ];
   };
   "Claude Code is told nothing unless that is asked for" = {
