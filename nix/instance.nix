@@ -23,6 +23,7 @@
 }:
 let
   inherit (lib) mkOption types;
+  connections = import ./connections.nix;
 in
 {
   # The options of a declared server that say where it runs.
@@ -66,17 +67,6 @@ in
         )
         // server.credentials;
 
-      # One for each client, or for all; as many more that are just ending, and two
-      # of operators who look.
-      connections =
-        if server.sharing == "shared" then
-          1
-        else if server.max_connections != null then
-          server.max_connections
-        else if server.sharing == "exclusive" then
-          4
-        else
-          16;
     in
     {
       # In metamcp.toml: all that is not the unit's.
@@ -103,7 +93,8 @@ in
         listenStreams = [ socketPath ];
         socketConfig = {
           Accept = true;
-          MaxConnections = 2 * connections + 2;
+          # As many more that are just ending, and two of operators who look.
+          MaxConnections = 2 * connections server + 2;
           RemoveOnStop = true;
           # Whoever may connect may use every tool.
           SocketGroup = "metamcp-servers";

@@ -51,16 +51,7 @@ let
       );
 
   # --------------------------------------------------------------------- pool
-  connections =
-    server:
-    if server.sharing == "shared" then
-      1
-    else if server.max_connections != null then
-      server.max_connections
-    else if server.sharing == "exclusive" then
-      4
-    else
-      16;
+  connections = import ./connections.nix;
   connectionsMax = lib.foldl' (sum: server: sum + connections server) 0 (
     lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers
   );
