@@ -51,7 +51,13 @@ in
 
   # The units of a server, and what metamcp.toml says of it.
   units =
-    credentials: name: server:
+    {
+      # services.metamcp.credentials.
+      credentials,
+      # services.metamcp.settings.servers, which have the last word.
+      effective,
+    }:
+    name: server:
     let
       socketPath = "/run/metamcp-servers/${name}.sock";
       unit = "metamcp-server-${name}";
@@ -66,7 +72,6 @@ in
           lib.filterAttrs (_: isCredential) server.env
         )
         // server.credentials;
-
     in
     {
       # In metamcp.toml: all that is not the unit's.
@@ -94,7 +99,7 @@ in
         socketConfig = {
           Accept = true;
           # As many more that are just ending, and two of operators who look.
-          MaxConnections = 2 * connections server + 2;
+          MaxConnections = 2 * connections effective.${name} + 2;
           RemoveOnStop = true;
           # Whoever may connect may use every tool.
           SocketGroup = "metamcp-servers";

@@ -27,7 +27,10 @@ let
   isUnit = server: server.command != null && server.isolation == "unit";
   isolated = lib.filterAttrs (_: isUnit) cfg.servers;
   others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
-  instances = lib.mapAttrs (instance.units cfg.credentials) isolated;
+  instances = lib.mapAttrs (instance.units {
+    inherit (cfg) credentials;
+    effective = settings.servers;
+  }) isolated;
   # Those that are units alone refer to: none of the service's.
   credentialsOfUnits =
     let

@@ -311,6 +311,17 @@ builtins.mapAttrs (_: complaints) {
       "sharing = \"session\""
     ];
   };
+  "a socket takes as many connections as settings say in the end" = {
+    module = {
+      imports = [ (server { max_connections = 8; }) ];
+      services.metamcp.settings.servers.notes = {
+        sharing = "session";
+        max_connections = 64;
+      };
+    };
+    has.${socket "notes"} = [ "MaxConnections=130" ];
+    has.${document} = [ "max_connections = 64" ];
+  };
   "values of env are literal, and a secret is a credential of the unit" = {
     module = {
       imports = [
