@@ -15,6 +15,7 @@ let
   inherit (cfg) settings;
   inherit (settings) listen;
 
+  inherit (import ./types.nix { inherit lib; }) isName nameRule;
   warnings = import ./warnings.nix { inherit lib; } cfg;
   inventory = import ./inventory.nix { inherit lib; } cfg;
   inherit (inventory)
@@ -171,12 +172,7 @@ let
 
     name = map (
       { name, option, ... }:
-      must
-        (
-          builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
-          && !lib.hasInfix "__" name
-        )
-        "${option} is not a valid name: use 1 to 40 letters, digits, - and _, a letter or digit first and last, and no __."
+      must (isName name) "${option} is not a valid name: use ${nameRule}."
     ) servers;
 
     way =

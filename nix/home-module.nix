@@ -25,8 +25,7 @@ let
   configFile = document.file cfg.package settings;
   configPath = "${config.xdg.configHome}/metamcp/metamcp.toml";
 
-  servers = settings.servers // settings.provision.servers;
-  startsAtLogin = lib.any (server: server.start != "lazy") (lib.attrValues servers);
+  startsAtLogin = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 
   # The user's own programs are found too, as in a shell; what a manager of
   # another distribution has in its PATH stays behind them.
@@ -172,16 +171,7 @@ in
         '';
       };
 
-      url = mkOption {
-        type = types.str;
-        default = claude.url settings.listen;
-        defaultText = lib.literalMD "the address in {option}`services.metamcp.settings.listen.http`";
-        example = "https://mcp.example.org:12011/";
-        description = ''
-          Where Claude Code finds the service. With a certificate it must be one
-          of the names in that.
-        '';
-      };
+      url = claude.urlOption settings.listen;
     };
   };
 

@@ -60,6 +60,13 @@ in
 {
   inherit durationBetween milliseconds;
 
+  # Whether a server may be called so, and in words when.
+  isName =
+    name:
+    builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
+    && !lib.hasInfix "__" name;
+  nameRule = "1 to 40 letters, digits, - and _, a letter or digit first and last, and no __";
+
   # As long as the program takes one to be meant.
   duration = durationBetween "1ms" "24h";
 
