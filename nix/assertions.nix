@@ -31,30 +31,7 @@ let
   sandbox =
     (lib.evalModules { modules = [ (import ./sandbox.nix { inherit lib; }).module ]; }).config;
 
-  # ---------------------------------------------------------------- addresses
-  ownAddress = builtins.match "(.*):([0-9]+)" listen.http;
-  ownHost = builtins.elemAt ownAddress 0;
-  ownPort = builtins.elemAt ownAddress 1;
-  isLocal = host: builtins.match "localhost|127\\.[0-9.]+|\\[::1]" (lib.toLower host) != null;
-  isLoopback = isLocal ownHost;
-  isEverywhere = lib.elem ownHost [
-    "0.0.0.0"
-    "[::]"
-  ];
-
-  # Whether a URL is where metamcp itself listens.  Two addresses of loopback
-  # with one port are taken for one: whoever reads them does, too.
-  isOurs =
-    url:
-    let
-      parts = builtins.match "(https?)://([^/?#@]*@)?(\\[[^]]*]|[^:/?#]*)(:([0-9]+))?([/?#].*)?" url;
-      host = builtins.elemAt parts 2;
-      port = builtins.elemAt parts 4;
-      usual = if builtins.head parts == "https" then "443" else "80";
-    in
-    parts != null
-    && (if port == null then usual else port) == ownPort
-    && (host == ownHost || isLocal host && (isLoopback || isEverywhere));
+  inherit ((import ./address.nix { inherit lib; }).own listen.http) isLoopback isOurs;
 
   # Whether a command is `metamcp stdio`, the way of clients to this service.
   isBridge =

@@ -6,6 +6,8 @@
   user,
 }:
 let
+  inherit (import ./address.nix { inherit lib; }) isLocalUrl;
+
   identity =
     lib.optionalAttrs (user != null) {
       DynamicUser = false;
@@ -27,7 +29,6 @@ let
     lib.filter (url: url != null) (map (server: server.url) servers)
     ++ lib.optional (settings.search.embedding != null) settings.search.embedding.url
     ++ lib.optional (settings.provision.registry != null) settings.provision.registry.url;
-  isLocal = url: builtins.match "https?://(127[.][0-9.]+|\\[::1]|localhost)([:/].*)?" url != null;
 in
 identity
 # Where no server is a child, nothing runs in this sandbox but metamcp itself,
@@ -50,7 +51,7 @@ identity
         ];
       }
     else
-      lib.optionalAttrs (lib.all isLocal urls) {
+      lib.optionalAttrs (lib.all isLocalUrl urls) {
         IPAddressAllow = "localhost";
         IPAddressDeny = "any";
       }

@@ -47,12 +47,9 @@ let
       removeAttrs (unitFile (../systemd/user + "/${name}")) [ "Install" ]
     );
 
-  port = lib.last (lib.splitString ":" settings.listen.http);
   integration = import ./mcp-integration.nix { inherit lib; } {
     home = config.home.homeDirectory;
-    isOwnUrl =
-      candidate:
-      builtins.match "https?://(127[.]0[.]0[.]1|\\[::1]|localhost):${port}(/.*)?" candidate != null;
+    isOwnUrl = ((import ./address.nix { inherit lib; }).own settings.listen.http).isOurs;
     declared = lib.optionalAttrs integrates (
       removeAttrs config.programs.mcp.servers cfg.mcpIntegration.exclude
     );

@@ -163,7 +163,7 @@ in
     environment.systemPackages = [ cfg.package ];
 
     networking.firewall.allowedTCPPorts = lib.mkIf cfg.openFirewall [
-      (lib.toInt (lib.last (lib.splitString ":" settings.listen.http)))
+      (lib.toInt ((import ./address.nix { inherit lib; }).own settings.listen.http).port)
     ];
 
     users.groups.metamcp = { };

@@ -104,7 +104,7 @@ in
   httpUrl = matching "URL that starts with http://" "http://.+";
   url = matching "URL that starts with http:// or https://" "https?://.+";
 
-  address = matching "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT" "([0-9.]+|\\[[0-9a-fA-F:.]+]):[0-9]{1,5}";
+  address = matching "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT" "([0-9.]+|\\[[0-9a-fA-F:.]+]):(0|[1-9][0-9]{0,4})";
   host = matching "host name or IP address, without a port" "[^:/ ]+|[0-9a-fA-F:.]+";
   origin = matching "origin, SCHEME://HOST or SCHEME://HOST:PORT" "[^:/ ]+://[^/ ]+";
   group = matching "name of a group" "[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}";

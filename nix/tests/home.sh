@@ -55,7 +55,7 @@ servers_of_other_clients_are_taken() {
   grep -Fx 'TOKEN = "credential:shell.TOKEN"' "$work/home.toml" || return 1
   grep -Fx 'LoadCredential=shell.TOKEN:/home/ada/token' "$out/home/ada/.config/systemd/user/metamcp.service" || return 1
   grep -Fx 'X-Key = "env:UPSTREAM_KEY"' "$work/home.toml" || return 1
-  ! grep -E 'unused|elsewhere|servers\.metamcp' "$work/home.toml"
+  ! grep -E 'unused|elsewhere|servers\.(metamcp|again)' "$work/home.toml"
 }
 
 home_servers_take_precedence() {

@@ -728,6 +728,12 @@ in
     };
 
     # -------------------------------------------------------------------- types
+    "a port with a zero in front" = {
+      kind = "type";
+      refused = settings { listen.http = "127.0.0.1:08080"; };
+      message = "http' is not of type `IP address and port";
+      accepted = settings { listen.http = "127.0.0.1:8080"; };
+    };
     "a relative path of a certificate" = {
       kind = "type";
       refused = settings {
