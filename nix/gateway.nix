@@ -9,16 +9,7 @@ let
   inherit (import ./address.nix { inherit lib; }) isLocalUrl;
 
   identity =
-    lib.optionalAttrs (user != null) {
-      DynamicUser = false;
-      User = user;
-      # What DynamicUser= would bring, but for RemoveIPC=: it would take away
-      # what other processes of the user have.
-      NoNewPrivileges = true;
-      PrivateTmp = true;
-      ProtectSystem = "strict";
-      RestrictSUIDSGID = true;
-    }
+    lib.optionalAttrs (user != null) (import ./user.nix user // { DynamicUser = false; })
     // lib.optionalAttrs (group != null) { Group = group; };
 
   servers = lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers;

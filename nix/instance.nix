@@ -24,8 +24,11 @@
 let
   inherit (lib) mkOption types;
   connections = import ./connections.nix;
+  unitName = name: "metamcp-server-${name}";
 in
 {
+  inherit unitName;
+
   # The options of a declared server that say where it runs.
   module.options = {
     isolation = mkOption {
@@ -60,7 +63,7 @@ in
     name: server:
     let
       socketPath = "/run/metamcp-servers/${name}.sock";
-      unit = "metamcp-server-${name}";
+      unit = unitName name;
       escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
 
       isCredential = lib.hasPrefix "credential:";

@@ -39,7 +39,6 @@ let
     lib.filter (name: !lib.elem name ours) (
       document.references (lib.mapAttrsToList (_: server: server.env) isolated)
     );
-  unitName = name: "metamcp-server-${name}";
 
   startsAtBoot = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 in
@@ -197,7 +196,9 @@ in
         socketConfig.SocketGroup = "metamcp";
       };
     }
-    // lib.mapAttrs' (name: { socket, ... }: lib.nameValuePair (unitName name) socket) instances;
+    // lib.mapAttrs' (
+      name: { socket, ... }: lib.nameValuePair (instance.unitName name) socket
+    ) instances;
 
     systemd.services = {
       metamcp = {
@@ -237,7 +238,9 @@ in
         };
       };
     }
-    // lib.mapAttrs' (name: { service, ... }: lib.nameValuePair "${unitName name}@" service) instances;
+    // lib.mapAttrs' (
+      name: { service, ... }: lib.nameValuePair "${instance.unitName name}@" service
+    ) instances;
   };
 
   meta.maintainers = [ ];

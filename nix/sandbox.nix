@@ -108,15 +108,7 @@ let
         User = userName name;
       }
     else
-      {
-        User = sandbox.user;
-        # What DynamicUser= would bring, but for RemoveIPC=: it would take away
-        # what other processes of the user have.
-        NoNewPrivileges = true;
-        PrivateTmp = true;
-        ProtectSystem = "strict";
-        RestrictSUIDSGID = true;
-      };
+      import ./user.nix sandbox.user;
 
   home = {
     hidden = sandbox: {
