@@ -4,7 +4,7 @@
 let
   inherit (lib) types;
 
-  unit = {
+  factor = {
     ms = 1;
     s = 1000;
     m = 60 * 1000;
@@ -21,7 +21,7 @@ let
     if parts == null then
       null
     else
-      builtins.fromJSON (builtins.elemAt parts 0) * unit.${builtins.elemAt parts 1};
+      builtins.fromJSON (builtins.elemAt parts 0) * factor.${builtins.elemAt parts 1};
 
   isBetween =
     least: most: text:
@@ -95,7 +95,6 @@ in
       descriptionClass = "composite";
     };
 
-  absolutePath = matching "absolute path, as a string" "/.*";
   # As much as the address of a Unix socket holds.
   socketPath = matching "absolute path of a socket, as a string of at most 107 bytes" "/.{1,106}";
   credential = matching "reference to a secret, credential:NAME" credential;
