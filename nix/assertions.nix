@@ -270,7 +270,19 @@ let
       ++ map (
         { option, ... }:
         refuse "${option}.extraPackages has no effect, because metamcp does not start the server: remove it."
-      ) (lib.filter ({ server, ... }: server.command == null && server.extraPackages != [ ]) declared);
+      ) (lib.filter ({ server, ... }: server.command == null && server.extraPackages != [ ]) declared)
+      ++
+        map
+          (
+            { option, ... }:
+            refuse "${option}.sandbox.allowedAddresses has no effect, because the server has no network: set ${option}.sandbox.network = true, or remove it."
+          )
+          (
+            lib.filter (
+              { server, isUnit, ... }:
+              isUnit && server.sandbox.allowedAddresses != null && !server.sandbox.network
+            ) declared
+          );
 
     user-unknown = map (
       { option, value, ... }:

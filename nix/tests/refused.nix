@@ -653,6 +653,23 @@ in
       message = "services.metamcp.servers.web.credentials has no effect, because metamcp does not start the server and a socket has no headers: remove it, and give the unit of the server";
       accepted = server "web" { socket = "/run/web.sock"; };
     };
+    "addresses of a server without a network" = {
+      kind = "without-effect";
+      refused = server "time" {
+        sandbox = {
+          preset = "strict";
+          allowedAddresses = [ "localhost" ];
+        };
+      };
+      message = "services.metamcp.servers.time.sandbox.allowedAddresses has no effect, because the server has no network: set services.metamcp.servers.time.sandbox.network = true, or remove it.";
+      accepted = server "time" {
+        sandbox = {
+          preset = "strict";
+          network = true;
+          allowedAddresses = [ "localhost" ];
+        };
+      };
+    };
     "packages of a server with a URL" = {
       kind = "without-effect";
       refused =
