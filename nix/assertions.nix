@@ -15,6 +15,7 @@ let
   inherit (cfg) settings;
   inherit (settings) listen;
 
+  inherit (import ./types.nix { inherit lib; }) isName nameRule;
   warnings = import ./warnings.nix { inherit lib; } cfg;
   inventory = import ./inventory.nix { inherit lib; } cfg;
   inherit (inventory)
@@ -30,30 +31,7 @@ let
   sandbox =
     (lib.evalModules { modules = [ (import ./sandbox.nix { inherit lib; }).module ]; }).config;
 
-  # ---------------------------------------------------------------- addresses
-  ownAddress = builtins.match "(.*):([0-9]+)" listen.http;
-  ownHost = builtins.elemAt ownAddress 0;
-  ownPort = builtins.elemAt ownAddress 1;
-  isLocal = host: builtins.match "localhost|127\\.[0-9.]+|\\[::1]" (lib.toLower host) != null;
-  isLoopback = isLocal ownHost;
-  isEverywhere = lib.elem ownHost [
-    "0.0.0.0"
-    "[::]"
-  ];
-
-  # Whether a URL is where metamcp itself listens.  Two addresses of loopback
-  # with one port are taken for one: whoever reads them does, too.
-  isOurs =
-    url:
-    let
-      parts = builtins.match "(https?)://([^/?#@]*@)?(\\[[^]]*]|[^:/?#]*)(:([0-9]+))?([/?#].*)?" url;
-      host = builtins.elemAt parts 2;
-      port = builtins.elemAt parts 4;
-      usual = if builtins.head parts == "https" then "443" else "80";
-    in
-    parts != null
-    && (if port == null then usual else port) == ownPort
-    && (host == ownHost || isLocal host && (isLoopback || isEverywhere));
+  inherit ((import ./address.nix { inherit lib; }).own listen.http) isLoopback isOurs;
 
   # Whether a command is `metamcp stdio`, the way of clients to this service.
   isBridge =
@@ -171,12 +149,7 @@ let
 
     name = map (
       { name, option, ... }:
-      must
-        (
-          builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
-          && !lib.hasInfix "__" name
-        )
-        "${option} is not a valid name: use 1 to 40 letters, digits, - and _, a letter or digit first and last, and no __."
+      must (isName name) "${option} is not a valid name: use ${nameRule}."
     ) servers;
 
     way =
@@ -275,7 +248,7 @@ let
     variable-of-the-service = map (
       { option, server, ... }:
       refuse "${option} refers to a variable of metamcp.service, which the unit of the server does not have: put the value into a file and name that in ${server}.credentials, or set ${server}.isolation = \"spawn\"."
-    ) (lib.filter ({ isUnit, value, ... }: isUnit && lib.hasPrefix "env:" value) (inventory.values));
+    ) (lib.filter ({ isUnit, value, ... }: isUnit && lib.hasPrefix "env:" value) inventory.values);
 
     sandbox-without-a-unit = map (
       { option, server, ... }:
@@ -288,6 +261,28 @@ let
         lib.optionalString (server.command != null) ", or set ${option}.isolation = \"unit\""
       }."
     ) (lib.filter ({ server, isUnit, ... }: !isUnit && server.sandbox or sandbox != sandbox) declared);
+
+    without-effect =
+      map (
+        { option, ... }:
+        refuse "${option}.credentials has no effect, because metamcp does not start the server and a socket has no headers: remove it, and give the unit of the server a LoadCredential= of its own."
+      ) (lib.filter ({ server, ... }: server.socket != null && server.credentials != { }) declared)
+      ++ map (
+        { option, ... }:
+        refuse "${option}.extraPackages has no effect, because metamcp does not start the server: remove it."
+      ) (lib.filter ({ server, ... }: server.command == null && server.extraPackages != [ ]) declared)
+      ++
+        map
+          (
+            { option, ... }:
+            refuse "${option}.sandbox.allowedAddresses has no effect, because the server has no network: set ${option}.sandbox.network = true, or remove it."
+          )
+          (
+            lib.filter (
+              { server, isUnit, ... }:
+              isUnit && server.sandbox.allowedAddresses != null && !server.sandbox.network
+            ) declared
+          );
 
     user-unknown = map (
       { option, value, ... }:

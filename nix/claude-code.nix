@@ -1,8 +1,6 @@
 # services.metamcp.claudeCode: what Claude Code has to be told.
 { config, lib, ... }:
 let
-  inherit (lib) mkOption types;
-
   cfg = config.services.metamcp;
   inherit (cfg.settings) listen;
 
@@ -12,16 +10,7 @@ in
   options.services.metamcp.claudeCode = {
     enable = lib.mkEnableOption "{file}`/etc/metamcp/mcp.json`, which tells Claude Code of this service: give it to `claude --mcp-config`, or copy it as {file}`.mcp.json` into a project";
 
-    url = mkOption {
-      type = types.str;
-      default = claude.url listen;
-      defaultText = lib.literalMD "the address in {option}`services.metamcp.settings.listen.http`";
-      example = "https://mcp.example.org:12011/";
-      description = ''
-        Where Claude Code finds the service. With a certificate it must be one
-        of the names in that.
-      '';
-    };
+    url = claude.urlOption listen;
   };
 
   config = lib.mkIf (cfg.enable && cfg.claudeCode.enable) {

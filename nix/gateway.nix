@@ -6,17 +6,10 @@
   user,
 }:
 let
+  inherit (import ./address.nix { inherit lib; }) isLocalUrl;
+
   identity =
-    lib.optionalAttrs (user != null) {
-      DynamicUser = false;
-      User = user;
-      # What DynamicUser= would bring, but for RemoveIPC=: it would take away
-      # what other processes of the user have.
-      NoNewPrivileges = true;
-      PrivateTmp = true;
-      ProtectSystem = "strict";
-      RestrictSUIDSGID = true;
-    }
+    lib.optionalAttrs (user != null) (import ./user.nix user // { DynamicUser = false; })
     // lib.optionalAttrs (group != null) { Group = group; };
 
   servers = lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers;
@@ -27,7 +20,6 @@ let
     lib.filter (url: url != null) (map (server: server.url) servers)
     ++ lib.optional (settings.search.embedding != null) settings.search.embedding.url
     ++ lib.optional (settings.provision.registry != null) settings.provision.registry.url;
-  isLocal = url: builtins.match "https?://(127[.][0-9.]+|\\[::1]|localhost)([:/].*)?" url != null;
 in
 identity
 # Where no server is a child, nothing runs in this sandbox but metamcp itself,
@@ -50,7 +42,7 @@ identity
         ];
       }
     else
-      lib.optionalAttrs (lib.all isLocal urls) {
+      lib.optionalAttrs (lib.all isLocalUrl urls) {
         IPAddressAllow = "localhost";
         IPAddressDeny = "any";
       }

@@ -20,14 +20,12 @@ let
   };
   examined = import ./assertions.nix { inherit lib; } { inherit cfg; };
   unitFile = import ./unit-file.nix { inherit lib; };
+  escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
 
   configFile = document.file cfg.package settings;
   configPath = "${config.xdg.configHome}/metamcp/metamcp.toml";
 
-  servers = settings.servers // settings.provision.servers;
-  startsAtLogin = lib.any (server: server.start != "lazy") (lib.attrValues servers);
-
-  escapeSpecifiers = lib.replaceStrings [ "%" ] [ "%%" ];
+  startsAtLogin = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 
   # The user's own programs are found too, as in a shell; what a manager of
   # another distribution has in its PATH stays behind them.
@@ -49,12 +47,9 @@ let
       removeAttrs (unitFile (../systemd/user + "/${name}")) [ "Install" ]
     );
 
-  port = lib.last (lib.splitString ":" settings.listen.http);
   integration = import ./mcp-integration.nix { inherit lib; } {
     home = config.home.homeDirectory;
-    isOwnUrl =
-      candidate:
-      builtins.match "https?://(127[.]0[.]0[.]1|\\[::1]|localhost):${port}(/.*)?" candidate != null;
+    isOwnUrl = ((import ./address.nix { inherit lib; }).own settings.listen.http).isOurs;
     declared = lib.optionalAttrs integrates (
       removeAttrs config.programs.mcp.servers cfg.mcpIntegration.exclude
     );
@@ -173,16 +168,7 @@ in
         '';
       };
 
-      url = mkOption {
-        type = types.str;
-        default = claude.url settings.listen;
-        defaultText = lib.literalMD "the address in {option}`services.metamcp.settings.listen.http`";
-        example = "https://mcp.example.org:12011/";
-        description = ''
-          Where Claude Code finds the service. With a certificate it must be one
-          of the names in that.
-        '';
-      };
+      url = claude.urlOption settings.listen;
     };
   };
 

@@ -23,8 +23,12 @@
 }:
 let
   inherit (lib) mkOption types;
+  connections = import ./connections.nix;
+  unitName = name: "metamcp-server-${name}";
 in
 {
+  inherit unitName;
+
   # The options of a declared server that say where it runs.
   module.options = {
     isolation = mkOption {
@@ -50,11 +54,17 @@ in
 
   # The units of a server, and what metamcp.toml says of it.
   units =
-    credentials: name: server:
+    {
+      # services.metamcp.credentials.
+      credentials,
+      # services.metamcp.settings.servers, which have the last word.
+      effective,
+    }:
+    name: server:
     let
       socketPath = "/run/metamcp-servers/${name}.sock";
-      unit = "metamcp-server-${name}";
-      escapeSpecifiers = lib.replaceStrings [ "%" ] [ "%%" ];
+      unit = unitName name;
+      escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
 
       isCredential = lib.hasPrefix "credential:";
       literals = lib.filterAttrs (_: value: !isCredential value) server.env;
@@ -65,18 +75,6 @@ in
           lib.filterAttrs (_: isCredential) server.env
         )
         // server.credentials;
-
-      # One for each client, or for all; as many more that are just ending, and two
-      # of operators who look.
-      connections =
-        if server.sharing == "shared" then
-          1
-        else if server.max_connections != null then
-          server.max_connections
-        else if server.sharing == "exclusive" then
-          4
-        else
-          16;
     in
     {
       # In metamcp.toml: all that is not the unit's.
@@ -103,7 +101,8 @@ in
         listenStreams = [ socketPath ];
         socketConfig = {
           Accept = true;
-          MaxConnections = 2 * connections + 2;
+          # As many more that are just ending, and two of operators who look.
+          MaxConnections = 2 * connections effective.${name} + 2;
           RemoveOnStop = true;
           # Whoever may connect may use every tool.
           SocketGroup = "metamcp-servers";

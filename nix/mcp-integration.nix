@@ -12,6 +12,7 @@
   declared,
 }:
 let
+  inherit (import ./types.nix { inherit lib; }) isName nameRule;
   hasToken = text: lib.hasInfix "{env:" text || lib.hasInfix "{file:" text;
   asDefault = lib.mapAttrs (_: lib.mkDefault);
 
@@ -47,10 +48,8 @@ let
         kind: lib.mapAttrs (_: value: value.${kind}) (lib.filterAttrs (_: value: value ? ${kind}) values);
 
       refused =
-        if
-          builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name == null || lib.hasInfix "__" name
-        then
-          "has a name that metamcp does not take: rename it to 1 to 40 letters, digits, - and _, a letter or digit first and last, and no __"
+        if !isName name then
+          "has a name that metamcp does not take: rename it to ${nameRule}"
         else if url != null && lib.hasPrefix "https://" url then
           "is at an https:// address, which metamcp cannot connect to yet: set services.metamcp.servers.${name}.url to the http:// address of a TLS proxy on this host"
         else if url != null && (!lib.hasPrefix "http://" url || hasToken url) then

@@ -17,6 +17,7 @@ let
   sandbox = import ./sandbox.nix { inherit lib; };
   instance = import ./instance.nix { inherit declared lib sandbox; };
   gateway = import ./gateway.nix { inherit lib; };
+  escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
   examined = import ./assertions.nix { inherit lib; } {
     inherit cfg;
     inherit (config.users) groups users;
@@ -26,7 +27,10 @@ let
   isUnit = server: server.command != null && server.isolation == "unit";
   isolated = lib.filterAttrs (_: isUnit) cfg.servers;
   others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
-  instances = lib.mapAttrs (instance.units cfg.credentials) isolated;
+  instances = lib.mapAttrs (instance.units {
+    inherit (cfg) credentials;
+    effective = settings.servers;
+  }) isolated;
   # Those that are units alone refer to: none of the service's.
   credentialsOfUnits =
     let
@@ -35,7 +39,6 @@ let
     lib.filter (name: !lib.elem name ours) (
       document.references (lib.mapAttrsToList (_: server: server.env) isolated)
     );
-  unitName = name: "metamcp-server-${name}";
 
   startsAtBoot = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 in
@@ -159,7 +162,7 @@ in
     environment.systemPackages = [ cfg.package ];
 
     networking.firewall.allowedTCPPorts = lib.mkIf cfg.openFirewall [
-      (lib.toInt (lib.last (lib.splitString ":" settings.listen.http)))
+      (lib.toInt ((import ./address.nix { inherit lib; }).own settings.listen.http).port)
     ];
 
     users.groups.metamcp = { };
@@ -188,12 +191,14 @@ in
         partOf = [ "metamcp-addresses.service" ];
         listenStreams = [
           ""
-          settings.listen.control
+          (escapeSpecifiers settings.listen.control)
         ];
         socketConfig.SocketGroup = "metamcp";
       };
     }
-    // lib.mapAttrs' (name: { socket, ... }: lib.nameValuePair (unitName name) socket) instances;
+    // lib.mapAttrs' (
+      name: { socket, ... }: lib.nameValuePair (instance.unitName name) socket
+    ) instances;
 
     systemd.services = {
       metamcp = {
@@ -208,7 +213,7 @@ in
             inherit (cfg) group settings user;
           })
           // {
-            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") (
+            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${escapeSpecifiers (toString file)}") (
               removeAttrs cfg.credentials credentialsOfUnits
             );
             SupplementaryGroups = [ "metamcp-servers" ];
@@ -233,7 +238,9 @@ in
         };
       };
     }
-    // lib.mapAttrs' (name: { service, ... }: lib.nameValuePair "${unitName name}@" service) instances;
+    // lib.mapAttrs' (
+      name: { service, ... }: lib.nameValuePair "${instance.unitName name}@" service
+    ) instances;
   };
 
   meta.maintainers = [ ];

@@ -96,7 +96,7 @@ let
   quoted =
     path:
     let
-      escaped = lib.replaceStrings [ "%" ] [ "%%" ] (toString path);
+      escaped = import ./escape-specifiers.nix { inherit lib; } (toString path);
     in
     if builtins.match "[A-Za-z0-9/._%@+-]*" escaped != null then escaped else builtins.toJSON escaped;
 
@@ -108,15 +108,7 @@ let
         User = userName name;
       }
     else
-      {
-        User = sandbox.user;
-        # What DynamicUser= would bring, but for RemoveIPC=: it would take away
-        # what other processes of the user have.
-        NoNewPrivileges = true;
-        PrivateTmp = true;
-        ProtectSystem = "strict";
-        RestrictSUIDSGID = true;
-      };
+      import ./user.nix sandbox.user;
 
   home = {
     hidden = sandbox: {

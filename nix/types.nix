@@ -4,7 +4,7 @@
 let
   inherit (lib) types;
 
-  unit = {
+  factor = {
     ms = 1;
     s = 1000;
     m = 60 * 1000;
@@ -21,7 +21,7 @@ let
     if parts == null then
       null
     else
-      builtins.fromJSON (builtins.elemAt parts 0) * unit.${builtins.elemAt parts 1};
+      builtins.fromJSON (builtins.elemAt parts 0) * factor.${builtins.elemAt parts 1};
 
   isBetween =
     least: most: text:
@@ -60,6 +60,13 @@ in
 {
   inherit durationBetween milliseconds;
 
+  # Whether a server may be called so, and in words when.
+  isName =
+    name:
+    builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
+    && !lib.hasInfix "__" name;
+  nameRule = "1 to 40 letters, digits, - and _, a letter or digit first and last, and no __";
+
   # As long as the program takes one to be meant.
   duration = durationBetween "1ms" "24h";
 
@@ -88,7 +95,6 @@ in
       descriptionClass = "composite";
     };
 
-  absolutePath = matching "absolute path, as a string" "/.*";
   # As much as the address of a Unix socket holds.
   socketPath = matching "absolute path of a socket, as a string of at most 107 bytes" "/.{1,106}";
   credential = matching "reference to a secret, credential:NAME" credential;
@@ -97,7 +103,7 @@ in
   httpUrl = matching "URL that starts with http://" "http://.+";
   url = matching "URL that starts with http:// or https://" "https?://.+";
 
-  address = matching "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT" "([0-9.]+|\\[[0-9a-fA-F:.]+]):[0-9]{1,5}";
+  address = matching "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT" "([0-9.]+|\\[[0-9a-fA-F:.]+]):(0|[1-9][0-9]{0,4})";
   host = matching "host name or IP address, without a port" "[^:/ ]+|[0-9a-fA-F:.]+";
   origin = matching "origin, SCHEME://HOST or SCHEME://HOST:PORT" "[^:/ ]+://[^/ ]+";
   group = matching "name of a group" "[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}";

@@ -51,16 +51,7 @@ let
       );
 
   # --------------------------------------------------------------------- pool
-  connections =
-    server:
-    if server.sharing == "shared" then
-      1
-    else if server.max_connections != null then
-      server.max_connections
-    else if server.sharing == "exclusive" then
-      4
-    else
-      16;
+  connections = import ./connections.nix;
   connectionsMax = lib.foldl' (sum: server: sum + connections server) 0 (
     lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers
   );
@@ -100,7 +91,6 @@ let
   # list_allowed_directories with 24 characters, is still shown as it is: clients
   # allow 64, of which mcp__metamcp__NAME__ takes 16 besides the name.
   nameMax = 24;
-
 in
 {
   secret-in-the-open = map (
@@ -111,7 +101,7 @@ in
       else
         "name that in services.metamcp.credentials, and refer to it with \"credential:NAME\""
     }."
-  ) (lib.filter ({ key, value, ... }: looks.isSecret key value) (values));
+  ) (lib.filter ({ key, value, ... }: looks.isSecret key value) values);
 
   secret-argument = map (
     { option, ... }:

@@ -43,6 +43,7 @@
       };
       # For the other clients that read this table.
       metamcp.url = "http://127.0.0.1:12011/";
+      again.url = "http://LOCALHOST:12011?view=meta";
     };
   };
 }

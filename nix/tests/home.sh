@@ -43,7 +43,7 @@ home_toml() { jq -j '.files["home/ada/.config/metamcp/metamcp.toml"]' "$1"; }
 home_units_are_those_of_the_package() {
   local unit key
   for unit in metamcp.service metamcp.socket metamcp-control.socket; do
-    key=$(grep -v '^#' "$project/systemd/user/$unit" | grep = | grep -vE '^(Also|ExecStart|WantedBy)=')
+    key=$(grep -v '^#' "$project/systemd/user/$unit" | grep '=' | grep -vE '^(Also|ExecStart|WantedBy)=')
     grep -Fxf <(printf '%s\n' "$key") "$out/home/ada/.config/systemd/user/$unit" | sort |
       diff <(sort <<<"$key") - || return 1
   done
@@ -55,7 +55,7 @@ servers_of_other_clients_are_taken() {
   grep -Fx 'TOKEN = "credential:shell.TOKEN"' "$work/home.toml" || return 1
   grep -Fx 'LoadCredential=shell.TOKEN:/home/ada/token' "$out/home/ada/.config/systemd/user/metamcp.service" || return 1
   grep -Fx 'X-Key = "env:UPSTREAM_KEY"' "$work/home.toml" || return 1
-  ! grep -E 'unused|elsewhere|servers\.metamcp' "$work/home.toml"
+  ! grep -E 'unused|elsewhere|servers\.(metamcp|again)' "$work/home.toml"
 }
 
 home_servers_take_precedence() {
@@ -112,6 +112,12 @@ home_claude_code_is_told() {
     '.claudeCode.metamcp.url == "http://127.0.0.1:12011/" and (.files | has("home/ada/.config/metamcp/mcp.json") | not)'
 }
 
+home_paths_are_what_they_are() {
+  home_says '{ services.metamcp.credentials.shared = "/home/ada/100%u"; services.metamcp.settings.listen.control = "/home/ada/100%u.sock"; }' '
+    (.files["home/ada/.config/systemd/user/metamcp.service"] | contains("\nLoadCredential=shared:/home/ada/100%%u\n")) and
+    (.files["home/ada/.config/systemd/user/metamcp-control.socket"] | contains("\nListenStream=/home/ada/100%%u.sock\n"))'
+}
+
 home_starts_nothing_twice() {
   home_says '{ programs.claude-code = { enable = true; enableMcpIntegration = true; }; }' \
     '.warnings | length == 1 and (.[0] | test("start the servers .* itself.*set it to false"))'
@@ -159,6 +165,7 @@ check "home: each remedy silences its warning" home_warning_is_silenced
 check "home: Claude Code is told of metamcp, by its module where that is enabled" home_claude_code_is_told
 check "home: servers that Claude Code would start besides are warned about" home_starts_nothing_twice
 check "home: the sockets follow settings.listen" home_sockets_follow_settings
+check "home: a path with a percent sign is that path" home_paths_are_what_they_are
 check "home: a changed setting changes nothing of the unit but what reloads it" home_changes_only_the_reload_trigger
 home_refuses "a sandbox, which a user's manager has not" '{ servers.clock.sandbox.preset = "strict"; }' \
   "option \`services.metamcp.servers.clock.sandbox' does not exist"

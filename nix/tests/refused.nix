@@ -644,6 +644,43 @@ in
       message = "services.metamcp.servers.web.sandbox has no effect, because metamcp does not start the server: remove it.";
       accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
     };
+    "a secret of a server at a socket" = {
+      kind = "without-effect";
+      refused = server "web" {
+        socket = "/run/web.sock";
+        credentials.TOKEN = "/run/secrets/token";
+      };
+      message = "services.metamcp.servers.web.credentials has no effect, because metamcp does not start the server and a socket has no headers: remove it, and give the unit of the server";
+      accepted = server "web" { socket = "/run/web.sock"; };
+    };
+    "addresses of a server without a network" = {
+      kind = "without-effect";
+      refused = server "time" {
+        sandbox = {
+          preset = "strict";
+          allowedAddresses = [ "localhost" ];
+        };
+      };
+      message = "services.metamcp.servers.time.sandbox.allowedAddresses has no effect, because the server has no network: set services.metamcp.servers.time.sandbox.network = true, or remove it.";
+      accepted = server "time" {
+        sandbox = {
+          preset = "strict";
+          network = true;
+          allowedAddresses = [ "localhost" ];
+        };
+      };
+    };
+    "packages of a server with a URL" = {
+      kind = "without-effect";
+      refused =
+        { pkgs, ... }:
+        server "web" {
+          url = "http://127.0.0.1:9000/mcp";
+          extraPackages = [ pkgs.bash ];
+        };
+      message = "services.metamcp.servers.web.extraPackages has no effect, because metamcp does not start the server: remove it.";
+      accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
+    };
     "a user of a server who does not exist" = {
       kind = "user-unknown";
       refused = server "time" { sandbox.user = "alice"; };
@@ -708,6 +745,12 @@ in
     };
 
     # -------------------------------------------------------------------- types
+    "a port with a zero in front" = {
+      kind = "type";
+      refused = settings { listen.http = "127.0.0.1:08080"; };
+      message = "http' is not of type `IP address and port";
+      accepted = settings { listen.http = "127.0.0.1:8080"; };
+    };
     "a relative path of a certificate" = {
       kind = "type";
       refused = settings {

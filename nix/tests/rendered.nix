@@ -311,6 +311,17 @@ builtins.mapAttrs (_: complaints) {
       "sharing = \"session\""
     ];
   };
+  "a socket takes as many connections as settings say in the end" = {
+    module = {
+      imports = [ (server { max_connections = 8; }) ];
+      services.metamcp.settings.servers.notes = {
+        sharing = "session";
+        max_connections = 64;
+      };
+    };
+    has.${socket "notes"} = [ "MaxConnections=130" ];
+    has.${document} = [ "max_connections = 64" ];
+  };
   "values of env are literal, and a secret is a credential of the unit" = {
     module = {
       imports = [
@@ -439,6 +450,24 @@ builtins.mapAttrs (_: complaints) {
       "url = \"http://127.0.0.1:12009/mcp\""
     ];
   };
+  "a switch restarts the service at once, or reloads it" = {
+    module = server { };
+    has.${service} = [
+      "X-Reload-Triggers=*"
+      "X-StopIfChanged=false"
+    ];
+    # A further server does not change the service, and its socket is there first.
+    lacks.${service} = [
+      "Wants=*"
+      "After=*"
+    ];
+    has.${socket "notes"} = [ "Before=metamcp.service" ];
+    has.${unit "notes"} = [
+      "Before=metamcp.service"
+      "StopPropagatedFrom=metamcp-server-notes.socket"
+      "StopPropagatedFrom=metamcp.service"
+    ];
+  };
   "an upstream may be called something else, beside another root" = {
     module.services.metamcp = {
       upstream = {
@@ -510,6 +539,17 @@ builtins.mapAttrs (_: complaints) {
       "X-StopIfChanged=false"
     ];
   };
+  "a path with a percent sign is that path" = {
+    module.services.metamcp = {
+      credentials.shared = "/run/secrets/100%u";
+      settings.listen.control = "/run/metamcp/100%u.sock";
+    };
+    has.${service} = [ "LoadCredential=shared:/run/secrets/100%%u" ];
+    has."etc/systemd/system/metamcp-control.socket.d/overrides.conf" = [
+      "ListenStream=/run/metamcp/100%%u.sock"
+    ];
+    has.${document} = [ "control = \"/run/metamcp/100%u.sock\"" ];
+  };
   "the firewall is closed" = {
     module = { };
     openPorts = [ ];
@@ -547,6 +587,23 @@ builtins.mapAttrs (_: complaints) {
     };
     has."etc/metamcp/mcp.json" = [
       ''{"mcpServers":{"metamcp":{"type":"http","url":"http://127.0.0.1:12111/"}}}''
+    ];
+  };
+  "Claude Code is told to bring the token, and of an address that it can connect to" = {
+    module.services.metamcp = {
+      claudeCode.enable = true;
+      credentials.client-token = "/run/secrets/client-token";
+      settings.listen = {
+        http = "[::]:12111";
+        tls = {
+          certificate = "/etc/certificate.pem";
+          key = "/run/secrets/key.pem";
+        };
+        token = "credential:client-token";
+      };
+    };
+    has."etc/metamcp/mcp.json" = [
+      ''{"mcpServers":{"metamcp":{"headers":{"Authorization":"Bearer ''${METAMCP_TOKEN}"},"type":"http","url":"https://[::1]:12111/"}}}''
     ];
   };
   "Claude Code is told nothing unless that is asked for" = {

@@ -125,8 +125,6 @@ new_session() {
     "$endpoint/" | tr -d '\r' | sed -n 's/^mcp-session-id: //Ip'
 }
 
-is_live() { [ "$(liveness)" = 200 ]; }
-
 readiness() { curl --silent --show-error --max-time 20 --output /dev/null --write-out '%{http_code}' "$endpoint/readyz"; }
 is_ready() { [ "$(readiness)" = 200 ]; }
 
