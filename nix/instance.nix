@@ -50,7 +50,9 @@ in
 
   # The units of a server, and what metamcp.toml says of it.
   units =
-    credentials: name: server:
+    credentials:
+    # What metamcp.toml says of the server in the end.
+    effective: name: server:
     let
       socketPath = "/run/metamcp-servers/${name}.sock";
       unit = "metamcp-server-${name}";
@@ -69,11 +71,11 @@ in
       # One for each client, or for all; as many more that are just ending, and two
       # of operators who look.
       connections =
-        if server.sharing == "shared" then
+        if effective.sharing == "shared" then
           1
-        else if server.max_connections != null then
-          server.max_connections
-        else if server.sharing == "exclusive" then
+        else if effective.max_connections != null then
+          effective.max_connections
+        else if effective.sharing == "exclusive" then
           4
         else
           16;

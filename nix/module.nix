@@ -26,7 +26,9 @@ let
   isUnit = server: server.command != null && server.isolation == "unit";
   isolated = lib.filterAttrs (_: isUnit) cfg.servers;
   others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
-  instances = lib.mapAttrs (instance.units cfg.credentials) isolated;
+  instances = lib.mapAttrs (
+    name: instance.units cfg.credentials settings.servers.${name} name
+  ) isolated;
   # Those that are units alone refer to: none of the service's.
   credentialsOfUnits =
     let
@@ -208,9 +210,9 @@ in
             inherit (cfg) group settings user;
           })
           // {
-            LoadCredential = lib.mapAttrsToList (name: file: "${name}:${toString file}") (
-              removeAttrs cfg.credentials credentialsOfUnits
-            );
+            LoadCredential = lib.mapAttrsToList (
+              name: file: "${name}:${lib.replaceStrings [ "%" ] [ "%%" ] (toString file)}"
+            ) (removeAttrs cfg.credentials credentialsOfUnits);
             SupplementaryGroups = [ "metamcp-servers" ];
           };
       };

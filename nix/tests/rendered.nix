@@ -311,6 +311,26 @@ builtins.mapAttrs (_: complaints) {
       "sharing = \"session\""
     ];
   };
+  "a socket takes as many connections as the settings say in the end" = {
+    module.imports = [
+      (server { })
+      (settings {
+        servers.notes = {
+          sharing = "session";
+          max_connections = 32;
+        };
+      })
+    ];
+    has.${socket "notes"} = [ "MaxConnections=66" ];
+    has.${document} = [ "max_connections = 32" ];
+  };
+  "the path of a credential is what it is" = {
+    module.services.metamcp = {
+      credentials.client-token = "/run/secrets/100%c of it";
+      settings.listen.token = "credential:client-token";
+    };
+    has.${service} = [ "LoadCredential=client-token:/run/secrets/100%%c of it" ];
+  };
   "values of env are literal, and a secret is a credential of the unit" = {
     module = {
       imports = [
