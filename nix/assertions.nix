@@ -22,13 +22,10 @@ let
     effective
     hasOneWay
     isDeclared
+    sandbox
     servers
     upstream
     ;
-
-  # A sandbox of which nothing is said.
-  sandbox =
-    (lib.evalModules { modules = [ (import ./sandbox.nix { inherit lib; }).module ]; }).config;
 
   # ---------------------------------------------------------------- addresses
   ownAddress = builtins.match "(.*):([0-9]+)" listen.http;
@@ -271,6 +268,19 @@ let
         !(server.env ? ${key}) && !(server.headers ? ${key})
       ) "${option} is also set as a value of its own: leave one of them out."
     ) ofServers;
+
+    # metamcp neither starts such a server nor sends it headers.
+    credential-of-a-socket =
+      map
+        (
+          { option, ... }:
+          refuse "${option}.credentials has no effect, because the server is a unit that metamcp only connects to: remove it, and give the secrets to that unit (LoadCredential=)."
+        )
+        (
+          lib.filter (
+            { server, ... }@found: hasOneWay found && server.socket != null && server.credentials != { }
+          ) declared
+        );
 
     variable-of-the-service = map (
       { option, server, ... }:

@@ -7,7 +7,35 @@
 }:
 let
   inherit (lib) mkOption types;
+  inherit (import ./types.nix { inherit lib; }) absolutePath;
   keys = (import ./server.nix { inherit forUser format lib; }).options;
+
+  # What is said of them where a server is a unit, unless it is spawned.
+  ofUnits = lib.optionalAttrs (!forUser) {
+    command = keys.command // {
+      description = ''
+        Program that speaks MCP over stdin and stdout: an absolute path, or a
+        name to be found through `extraPackages`. Excludes `url` and `socket`.
+      '';
+    };
+    env = keys.env // {
+      description = ''
+        Environment variables of `command`: a literal value, or
+        `credential:NAME` for an entry of
+        {option}`services.metamcp.credentials`; with `isolation = "spawn"` also
+        `env:NAME` for a variable of the service. Literal values are readable by
+        every user, because they go through the Nix store.
+      '';
+    };
+    cwd = keys.cwd // {
+      type = types.nullOr absolutePath;
+      description = ''
+        Working directory of `command`. If `null`, the state of its sandbox, or
+        {file}`/` where that has none; {file}`/var/lib/metamcp` with
+        `isolation = "spawn"`.
+      '';
+    };
+  };
 
   asDefault = lib.mapAttrs (_: lib.mkDefault);
 in
@@ -16,35 +44,38 @@ in
   module =
     { config, ... }:
     {
-      options = keys // {
-        package = mkOption {
-          type = types.nullOr types.package;
-          default = null;
-          example = lib.literalExpression "pkgs.mcp-server-git";
-          description = "Package of the server: its main program is the default of `command`.";
-        };
-
-        extraPackages = mkOption {
-          type = types.listOf types.package;
-          default = [ ];
-          example = lib.literalExpression "[ pkgs.git ]";
-          description = "Packages whose programs `command` finds in its {env}`PATH`.";
-        };
-
-        credentials = mkOption {
-          type = types.attrsOf types.path;
-          default = { };
-          example = {
-            GITEA_ACCESS_TOKEN = "/run/secrets/gitea-token";
+      options =
+        keys
+        // ofUnits
+        // {
+          package = mkOption {
+            type = types.nullOr types.package;
+            default = null;
+            example = lib.literalExpression "pkgs.mcp-server-git";
+            description = "Package of the server: its main program is the default of `command`.";
           };
-          description = ''
-            Files with secrets, by the environment variable of `command` or the
-            header of `url` that gets what is in the file, less the newline at
-            its end. systemd reads them${if forUser then "" else " as root"} when the server starts
-            (`LoadCredential=`); nobody else gets to see them.
-          '';
+
+          extraPackages = mkOption {
+            type = types.listOf types.package;
+            default = [ ];
+            example = lib.literalExpression "[ pkgs.git ]";
+            description = "Packages whose programs `command` finds in its {env}`PATH`.";
+          };
+
+          credentials = mkOption {
+            type = types.attrsOf types.path;
+            default = { };
+            example = {
+              GITEA_ACCESS_TOKEN = "/run/secrets/gitea-token";
+            };
+            description = ''
+              Files with secrets, by the environment variable of `command` or the
+              header of `url` that gets what is in the file, less the newline at
+              its end. systemd reads them${if forUser then "" else " as root"} when the server starts
+              (`LoadCredential=`); nobody else gets to see them.
+            '';
+          };
         };
-      };
 
       config.command = lib.mkIf (config.package != null) (lib.mkDefault (lib.getExe config.package));
     };

@@ -188,6 +188,48 @@ in
         args = [ "--utc" ];
       };
     };
+    "a unit that is declared twice" = {
+      kind = "twice";
+      refused = both [
+        (server "git-a" { command = "git-mcp"; })
+        (server "git-b" { command = "git-mcp"; })
+      ];
+      message = "services.metamcp.servers.git-a and services.metamcp.servers.git-b are the same server";
+      # With another user's rights it is another server.
+      accepted = both [
+        { users.users.alice.isNormalUser = true; }
+        (server "git-a" {
+          command = "git-mcp";
+          sandbox.user = "alice";
+        })
+        (server "git-b" { command = "git-mcp"; })
+      ];
+    };
+    "a unit that is declared twice and keeps nothing" = {
+      kind = "twice";
+      refused = both [
+        (server "memory-a" {
+          command = "memory-mcp";
+          sandbox.preset = "strict";
+        })
+        (server "memory-b" {
+          command = "memory-mcp";
+          sandbox.preset = "strict";
+        })
+      ];
+      message = "services.metamcp.servers.memory-a and services.metamcp.servers.memory-b are the same server";
+      # With a state each they are two.
+      accepted = both [
+        (server "memory-a" {
+          command = "memory-mcp";
+          sandbox.preset = "no-network";
+        })
+        (server "memory-b" {
+          command = "memory-mcp";
+          sandbox.preset = "no-network";
+        })
+      ];
+    };
     "a url that is declared twice" = {
       kind = "twice";
       refused = both [
@@ -272,6 +314,15 @@ in
     };
 
     # ------------------------------------------------------------------ secrets
+    "a credential of a server that is the unit of somebody else" = {
+      kind = "credential-of-a-socket";
+      refused = server "notes" {
+        socket = "/run/notes.sock";
+        credentials.TOKEN = "/run/secrets/notes";
+      };
+      message = "services.metamcp.servers.notes.credentials has no effect, because the server is a unit that metamcp only connects to: remove it";
+      accepted = server "notes" { socket = "/run/notes.sock"; };
+    };
     "a reference to a credential that is not declared" = {
       kind = "credential-unknown";
       refused = exact "shell" {
@@ -831,6 +882,18 @@ in
       refused = settings { catalog.cache = "cache"; };
       message = "cache' is not of type";
       accepted = settings { catalog.cache = "off"; };
+    };
+    "a relative working directory" = {
+      kind = "type";
+      refused = server "notes" {
+        command = "notes-mcp";
+        cwd = "notes";
+      };
+      message = "cwd' is not of type";
+      accepted = server "notes" {
+        command = "notes-mcp";
+        cwd = "/srv/notes";
+      };
     };
     "an endpoint with TLS" = {
       kind = "type";
