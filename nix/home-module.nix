@@ -55,6 +55,7 @@ let
     isOwnUrl =
       candidate:
       builtins.match "https?://(127[.]0[.]0[.]1|\\[::1]|localhost):${port}(/.*)?" candidate != null;
+    final = cfg.servers;
     declared = lib.optionalAttrs integrates (
       removeAttrs config.programs.mcp.servers cfg.mcpIntegration.exclude
     );
@@ -192,7 +193,7 @@ in
         inherit (examined) assertions;
         warnings =
           examined.warnings
-          ++ integration.warnings cfg.servers
+          ++ integration.warnings
           ++
             lib.optional
               (
