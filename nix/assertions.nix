@@ -127,6 +127,10 @@ let
             value = cfg.${kind} or null;
             option = "services.metamcp.${kind}";
           }
+          {
+            value = if kind == "group" then listen.control_group else null;
+            option = "services.metamcp.settings.listen.control_group";
+          }
         ]
         ++ map (
           { option, server, ... }:
@@ -298,6 +302,19 @@ let
         lib.optionalString (server.command != null) ", or set ${option}.isolation = \"unit\""
       }."
     ) (lib.filter ({ server, isUnit, ... }: !isUnit && server.sandbox or sandbox != sandbox) declared);
+
+    addresses-without-network =
+      map
+        (
+          { option, ... }:
+          refuse "${option}.sandbox.allowedAddresses has no effect, because the server has no network: remove it, or set ${option}.sandbox.network = true."
+        )
+        (
+          lib.filter (
+            { server, isUnit, ... }:
+            isUnit && server.sandbox.allowedAddresses != null && !server.sandbox.network
+          ) declared
+        );
 
     user-unknown = map (
       { option, value, ... }:

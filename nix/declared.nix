@@ -22,7 +22,7 @@ let
       description = ''
         Environment variables of `command`: a literal value, or
         `credential:NAME` for an entry of
-        {option}`services.metamcp.credentials`; with `isolation = "spawn"` also
+        {option}`services.metamcp.credentials`; where the server is no unit also
         `env:NAME` for a variable of the service. Literal values are readable by
         every user, because they go through the Nix store.
       '';

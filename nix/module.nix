@@ -39,6 +39,9 @@ let
     );
   unitName = name: "metamcp-server-${name}";
 
+  controlGroup =
+    if settings.listen.control_group != null then settings.listen.control_group else "metamcp";
+
   startsAtBoot = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 in
 {
@@ -192,7 +195,7 @@ in
           ""
           settings.listen.control
         ];
-        socketConfig.SocketGroup = "metamcp";
+        socketConfig.SocketGroup = controlGroup;
       };
     }
     // lib.mapAttrs' (name: { socket, ... }: lib.nameValuePair (unitName name) socket) instances;
@@ -217,7 +220,8 @@ in
           };
       };
 
-      # A switch restarts no socket for a change of its own, and systemd closes
+      # A switch restarts no socket for a change of its own, as of its group, and
+      # systemd closes
       # one whose address has changed when it reads the unit again.  This one's
       # restart is that of the sockets, and so of the service.
       metamcp-addresses = {
@@ -226,6 +230,7 @@ in
         restartTriggers = [
           settings.listen.http
           settings.listen.control
+          controlGroup
         ];
         stopIfChanged = false;
         serviceConfig = {

@@ -277,6 +277,7 @@ in
           description = ''
             Files and directories that the server sees wherever they are, also
             below a hidden {file}`/home`. Its user must be allowed to read them.
+            Without one of them it does not start.
           '';
         };
 
@@ -287,7 +288,7 @@ in
           description = ''
             Files and directories that the server sees and may write to,
             wherever they are. Its user must be allowed to: see `user` and
-            `group`.
+            `group`. Without one of them it does not start.
           '';
         };
 

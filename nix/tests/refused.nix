@@ -188,6 +188,34 @@ in
         args = [ "--utc" ];
       };
     };
+    "addresses for a server without a network" = {
+      kind = "addresses-without-network";
+      refused = server "notes" {
+        command = "notes-mcp";
+        sandbox = {
+          preset = "no-network";
+          allowedAddresses = [ "localhost" ];
+        };
+      };
+      message = "services.metamcp.servers.notes.sandbox.allowedAddresses has no effect, because the server has no network: remove it, or set services.metamcp.servers.notes.sandbox.network = true.";
+      accepted = server "notes" {
+        command = "notes-mcp";
+        sandbox = {
+          preset = "no-network";
+          allowedAddresses = [ "localhost" ];
+          network = true;
+        };
+      };
+    };
+    "a group of operators that does not exist" = {
+      kind = "group-unknown";
+      refused = settings { listen.control_group = "operators"; };
+      message = "services.metamcp.settings.listen.control_group is operators, and there is no such group: declare users.groups.operators";
+      accepted = both [
+        { users.groups.operators = { }; }
+        (settings { listen.control_group = "operators"; })
+      ];
+    };
     "a unit that is declared twice" = {
       kind = "twice";
       refused = both [

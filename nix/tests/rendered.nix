@@ -324,6 +324,13 @@ builtins.mapAttrs (_: complaints) {
     has.${socket "notes"} = [ "MaxConnections=66" ];
     has.${document} = [ "max_connections = 32" ];
   };
+  "the control socket belongs to those who may use it" = {
+    module.imports = [
+      { users.groups.operators = { }; }
+      (settings { listen.control_group = "operators"; })
+    ];
+    has."etc/systemd/system/metamcp-control.socket.d/overrides.conf" = [ "SocketGroup=operators" ];
+  };
   "the path of a credential is what it is" = {
     module.services.metamcp = {
       credentials.client-token = "/run/secrets/100%c of it";
