@@ -327,6 +327,8 @@ in
           description = ''
             User that the server runs as, who must exist. If `null`, one that
             systemd makes for all instances of the server (`DynamicUser=`).
+            Named here, and not in `serviceConfig` with `DynamicUser=false`, which
+            would also end what that implies, as a read-only file system.
           '';
         };
 
