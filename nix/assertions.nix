@@ -16,6 +16,7 @@ let
   inherit (settings) listen;
 
   inherit (import ./types.nix { inherit lib; }) isName nameRule;
+  inherit (import ./sandbox.nix { inherit lib; }) userName;
   warnings = import ./warnings.nix { inherit lib; } cfg;
   inventory = import ./inventory.nix { inherit lib; } cfg;
   inherit (inventory)
@@ -23,13 +24,10 @@ let
     effective
     hasOneWay
     isDeclared
+    sandbox
     servers
     upstream
     ;
-
-  # A sandbox of which nothing is said.
-  sandbox =
-    (lib.evalModules { modules = [ (import ./sandbox.nix { inherit lib; }).module ]; }).config;
 
   inherit ((import ./address.nix { inherit lib; }).own listen.http) isLoopback isOurs;
 
@@ -107,6 +105,10 @@ let
           {
             value = cfg.${kind} or null;
             option = "services.metamcp.${kind}";
+          }
+          {
+            value = if kind == "group" then listen.control_group else null;
+            option = "services.metamcp.settings.listen.control_group";
           }
         ]
         ++ map (
@@ -262,15 +264,40 @@ let
       }."
     ) (lib.filter ({ server, isUnit, ... }: !isUnit && server.sandbox or sandbox != sandbox) declared);
 
+    # What is of no use to a server that is reached in this way.
     without-effect =
-      map (
-        { option, ... }:
-        refuse "${option}.credentials has no effect, because metamcp does not start the server and a socket has no headers: remove it, and give the unit of the server a LoadCredential= of its own."
-      ) (lib.filter ({ server, ... }: server.socket != null && server.credentials != { }) declared)
-      ++ map (
-        { option, ... }:
-        refuse "${option}.extraPackages has no effect, because metamcp does not start the server: remove it."
-      ) (lib.filter ({ server, ... }: server.command == null && server.extraPackages != [ ]) declared)
+      let
+        ofProgram = lib.genAttrs [ "args" "cwd" "env" "extraPackages" ] (
+          _: "metamcp does not start the server: remove it."
+        );
+        useless =
+          server:
+          if server.command != null then
+            { headers = "a program gets none: remove it, or use env."; }
+          else if server.url != null then
+            ofProgram
+          else
+            ofProgram
+            // {
+              credentials = "the server is a unit that metamcp only connects to: remove it, and give the secrets to that unit (LoadCredential=).";
+              headers = "a socket has none: remove it.";
+            };
+      in
+      lib.concatMap (
+        { option, server, ... }@found:
+        lib.optionals (hasOneWay found) (
+          lib.mapAttrsToList (key: reason: refuse "${option}.${key} has no effect, because ${reason}") (
+            lib.filterAttrs (
+              key: _:
+              !lib.elem server.${key} [
+                null
+                [ ]
+                { }
+              ]
+            ) (useless server)
+          )
+        )
+      ) declared
       ++
         map
           (
@@ -283,6 +310,25 @@ let
               isUnit && server.sandbox.allowedAddresses != null && !server.sandbox.network
             ) declared
           );
+
+    # DynamicUser= takes over a user of that name who is there.
+    user-taken =
+      map
+        (
+          { option, name, ... }:
+          refuse "${option} is to run as ${userName name}, a user that systemd makes, and users.users has one of that name: rename the server or the user, or set ${option}.sandbox.user."
+        )
+        (
+          lib.filter (
+            {
+              server,
+              name,
+              isUnit,
+              ...
+            }:
+            isUnit && users != null && server.sandbox.user == null && users ? ${userName name}
+          ) declared
+        );
 
     user-unknown = map (
       { option, value, ... }:

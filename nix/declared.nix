@@ -7,26 +7,34 @@
 }:
 let
   inherit (lib) mkOption types;
+  inherit (import ./types.nix { inherit lib; }) absolutePath;
   keys = (import ./server.nix { inherit forUser format lib; }).options;
 
-  # What is to be said of some keys where a server has a unit of its own.
-  descriptions = lib.optionalAttrs (!forUser) {
-    command = ''
-      Program that speaks MCP over stdin and stdout: an absolute path, or a name
-      to be found through `extraPackages`. Excludes `url` and `socket`.
-    '';
-    cwd = ''
-      Working directory of `command`, an absolute path that its sandbox shows
-      it. If `null`, where it keeps its files, or {file}`/` if it keeps none;
-      {file}`/var/lib/metamcp` of a child.
-    '';
-    env = ''
-      Environment variables of `command`: a literal value, or `credential:NAME`
-      for an entry of {option}`services.metamcp.credentials`; for a child also
-      `env:NAME` for a variable of the service. Literal values are readable by
-      every user, because they go through the Nix store: for secrets there is
-      `credentials`.
-    '';
+  # What is said of them where a server is a unit, unless it is spawned.
+  ofUnits = lib.optionalAttrs (!forUser) {
+    command = keys.command // {
+      description = ''
+        Program that speaks MCP over stdin and stdout: an absolute path, or a
+        name to be found through `extraPackages`. Excludes `url` and `socket`.
+      '';
+    };
+    env = keys.env // {
+      description = ''
+        Environment variables of `command`: a literal value, or
+        `credential:NAME` for an entry of
+        {option}`services.metamcp.credentials`; where the server is no unit also
+        `env:NAME` for a variable of the service. Literal values are readable by
+        every user, because they go through the Nix store.
+      '';
+    };
+    cwd = keys.cwd // {
+      type = types.nullOr absolutePath;
+      description = ''
+        Working directory of `command`. If `null`, the state of its sandbox, or
+        {file}`/` where that has none; {file}`/var/lib/metamcp` with
+        `isolation = "spawn"`.
+      '';
+    };
   };
 
   asDefault = lib.mapAttrs (_: lib.mkDefault);
@@ -38,7 +46,7 @@ in
     {
       options =
         keys
-        // lib.mapAttrs (key: description: keys.${key} // { inherit description; }) descriptions
+        // ofUnits
         // {
           package = mkOption {
             type = types.nullOr types.package;

@@ -50,6 +50,7 @@ let
   integration = import ./mcp-integration.nix { inherit lib; } {
     home = config.home.homeDirectory;
     isOwnUrl = ((import ./address.nix { inherit lib; }).own settings.listen.http).isOurs;
+    final = cfg.servers;
     declared = lib.optionalAttrs integrates (
       removeAttrs config.programs.mcp.servers cfg.mcpIntegration.exclude
     );
@@ -178,7 +179,7 @@ in
         inherit (examined) assertions;
         warnings =
           examined.warnings
-          ++ integration.warnings cfg.servers
+          ++ integration.warnings
           ++
             lib.optional
               (

@@ -30,6 +30,10 @@ let
   }) settings.provision.servers;
   servers = declared ++ exact ++ provisionable;
 
+  # A sandbox of which nothing is said.
+  sandbox =
+    (lib.evalModules { modules = [ (import ./sandbox.nix { inherit lib; }).module ]; }).config;
+
   isUnit = server: server.command != null && server.isolation or "spawn" == "unit";
   ways =
     server:
@@ -75,6 +79,7 @@ in
     effective
     hasOneWay
     isDeclared
+    sandbox
     servers
     upstream
     withCommand

@@ -61,6 +61,15 @@ let
     "VERSION"
   ];
 
+  # The end of a name says what it is: DOMAIN_PASSWORD is a secret, COOKIE_DOMAIN not.
+  isHarmlessName =
+    name:
+    match "(.*[^A-Z0-9])?(BUDGET|DOMAIN|KEY.ID|NAME|PREFIX|PUBLIC.KEY|REGISTRY|SORT.KEY|URI)" name
+    != null
+    ||
+      lib.any (word: elem word harmlessWords) (wordsOf name)
+      && !elem (lib.last (wordsOf name)) secretWords;
+
   # How tokens begin that are given out by whom they are for.
   beginnings = [
     "AIza"
@@ -117,10 +126,7 @@ let
     hasSecret value
     ||
       !isHarmless value
-      && (
-        isValueSecret value
-        || isName (lib.toUpper name) && !lib.any (word: elem word harmlessWords) (wordsOf name)
-      );
+      && (isValueSecret value || isName (lib.toUpper name) && !isHarmlessName (lib.toUpper name));
 
   # Whether there is a URL with one: the password of a user, or a value in its query.
   hasSecret =

@@ -10,6 +10,9 @@
   isOwnUrl,
   # programs.mcp.servers.
   declared,
+  # services.metamcp.servers, with these among them: what it says takes the place
+  # of what is said here.
+  final,
 }:
 let
   inherit (import ./types.nix { inherit lib; }) isName nameRule;
@@ -51,7 +54,9 @@ let
         if !isName name then
           "has a name that metamcp does not take: rename it to ${nameRule}"
         else if url != null && lib.hasPrefix "https://" url then
-          "is at an https:// address, which metamcp cannot connect to yet: set services.metamcp.servers.${name}.url to the http:// address of a TLS proxy on this host"
+          "is at an https:// address, which metamcp cannot connect to yet: set services.metamcp.servers.${name}.url to the http:// address of a TLS proxy on this host${
+            lib.optionalString (server.headers or { } != { }) ", and its headers beside it"
+          }"
         else if url != null && (!lib.hasPrefix "http://" url || hasToken url) then
           "has an address that metamcp cannot connect to: set services.metamcp.servers.${name}.url to one that begins with http:// and is written out"
         else if command != null && lib.any hasToken ([ command ] ++ args) then
@@ -70,17 +75,17 @@ let
       inherit table;
       problems = only "problem";
       server = {
-        ${table} = asDefault (only "literal");
+        ${table} = asDefault (removeAttrs (only "literal") (lib.attrNames final.${name}.credentials));
         credentials = asDefault (only "file");
       }
       // (
         if url != null then
           { url = lib.mkDefault url; }
         else
-          asDefault {
-            inherit command args;
-            cwd = server.cwd or null;
-          }
+          asDefault { cwd = server.cwd or null; }
+          // lib.mapAttrs (_: lib.mkIf (final.${name}.package == null)) (asDefault {
+            inherit args command;
+          })
       );
     };
 
@@ -92,24 +97,21 @@ in
     lib.filterAttrs (_: found: found.refused == null) wanted
   );
 
-  # What cannot be taken over, but for what `final`, services.metamcp.servers,
-  # says of it in its own words.
-  warnings =
-    final:
-    lib.concatLists (
-      lib.mapAttrsToList (
-        name: found:
-        if found.refused != null then
-          lib.optional (!(final ? ${name}))
-            "programs.mcp.servers.${name} ${found.refused}, or leave it to its clients with services.metamcp.mcpIntegration.exclude."
-        else
-          lib.concatLists (
-            lib.mapAttrsToList (
-              key: problem:
-              lib.optional (!(final.${name}.${found.table} ? ${key}) && !(final.${name}.credentials ? ${key}))
-                "programs.mcp.servers.${name}.${found.table}.${key} ${problem}, and is left out: write the whole value into a file, and set services.metamcp.servers.${name}.credentials.${key} to its path."
-            ) found.problems
-          )
-      ) wanted
-    );
+  # What cannot be taken over, but for what `final` says of it in its own words.
+  warnings = lib.concatLists (
+    lib.mapAttrsToList (
+      name: found:
+      if found.refused != null then
+        lib.optional (!(final ? ${name}))
+          "programs.mcp.servers.${name} ${found.refused}, or leave it to its clients with services.metamcp.mcpIntegration.exclude."
+      else
+        lib.concatLists (
+          lib.mapAttrsToList (
+            key: problem:
+            lib.optional (!(final.${name}.${found.table} ? ${key}) && !(final.${name}.credentials ? ${key}))
+              "programs.mcp.servers.${name}.${found.table}.${key} ${problem}, and is left out: write the whole value into a file, and set services.metamcp.servers.${name}.credentials.${key} to its path."
+          ) found.problems
+        )
+    ) wanted
+  );
 }

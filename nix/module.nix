@@ -40,6 +40,9 @@ let
       document.references (lib.mapAttrsToList (_: server: server.env) isolated)
     );
 
+  controlGroup =
+    if settings.listen.control_group != null then settings.listen.control_group else "metamcp";
+
   startsAtBoot = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 in
 {
@@ -193,7 +196,7 @@ in
           ""
           (escapeSpecifiers settings.listen.control)
         ];
-        socketConfig.SocketGroup = "metamcp";
+        socketConfig.SocketGroup = controlGroup;
       };
     }
     // lib.mapAttrs' (
@@ -220,7 +223,8 @@ in
           };
       };
 
-      # A switch restarts no socket for a change of its own, and systemd closes
+      # A switch restarts no socket for a change of its own, as of its group, and
+      # systemd closes
       # one whose address has changed when it reads the unit again.  This one's
       # restart is that of the sockets, and so of the service.
       metamcp-addresses = {
@@ -229,6 +233,7 @@ in
         restartTriggers = [
           settings.listen.http
           settings.listen.control
+          controlGroup
         ];
         stopIfChanged = false;
         serviceConfig = {

@@ -135,7 +135,7 @@ let
   option = attributes: text: mkOption (attributes // { defaultText = lib.literalMD text; });
 in
 {
-  inherit stateDirectory;
+  inherit stateDirectory userName;
 
   # The options: a submodule.
   module =
@@ -270,6 +270,7 @@ in
           description = ''
             Files and directories that the server sees wherever they are, also
             below a hidden {file}`/home`. Its user must be allowed to read them.
+            Without one of them it does not start.
           '';
         };
 
@@ -280,7 +281,7 @@ in
           description = ''
             Files and directories that the server sees and may write to,
             wherever they are. Its user must be allowed to: see `user` and
-            `group`.
+            `group`. Without one of them it does not start.
           '';
         };
 
@@ -319,6 +320,8 @@ in
           description = ''
             User that the server runs as, who must exist. If `null`, one that
             systemd makes for all instances of the server (`DynamicUser=`).
+            Named here, and not in `serviceConfig` with `DynamicUser=false`, which
+            would also end what that implies, as a read-only file system.
           '';
         };
 

@@ -143,8 +143,8 @@ in
       default = null;
       example = "notes-mcp";
       description = ''
-        Name of the template of that unit, without `@`, for messages and for
-        what its journal says: {file}`metamcp-server-` and the name of the
+        Name of the template of the unit behind `socket`, without `@`, for
+        messages and for what its journal says: {file}`metamcp-server-` and the name of the
         socket, without its suffix, if `null`.
       '';
     };

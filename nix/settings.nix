@@ -210,7 +210,8 @@ in
           else
             ''
               Path of the control socket; {file}`metamcp-control.socket`
-              listens on it. Members of the group `metamcp` may connect.
+              listens on it. Members of the group
+              {option}`services.metamcp.settings.listen.control_group` may connect.
             '';
       };
       control_group = mkOption {
@@ -219,8 +220,11 @@ in
         example = "wheel";
         description = ''
           Group whose members may use the control socket, besides root and
-          the user of the service. They must be able to connect to it, too${
-            if forUser then "" else ":\nit belongs to the group `metamcp`"
+          the user of the service. ${
+            if forUser then
+              "They must be able to connect to it, too"
+            else
+              "The socket belongs to it, to `metamcp` if `null`"
           }.
         '';
       };
@@ -548,10 +552,15 @@ in
     catalog.cache = mkOption {
       type = types.nullOr cache;
       default = null;
-      example = "/srv/cache/metamcp";
+      example = "off";
       description = ''
         Directory in which definitions of tools are kept for the next
-        start, or `"off"`; {file}`${if forUser then "~/.cache" else "/var/cache"}/metamcp` if `null`.
+        start, or `"off"`; {file}`${if forUser then "~/.cache" else "/var/cache"}/metamcp` if `null`.${
+          lib.optionalString (!forUser) (
+            "\nAnother must be there, writable for the user of the service, and in\n"
+            + "{option}`systemd.services.metamcp.serviceConfig.ReadWritePaths`."
+          )
+        }
       '';
     };
 

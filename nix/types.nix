@@ -95,6 +95,7 @@ in
       descriptionClass = "composite";
     };
 
+  absolutePath = matching "absolute path, as a string" "/.*";
   # As much as the address of a Unix socket holds.
   socketPath = matching "absolute path of a socket, as a string of at most 107 bytes" "/.{1,106}";
   credential = matching "reference to a secret, credential:NAME" credential;

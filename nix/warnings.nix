@@ -13,6 +13,7 @@ let
     effective
     hasOneWay
     isDeclared
+    sandbox
     servers
     values
     withCommand
@@ -31,7 +32,12 @@ let
   haveNames = group: lib.any ({ name, ... }: name != (builtins.head group).name) group;
   # What is run or asked, whatever it is called.
   what =
-    { server, ... }@found:
+    {
+      name,
+      isUnit,
+      server,
+      ...
+    }@found:
     if !hasOneWay found then
       null
     else
@@ -47,6 +53,17 @@ let
             url
             ;
           credentials = lib.mapAttrs (_: toString) (server.credentials or { });
+          # In another sandbox it is another server, and so is one that keeps files.
+          unit =
+            if !isUnit || server.sandbox == sandbox then
+              null
+            else
+              server.sandbox
+              // {
+                readOnlyPaths = map toString server.sandbox.readOnlyPaths;
+                state = if server.sandbox.state then name else null;
+                writablePaths = map toString server.sandbox.writablePaths;
+              };
         }
       );
 

@@ -63,6 +63,21 @@ home_servers_take_precedence() {
     '.files["home/ada/.config/metamcp/metamcp.toml"] | contains("exec other-mcp") and contains("good morning")'
 }
 
+# The command line of another program is none of the package's.
+home_package_takes_the_place_of_a_command() {
+  home_says '({ pkgs, ... }: { services.metamcp.servers.shell.package = pkgs.git; })' \
+    '.files["home/ada/.config/metamcp/metamcp.toml"]
+     | contains("command = \"/usr/bin/git\"") and (contains("exec metamcp demo-server scratch") | not)'
+}
+
+home_credential_takes_the_place_of_a_value() {
+  home_says '{ services.metamcp.servers = {
+      shell.credentials.GREETING = "/home/ada/greeting";
+      local.credentials.X-Key = "/home/ada/key";
+    }; }' '.failedAssertions == [] and (.files["home/ada/.config/metamcp/metamcp.toml"]
+      | contains("credential:shell.GREETING") and contains("credential:local.X-Key"))'
+}
+
 home_integration_can_be_turned_off() {
   home_says '{ services.metamcp.mcpIntegration.enable = false; }' \
     '.files["home/ada/.config/metamcp/metamcp.toml"] | contains("servers.clock") and (contains("servers.shell") | not)'
@@ -149,9 +164,13 @@ check "home: with lazy servers alone only the sockets start with the session" \
   '.links | has("home/ada/.config/systemd/user/default.target.wants/metamcp.service") | not'
 check "home: servers that are declared for other clients are taken" servers_of_other_clients_are_taken
 check "home: what is said of them in services.metamcp.servers takes precedence" home_servers_take_precedence
+check "home: a package takes the place of their command line" home_package_takes_the_place_of_a_command
+check "home: a credential takes the place of their value" home_credential_takes_the_place_of_a_value
 check "home: they can be left alone" home_integration_can_be_turned_off
 home_warns "one that is not on this host" 'far.url = "https://mcp.example.org/mcp"' \
   'services.metamcp.servers.far.url'
+home_warns "one that is not on this host and wants a header" \
+  'far = { url = "https://mcp.example.org/mcp"; headers.X-Key = "x"; }' 'on this host, and its headers beside it, or'
 home_warns "one whose address is known only later" 'far.url = "http://{env:HOST}/mcp"' \
   'begins with http:// and is written out'
 home_warns "one whose command line has references" 'far = { command = "x"; args = [ "{env:TOKEN}" ]; }' \

@@ -188,6 +188,57 @@ in
         args = [ "--utc" ];
       };
     };
+    "a group of operators that does not exist" = {
+      kind = "group-unknown";
+      refused = settings { listen.control_group = "operators"; };
+      message = "services.metamcp.settings.listen.control_group is operators, and there is no such group: declare users.groups.operators";
+      accepted = both [
+        { users.groups.operators = { }; }
+        (settings { listen.control_group = "operators"; })
+      ];
+    };
+    "a unit that is declared twice" = {
+      kind = "twice";
+      refused = both [
+        (server "git-a" { command = "git-mcp"; })
+        (server "git-b" { command = "git-mcp"; })
+      ];
+      message = "services.metamcp.servers.git-a and services.metamcp.servers.git-b are the same server";
+      # With another user's rights it is another server.
+      accepted = both [
+        { users.users.alice.isNormalUser = true; }
+        (server "git-a" {
+          command = "git-mcp";
+          sandbox.user = "alice";
+        })
+        (server "git-b" { command = "git-mcp"; })
+      ];
+    };
+    "a unit that is declared twice and keeps nothing" = {
+      kind = "twice";
+      refused = both [
+        (server "memory-a" {
+          command = "memory-mcp";
+          sandbox.preset = "strict";
+        })
+        (server "memory-b" {
+          command = "memory-mcp";
+          sandbox.preset = "strict";
+        })
+      ];
+      message = "services.metamcp.servers.memory-a and services.metamcp.servers.memory-b are the same server";
+      # With a state each they are two.
+      accepted = both [
+        (server "memory-a" {
+          command = "memory-mcp";
+          sandbox.preset = "no-network";
+        })
+        (server "memory-b" {
+          command = "memory-mcp";
+          sandbox.preset = "no-network";
+        })
+      ];
+    };
     "a url that is declared twice" = {
       kind = "twice";
       refused = both [
@@ -272,6 +323,15 @@ in
     };
 
     # ------------------------------------------------------------------ secrets
+    "a credential of a server that is the unit of somebody else" = {
+      kind = "without-effect";
+      refused = server "notes" {
+        socket = "/run/notes.sock";
+        credentials.TOKEN = "/run/secrets/notes";
+      };
+      message = "services.metamcp.servers.notes.credentials has no effect, because the server is a unit that metamcp only connects to: remove it";
+      accepted = server "notes" { socket = "/run/notes.sock"; };
+    };
     "a reference to a credential that is not declared" = {
       kind = "credential-unknown";
       refused = exact "shell" {
@@ -644,15 +704,6 @@ in
       message = "services.metamcp.servers.web.sandbox has no effect, because metamcp does not start the server: remove it.";
       accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
     };
-    "a secret of a server at a socket" = {
-      kind = "without-effect";
-      refused = server "web" {
-        socket = "/run/web.sock";
-        credentials.TOKEN = "/run/secrets/token";
-      };
-      message = "services.metamcp.servers.web.credentials has no effect, because metamcp does not start the server and a socket has no headers: remove it, and give the unit of the server";
-      accepted = server "web" { socket = "/run/web.sock"; };
-    };
     "addresses of a server without a network" = {
       kind = "without-effect";
       refused = server "time" {
@@ -670,6 +721,33 @@ in
         };
       };
     };
+    "a header for a program" = {
+      kind = "without-effect";
+      refused = server "time" { headers.Accept-Language = "en"; };
+      message = "services.metamcp.servers.time.headers has no effect, because a program gets none: remove it, or use env.";
+      accepted = server "time" { env.LANG = "en"; };
+    };
+    "a variable for an address" = {
+      kind = "without-effect";
+      refused = server "web" {
+        url = "http://127.0.0.1:9000/mcp";
+        env.LANG = "en";
+      };
+      message = "services.metamcp.servers.web.env has no effect, because metamcp does not start the server: remove it.";
+      accepted = server "web" {
+        url = "http://127.0.0.1:9000/mcp";
+        headers.Accept-Language = "en";
+      };
+    };
+    "a header for a socket" = {
+      kind = "without-effect";
+      refused = server "web" {
+        socket = "/run/web.sock";
+        headers.Accept-Language = "en";
+      };
+      message = "services.metamcp.servers.web.headers has no effect, because a socket has none: remove it.";
+      accepted = server "web" { socket = "/run/web.sock"; };
+    };
     "packages of a server with a URL" = {
       kind = "without-effect";
       refused =
@@ -680,6 +758,18 @@ in
         };
       message = "services.metamcp.servers.web.extraPackages has no effect, because metamcp does not start the server: remove it.";
       accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
+    };
+    "a user who has the name that systemd would make" = {
+      kind = "user-taken";
+      refused = both [
+        (server "time" { })
+        { users.users.mcp-time.isSystemUser = true; }
+      ];
+      message = "services.metamcp.servers.time is to run as mcp-time, a user that systemd makes, and users.users has one of that name: rename the server or the user, or set services.metamcp.servers.time.sandbox.user.";
+      accepted = both [
+        (server "time" { sandbox.user = "mcp-time"; })
+        { users.users.mcp-time.isSystemUser = true; }
+      ];
     };
     "a user of a server who does not exist" = {
       kind = "user-unknown";
@@ -874,6 +964,18 @@ in
       refused = settings { catalog.cache = "cache"; };
       message = "cache' is not of type";
       accepted = settings { catalog.cache = "off"; };
+    };
+    "a relative working directory" = {
+      kind = "type";
+      refused = server "notes" {
+        command = "notes-mcp";
+        cwd = "notes";
+      };
+      message = "cwd' is not of type";
+      accepted = server "notes" {
+        command = "notes-mcp";
+        cwd = "/srv/notes";
+      };
     };
     "an endpoint with TLS" = {
       kind = "type";

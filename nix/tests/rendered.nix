@@ -322,6 +322,20 @@ builtins.mapAttrs (_: complaints) {
     has.${socket "notes"} = [ "MaxConnections=130" ];
     has.${document} = [ "max_connections = 64" ];
   };
+  "the control socket belongs to those who may use it" = {
+    module.imports = [
+      { users.groups.operators = { }; }
+      (settings { listen.control_group = "operators"; })
+    ];
+    has."etc/systemd/system/metamcp-control.socket.d/overrides.conf" = [ "SocketGroup=operators" ];
+  };
+  "the path of a credential is what it is" = {
+    module.services.metamcp = {
+      credentials.client-token = "/run/secrets/100%c of it";
+      settings.listen.token = "credential:client-token";
+    };
+    has.${service} = [ "LoadCredential=client-token:/run/secrets/100%%c of it" ];
+  };
   "values of env are literal, and a secret is a credential of the unit" = {
     module = {
       imports = [
