@@ -54,6 +54,7 @@ all true "is a secret" named [
   "COOKIE_DOMAIN=example.org"
   "GPG_SIGNING_KEY_ID=0x0123456789ABCDEF"
   "GREETING=good morning"
+  "HOTKEY=ctrl-k"
   "KEYCLOAK_URL=https://id.example.org/"
   "HOME=/var/lib/notes"
   "MAX_TOKENS=4096"
