@@ -27,8 +27,8 @@ let
     ;
 
   # A sandbox of which nothing is said.
-  sandbox =
-    (lib.evalModules { modules = [ (import ./sandbox.nix { inherit lib; }).module ]; }).config;
+  sandbox = (lib.evalModules { modules = [ sandboxes.module ]; }).config;
+  sandboxes = import ./sandbox.nix { inherit lib; };
 
   # ---------------------------------------------------------------- addresses
   ownAddress = builtins.match "(.*):([0-9]+)" listen.http;
@@ -288,6 +288,20 @@ let
         lib.optionalString (server.command != null) ", or set ${option}.isolation = \"unit\""
       }."
     ) (lib.filter ({ server, isUnit, ... }: !isUnit && server.sandbox or sandbox != sandbox) declared);
+
+    # systemd refuses to start what has no working directory.
+    cwd-hidden =
+      map
+        (
+          { option, server, ... }:
+          refuse "${option}.cwd is ${server.cwd}, which is hidden from the server: add it to ${option}.sandbox.readOnlyPaths or writablePaths, or set ${option}.sandbox.home to \"read-only\"."
+        )
+        (
+          lib.filter (
+            { server, isUnit, ... }:
+            isUnit && server.cwd != null && sandboxes.isHidden server.sandbox server.cwd
+          ) declared
+        );
 
     user-unknown = map (
       { option, value, ... }:
