@@ -16,7 +16,7 @@ let
   inherit (settings) listen;
 
   inherit (import ./types.nix { inherit lib; }) isName nameRule;
-  inherit (import ./sandbox.nix { inherit lib; }) userName;
+  inherit (import ./sandbox.nix { inherit lib; }) isHidden userName;
   warnings = import ./warnings.nix { inherit lib; } cfg;
   inventory = import ./inventory.nix { inherit lib; } cfg;
   inherit (inventory)
@@ -327,6 +327,20 @@ let
               ...
             }:
             isUnit && users != null && server.sandbox.user == null && users ? ${userName name}
+          ) declared
+        );
+
+    # systemd refuses to start what has no working directory.
+    cwd-hidden =
+      map
+        (
+          { option, server, ... }:
+          refuse "${option}.cwd is ${server.cwd}, which is hidden from the server: add it to ${option}.sandbox.readOnlyPaths or writablePaths, or set ${option}.sandbox.home to \"read-only\"."
+        )
+        (
+          lib.filter (
+            { server, isUnit, ... }:
+            isUnit && server.cwd != null && isHidden server.sandbox server.cwd
           ) declared
         );
 

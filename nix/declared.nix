@@ -72,7 +72,12 @@ in
               Files with secrets, by the environment variable of `command` or the
               header of `url` that gets what is in the file, less the newline at
               its end. systemd reads them${if forUser then "" else " as root"} when the server starts
-              (`LoadCredential=`); nobody else gets to see them.
+              (`LoadCredential=`)${
+                if forUser then
+                  ""
+                else
+                  "; no other unit gets to see them. Those of servers that are no units of their own belong to the service, and a server that it spawns, in its user, can read them all"
+              }.
             '';
           };
         };

@@ -41,7 +41,9 @@ in
       description = ''
         Where `command` runs: in a `unit` of its own, with a user, credentials,
         limits and a sandbox of its own, or as a child that the service has to
-        `spawn`, in the user and the sandbox of the service, like all of these.
+        `spawn`, in the user and the sandbox of the service, like all of these:
+        such a server can do what the service can, read its credentials, also
+        `listen.token`, and use every server that is a unit.
       '';
     };
 
@@ -115,6 +117,8 @@ in
         # Stopped after metamcp, which drains first and hangs up: most servers leave
         # at that.  metamcp cannot signal one that stays; a stop of metamcp can.
         before = [ "metamcp.service" ];
+        # What is hidden from it must be there to be hidden.
+        after = lib.optional (!server.sandbox.network) "nss-lookup.target";
         unitConfig = {
           CollectMode = "inactive-or-failed";
           StopPropagatedFrom = [

@@ -114,10 +114,23 @@ let
     hidden = sandbox: {
       # Nobody gets through the one to what is bound below it, and the other
       # takes an empty file system.
-      ProtectHome =
-        if lib.any isInHome (sandbox.readOnlyPaths ++ sandbox.writablePaths) then "tmpfs" else true;
+      ProtectHome = if lib.any isInHome (bound sandbox) then "tmpfs" else true;
     };
-    read-only = _: { ProtectHome = "read-only"; };
+    # Files, and not the sockets in /run/user: through those a user's manager,
+    # desktop and agents take commands, with no sandbox at all.
+    read-only =
+      sandbox:
+      if lib.any isInRuntime (bound sandbox) then
+        # As above.  ProtectSystem=strict keeps all homes read-only.
+        {
+          ProtectHome = false;
+          TemporaryFileSystem = "/run/user:ro";
+        }
+      else
+        {
+          InaccessiblePaths = [ "-/run/user" ];
+          ProtectHome = "read-only";
+        };
     # ProtectSystem=strict alone would keep it read-only.
     writable = _: {
       ProtectHome = false;
@@ -129,13 +142,40 @@ let
     };
   };
 
-  isInHome = path: builtins.match "/(home|root|run/user)(/.*)?" (toString path) != null;
+  bound = sandbox: sandbox.readOnlyPaths ++ sandbox.writablePaths;
+  isIn = directory: path: lib.hasPrefix "${directory}/" "${toString path}/";
+  isInRuntime = isIn "/run/user";
+  isInHome =
+    path:
+    lib.any (directory: isIn directory path) [
+      "/home"
+      "/root"
+      "/run/user"
+    ];
+
+  # Who asks others on this host by a socket that is a file needs no network: there
+  # names are looked up, also in the DNS, which is a way out.
+  resolvers = [
+    "/run/dbus"
+    "/run/nscd"
+    "/run/systemd/resolve"
+  ];
+  # Less what is bound, which would be hidden with them.
+  hiddenResolvers =
+    sandbox: lib.filter (directory: !lib.any (isIn directory) (bound sandbox)) resolvers;
 
   # An option with a default that the preset sets, as this text says.
   option = attributes: text: mkOption (attributes // { defaultText = lib.literalMD text; });
 in
 {
   inherit stateDirectory userName;
+
+  # Whether a server does not see a path because of how much of the homes it sees.
+  isHidden =
+    sandbox: path:
+    sandbox.home == "hidden"
+    && isInHome path
+    && !lib.any (shown: isIn shown path || isIn path shown) (bound sandbox);
 
   # The options: a submodule.
   module =
@@ -178,7 +218,9 @@ in
           example = false;
           description = ''
             Whether the server reaches the network, of this host too. Without,
-            it has a network of its own in which there is nothing.
+            it has a network of its own in which there is nothing, and neither
+            D-Bus nor anybody else who would look names up for it. Other sockets
+            that are files it reaches, as far as its user may.
           '';
         } "`true` in the presets `none` and `read-only`";
 
@@ -257,9 +299,10 @@ in
           default = preset.home;
           example = "read-only";
           description = ''
-            What the server sees of {file}`/home`, {file}`/root` and
-            {file}`/run/user`: nothing, files that it may read, or files that it
-            may also write, as far as its user may.
+            What the server sees of {file}`/home` and {file}`/root`: nothing,
+            files that it may read, or files that it may also write, as far as
+            its user may. It sees {file}`/run/user` only if these are
+            `writable`: the sockets there let it do whatever the user may.
           '';
         } "`\"hidden\"`, and `\"read-only\"` in the preset `none`";
 
@@ -340,10 +383,15 @@ in
     let
       inherit (sandbox) network;
       isRestricted = network && sandbox.allowedAddresses != null;
+      homed = home.${sandbox.home} sandbox;
+      inaccessible =
+        homed.InaccessiblePaths or [ ]
+        ++ lib.optionals (!network) (map (directory: "-${directory}") (hiddenResolvers sandbox));
     in
     lib.optionalAttrs presets.${sandbox.preset}.hardened hardening
     // identity name sandbox
-    // home.${sandbox.home} sandbox
+    // homed
+    // lib.optionalAttrs (inaccessible != [ ]) { InaccessiblePaths = inaccessible; }
     // lib.optionalAttrs (sandbox.group != null) { Group = sandbox.group; }
     // lib.optionalAttrs sandbox.state {
       StateDirectory = stateDirectory name;

@@ -695,6 +695,27 @@ in
       message = "services.metamcp.servers.time.sandbox has no effect, because the server runs in the sandbox of metamcp.service: remove it, or set services.metamcp.servers.time.isolation = \"unit\"";
       accepted = server "time" { sandbox.memoryMax = "64M"; };
     };
+    "a working directory that the server does not see" = {
+      kind = "cwd-hidden";
+      refused = server "time" { cwd = "/home/alice/notes"; };
+      message = "services.metamcp.servers.time.cwd is /home/alice/notes, which is hidden from the server: add it to services.metamcp.servers.time.sandbox.readOnlyPaths or writablePaths, or";
+      accepted = server "time" {
+        cwd = "/home/alice/notes";
+        sandbox.writablePaths = [ "/home/alice" ];
+      };
+    };
+    "a working directory in a home of which the server sees nothing" = {
+      kind = "cwd-hidden";
+      refused = server "time" {
+        cwd = "/root";
+        sandbox.readOnlyPaths = [ "/home/alice" ];
+      };
+      message = "services.metamcp.servers.time.cwd is /root, which is hidden from the server: ";
+      accepted = server "time" {
+        cwd = "/root";
+        sandbox.home = "read-only";
+      };
+    };
     "a sandbox of an endpoint" = {
       kind = "sandbox-without-a-unit";
       refused = server "web" {

@@ -105,11 +105,12 @@ let
     ) { } (linesOf text);
 in
 builtins.mapAttrs (_: complaints) {
-  "the preset none hides nothing, and bounds what a server may take" = {
+  "the preset none hides no files, and bounds what a server may take" = {
     module = preset "none";
     has.${unit "notes"} = [
       "DynamicUser=true"
       "Environment=\"HOME=/var/lib/metamcp-servers/notes\""
+      "InaccessiblePaths=-/run/user"
       "MemoryMax=1G"
       "ProtectHome=read-only"
       "StateDirectory=metamcp-servers/notes"
@@ -137,6 +138,7 @@ builtins.mapAttrs (_: complaints) {
       "RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX"
     ];
     lacks.${unit "notes"} = map (directive: "${directive}=*") [
+      "InaccessiblePaths"
       "IPAddressDeny"
       "MemoryDenyWriteExecute"
       "PrivateNetwork"
@@ -147,7 +149,11 @@ builtins.mapAttrs (_: complaints) {
   "the preset no-network leaves a server what it keeps" = {
     module = preset "no-network";
     has.${unit "notes"} = hardened ++ [
+      "After=nss-lookup.target"
       "IPAddressDeny=any"
+      "InaccessiblePaths=-/run/dbus"
+      "InaccessiblePaths=-/run/nscd"
+      "InaccessiblePaths=-/run/systemd/resolve"
       "PrivateNetwork=true"
       "ProtectHome=true"
       "RestrictAddressFamilies=AF_UNIX"
@@ -203,6 +209,33 @@ builtins.mapAttrs (_: complaints) {
       "ProcSubset"
       "TasksMax"
     ];
+  };
+  "what is bound is not hidden, and nothing beside it is shown" = {
+    module = server {
+      sandbox = {
+        home = "read-only";
+        network = false;
+        readOnlyPaths = [
+          "/run/dbus/system_bus_socket"
+          "/run/user/1000/notes"
+        ];
+      };
+    };
+    has.${unit "notes"} = [
+      "InaccessiblePaths=-/run/nscd"
+      "InaccessiblePaths=-/run/systemd/resolve"
+      "ProtectHome=false"
+      "TemporaryFileSystem=/run/user:ro"
+    ];
+    lacks.${unit "notes"} = [
+      "InaccessiblePaths=-/run/dbus"
+      "InaccessiblePaths=-/run/user"
+    ];
+  };
+  "a home that may be written to is there with all that runs in it" = {
+    module = server { sandbox.home = "writable"; };
+    has.${unit "notes"} = [ "ReadWritePaths=-/run/user" ];
+    lacks.${unit "notes"} = [ "InaccessiblePaths=*" ];
   };
   "a directive of the unit takes precedence over the sandbox" = {
     module = {
