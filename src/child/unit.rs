@@ -126,7 +126,7 @@ impl ConnectError {
         let name = &self.unit.name;
         match self.fault {
             Fault::Missing => format!(
-                "Start its socket unit, `systemctl enable --now {name}.socket`, and compare its `ListenStream=` with `socket`."
+                "Start its socket unit, `systemctl start {name}.socket`, and compare its `ListenStream=` with `socket`."
             ),
             Fault::NoSocket(_) => format!(
                 "Write the path that `ListenStream=` in `{name}.socket` has as `socket`."

@@ -145,7 +145,7 @@ async fn a_socket_that_is_not_there_is_named_with_the_command_that_starts_it() {
     let message = refused["error"]["message"].to_string();
     assert!(message.contains("notes.sock`: there is no such socket"), "{message}");
     let hint = refused["error"]["data"]["suggestion"].to_string();
-    assert!(hint.contains("systemctl enable --now metamcp-server-notes.socket"), "{hint}");
+    assert!(hint.contains("systemctl start metamcp-server-notes.socket"), "{hint}");
 
     let _unit = SocketUnit::start(&fakes, "notes", &[], 8);
     assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);

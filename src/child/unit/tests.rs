@@ -69,11 +69,7 @@ async fn a_socket_that_cannot_be_used_is_named_with_the_remedy() {
     let compare = "`ListenStream=` in `metamcp-server-test.socket`";
 
     for (socket, message, hint) in [
-        (
-            &missing,
-            ": there is no such socket",
-            "systemctl enable --now metamcp-server-test.socket",
-        ),
+        (&missing, ": there is no such socket", "systemctl start metamcp-server-test.socket"),
         (
             &deserted,
             ": nobody listens on this socket",

@@ -109,7 +109,7 @@ impl DialError {
             }
             Self::Handshake { source: Failure::Exited { kind: Kind::Unit(name), .. }, .. } => {
                 return format!(
-                    "See `journalctl -u '{name}@*' -u {name}.socket`: it ended before it answered, or as many of it run as `MaxConnections=` of its socket unit allows."
+                    "See `journalctl -u '{name}@*' -u {name}.socket`: it ended before it answered, or as many of it run as `MaxConnections=` of its socket unit allows, of which `systemctl stop '{name}@*'` ends those that stayed."
                 )
                 .into();
             }
