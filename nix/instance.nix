@@ -158,6 +158,8 @@ in
           StandardError = "journal";
           StandardInput = "socket";
           StandardOutput = "socket";
+          # In the journal, and not the name of the start script.
+          SyslogIdentifier = lib.mkDefault unit;
           TimeoutStopSec = lib.mkDefault "5s";
           WorkingDirectory = lib.mkIf (server.cwd != null || server.sandbox.state) (
             escapeSpecifiers (

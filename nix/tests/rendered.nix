@@ -134,6 +134,7 @@ builtins.mapAttrs (_: complaints) {
     has.${unit "notes"} = hardened ++ [
       "DynamicUser=true"
       "Environment=\"HOME=/tmp\""
+      "SyslogIdentifier=metamcp-server-notes"
       "ProtectHome=true"
       "RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX"
     ];
@@ -178,6 +179,7 @@ builtins.mapAttrs (_: complaints) {
           "ExecStart"
           "Sockets"
           "StopPropagatedFrom"
+          "SyslogIdentifier"
           "User"
         ];
       in
