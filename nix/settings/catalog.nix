@@ -1,0 +1,26 @@
+# [catalog]: where definitions of tools are kept.
+{
+  lib,
+  # For the service of a user, and not of the host.
+  forUser,
+}:
+let
+  inherit (lib) mkOption types;
+  inherit (import ../types.nix { inherit lib; }) cache;
+in
+{
+  cache = mkOption {
+    type = types.nullOr cache;
+    default = null;
+    example = "off";
+    description = ''
+      Directory in which definitions of tools are kept for the next
+      start, or `"off"`; {file}`${if forUser then "~/.cache" else "/var/cache"}/metamcp` if `null`.${
+        lib.optionalString (!forUser) (
+          "\nAnother must be there, writable for the user of the service, and in\n"
+          + "{option}`systemd.services.metamcp.serviceConfig.ReadWritePaths`."
+        )
+      }
+    '';
+  };
+}
