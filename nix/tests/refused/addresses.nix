@@ -1,0 +1,52 @@
+# What is refused or warned about: addresses.
+{
+  both,
+  secured,
+  settings,
+  ...
+}:
+{
+  "an address that the network can reach" = {
+    kind = "address-in-the-open";
+    refused = settings { listen.http = "[::]:12011"; };
+    message = "services.metamcp.settings.listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
+    accepted = settings { listen.http = "[::1]:12011"; };
+  };
+  "an address of the network with TLS and without a token" = {
+    kind = "address-in-the-open";
+    refused =
+      { lib, ... }:
+      both [
+        secured
+        (settings { listen.token = lib.mkForce null; })
+      ];
+    message = "set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1.";
+    accepted = secured;
+  };
+  "an address of the network with a token and without TLS" = {
+    kind = "address-in-the-open";
+    refused =
+      { lib, ... }:
+      both [
+        secured
+        (settings { listen.tls = lib.mkForce null; })
+      ];
+    message = "services.metamcp.settings.listen.http is 192.0.2.1:12011, which is not a loopback address";
+    accepted = secured;
+  };
+  "a port of loopback that the firewall is to open" = {
+    kind = "firewall-of-loopback";
+    refused.services.metamcp.openFirewall = true;
+    message = "services.metamcp.openFirewall opens the port of 127.0.0.1:12011, which only this host reaches: remove it";
+    accepted = both [
+      secured
+      { services.metamcp.openFirewall = true; }
+    ];
+  };
+  "a root view of a server that is not declared" = {
+    kind = "root-view";
+    refused = settings { listen.root = "passthrough:nobody"; };
+    message = "listen.root is passthrough:nobody, but there is no such server: declare it";
+    accepted = settings { listen.root = "passthrough:time"; };
+  };
+}

@@ -1,0 +1,247 @@
+# What is refused or warned about: secrets.
+{
+  both,
+  exact,
+  provisioned,
+  server,
+  settings,
+  storeFile,
+  ...
+}:
+{
+  "a credential of a server that is the unit of somebody else" = {
+    kind = "without-effect";
+    refused = server "notes" {
+      socket = "/run/notes.sock";
+      credentials.TOKEN = "/run/secrets/notes";
+    };
+    message = "services.metamcp.servers.notes.credentials has no effect, because the server is a unit that metamcp only connects to: remove it";
+    accepted = server "notes" { socket = "/run/notes.sock"; };
+  };
+  "a reference to a credential that is not declared" = {
+    kind = "credential-unknown";
+    refused = exact "shell" {
+      command = "a-mcp";
+      env.KEY = "credential:forgotten";
+    };
+    message = "services.metamcp.settings.servers.shell.env.KEY refers to the credential forgotten, which does not exist: set services.metamcp.credentials.forgotten";
+    accepted = both [
+      (exact "shell" {
+        command = "a-mcp";
+        env.KEY = "credential:forgotten";
+      })
+      { services.metamcp.credentials.forgotten = "/run/secrets/forgotten"; }
+    ];
+  };
+  "a credential of a server to be provisioned that is not declared" = {
+    kind = "credential-unknown";
+    refused = provisioned "echo" {
+      command = "a-mcp";
+      env.KEY = "credential:forgotten";
+    };
+    message = "services.metamcp.settings.provision.servers.echo.env.KEY refers to the credential forgotten, which does not exist";
+    accepted = provisioned "echo" {
+      command = "a-mcp";
+      env.KEY = "env:KEY";
+    };
+  };
+  "a certificate in a credential that is not declared" = {
+    kind = "credential-unknown";
+    refused = settings {
+      listen.tls = {
+        certificate = "credential:forgotten";
+        key = "/etc/key.pem";
+      };
+    };
+    message = "services.metamcp.settings.listen.tls.certificate refers to the credential forgotten, which does not exist";
+    accepted = settings {
+      listen.tls = {
+        certificate = "/etc/certificate.pem";
+        key = "/etc/key.pem";
+      };
+    };
+  };
+  "a session key that is not declared" = {
+    kind = "credential-unknown";
+    refused = settings { listen.session_key = "credential:lost"; };
+    message = "services.metamcp.settings.listen.session_key refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
+    accepted = both [
+      (settings { listen.session_key = "credential:lost"; })
+      { services.metamcp.credentials.lost = "/run/secrets/session-key"; }
+    ];
+  };
+  "a token of clients that is not declared" = {
+    kind = "credential-unknown";
+    refused = settings { listen.token = "credential:lost"; };
+    message = "services.metamcp.settings.listen.token refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
+    accepted = both [
+      (settings { listen.token = "credential:lost"; })
+      { services.metamcp.credentials.lost = "/run/secrets/client-token"; }
+    ];
+  };
+  "a key of the embedding endpoint that is not declared" = {
+    kind = "credential-unknown";
+    refused = settings {
+      search.embedding = {
+        url = "http://127.0.0.1:8080/v1/embeddings";
+        model = "small";
+        api_key = "credential:lost";
+      };
+    };
+    message = "services.metamcp.settings.search.embedding.api_key refers to the credential lost, which does not exist";
+    accepted = settings {
+      search.embedding = {
+        url = "http://127.0.0.1:8080/v1/embeddings";
+        model = "small";
+      };
+    };
+  };
+  "a key of the service in the Nix store" = {
+    kind = "tls-key-in-the-store";
+    refused = settings {
+      listen.tls = {
+        certificate = "/etc/certificate.pem";
+        key = storeFile;
+      };
+    };
+    message = "services.metamcp.settings.listen.tls.key is in the Nix store, where every user can read it";
+    accepted = both [
+      (settings {
+        listen.tls = {
+          certificate = storeFile;
+          key = "credential:tls-key";
+        };
+      })
+      { services.metamcp.credentials.tls-key = "/run/secrets/tls-key"; }
+    ];
+  };
+  "a secret given as a Nix path" = {
+    kind = "credential-in-the-store";
+    refused.services.metamcp.credentials.leaked = ../example.nix;
+    message = "services.metamcp.credentials.leaked would put the secret into the Nix store";
+    accepted.services.metamcp.credentials.leaked = "/run/secrets/leaked";
+  };
+  "a secret of a server in the Nix store" = {
+    kind = "credential-in-the-store";
+    refused = server "time" { credentials.API_TOKEN = storeFile; };
+    message = "services.metamcp.servers.time.credentials.API_TOKEN would put the secret into the Nix store";
+    accepted = server "time" { credentials.API_TOKEN = "/run/secrets/token"; };
+  };
+  "a secret of an endpoint in the Nix store" = {
+    kind = "credential-in-the-store";
+    refused = server "web" {
+      url = "http://127.0.0.1:9000/mcp";
+      credentials.Authorization = storeFile;
+    };
+    message = "services.metamcp.servers.web.credentials.Authorization would put the secret into the Nix store";
+    accepted = server "web" {
+      url = "http://127.0.0.1:9000/mcp";
+      credentials.Authorization = "/run/secrets/authorization";
+    };
+  };
+  "a key of the upstream in the Nix store" = {
+    kind = "credential-in-the-store";
+    refused.services.metamcp.upstream = {
+      url = "http://127.0.0.1:12009/mcp";
+      apiKeyFile = storeFile;
+    };
+    message = "services.metamcp.upstream.apiKeyFile would put the secret into the Nix store";
+    accepted.services.metamcp.upstream = {
+      url = "http://127.0.0.1:12009/mcp";
+      apiKeyFile = "/run/secrets/key";
+    };
+  };
+  "a secret that is also a value" = {
+    kind = "credential-and-value";
+    refused = server "time" {
+      credentials.API_TOKEN = "/run/secrets/token";
+      env.API_TOKEN = "env:API_TOKEN";
+      isolation = "spawn";
+    };
+    message = "services.metamcp.servers.time.credentials.API_TOKEN is also set as a value of its own: leave one";
+    accepted = server "time" { credentials.API_TOKEN = "/run/secrets/token"; };
+  };
+  "a secret that is called as no variable can be" = {
+    kind = "variable";
+    refused = server "time" { credentials.api-token = "/run/secrets/token"; };
+    message = "services.metamcp.servers.time is to get an environment variable api-token, which is no name of one: use letters";
+    # A header can.
+    accepted = server "web" {
+      url = "http://127.0.0.1:9000/mcp";
+      credentials.api-token = "/run/secrets/token";
+    };
+  };
+  "a variable of the service in a unit of its own" = {
+    kind = "variable-of-the-service";
+    refused = server "time" { env.PLACE = "env:PLACE"; };
+    message = "services.metamcp.servers.time.env.PLACE refers to a variable of metamcp.service, which the unit of the server does not have: put the value";
+    accepted = server "time" {
+      env.PLACE = "env:PLACE";
+      isolation = "spawn";
+    };
+  };
+  "a secret in a variable" = {
+    kind = "secret-in-the-open";
+    refused = exact "shell" {
+      command = "a-mcp";
+      env.API_KEY = "hunter2";
+    };
+    message = "services.metamcp.settings.servers.shell.env.API_KEY looks like a secret, and every user can read it in the Nix store: put it into a file, name that in services.metamcp.credentials";
+    accepted = exact "shell" {
+      command = "a-mcp";
+      env.API_KEY_FILE = "/run/secrets/key";
+    };
+  };
+  "a secret in a header" = {
+    kind = "secret-in-the-open";
+    refused = server "web" {
+      url = "http://127.0.0.1:9000/mcp";
+      headers.Authorization = "Bearer abc";
+    };
+    message = "services.metamcp.servers.web.headers.Authorization looks like a secret, and every user can read it in the Nix store: put it into a file, and name that in services.metamcp.servers.web.credentials";
+    accepted = server "web" {
+      url = "http://127.0.0.1:9000/mcp";
+      headers.X-Team = "search";
+    };
+  };
+  "a token in a variable that is not called so" = {
+    kind = "secret-in-the-open";
+    refused = server "time" { env.LOGIN = "ghp_0123456789abcdef"; };
+    message = "services.metamcp.servers.time.env.LOGIN looks like a secret";
+    accepted = server "time" { env.LOGIN = "alice"; };
+  };
+  "a secret in an argument" = {
+    kind = "secret-argument";
+    refused = server "time" { args = [ "--token=hunter2" ]; };
+    message = "services.metamcp.servers.time.args has what looks like a secret, and every user can read it in the Nix store and among the processes: give it by an environment variable";
+    accepted = server "time" { args = [ "--token-file=/run/secrets/token" ]; };
+  };
+  "a secret in the argument after its name" = {
+    kind = "secret-argument";
+    refused = provisioned "web" {
+      command = "web-mcp";
+      args = [
+        "--api-key"
+        "hunter2"
+      ];
+    };
+    message = "services.metamcp.settings.provision.servers.web.args has what looks like a secret";
+    accepted = provisioned "web" {
+      command = "web-mcp";
+      args = [
+        "--keywords"
+        "hunter2"
+      ];
+    };
+  };
+
+  "a secret in a url" = {
+    kind = "secret-url";
+    refused = server "web" { url = "http://127.0.0.1:9000/mcp?api_key=hunter2"; };
+    message = "services.metamcp.servers.web.url has what looks like a secret, and every user can read it in the Nix store: give it by a header, from a file in services.metamcp.servers.web.credentials";
+    accepted = server "web" {
+      url = "http://127.0.0.1:9000/mcp?toolset=search";
+      credentials.X-API-Key = "/run/secrets/key";
+    };
+  };
+}
