@@ -29,7 +29,7 @@ lib_is_asked_for_all() {
     in
     builtins.concatMap builtins.attrNames [ lib lib.types lib.types.ints ]" |
     jq -r '.[]' | while read -r name; do
-    grep -qwF -- "$name" "$here/lib-cases.nix" || echo "$name"
+    grep -rqwF -- "$name" "$here/lib-cases.nix" "$here/lib-cases" || echo "$name"
   done >"$work/unasked"
   cat "$work/unasked"
   [ ! -s "$work/unasked" ]
