@@ -224,9 +224,8 @@ in
       };
 
       # A switch restarts no socket for a change of its own, as of its group, and
-      # systemd closes
-      # one whose address has changed when it reads the unit again.  This one's
-      # restart is that of the sockets, and so of the service.
+      # systemd closes one whose address has changed when it reads the unit again.
+      # This one's restart is that of the sockets, and so of the service.
       metamcp-addresses = {
         description = "Addresses of metamcp";
         wantedBy = [ "multi-user.target" ];

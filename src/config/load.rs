@@ -17,7 +17,7 @@ use super::{
     Breaker, Config, Diagnostic, Listen, LogLevel, Provision, RootView, Server, Service,
     SessionMode, Transport, catalog, defaults,
     diagnostic::Problem,
-    duration,
+    duration, exposed,
     health::HealthTable,
     pool, provision,
     schema::{Addresses, DeclaredServers, RootWord, Time, TimeOrOff, duration_text},
@@ -371,7 +371,7 @@ fn address(
     has_token: bool,
 ) -> Result<SocketAddr, Problem> {
     let Some(address) = address else { return Ok(defaults::HTTP_ADDRESS) };
-    token::permitted(*address.get_ref(), has_tls, has_token)
+    exposed::permitted(*address.get_ref(), has_tls, has_token)
         .map_err(|exposed| exposed.at(address.span()))?;
     Ok(*address.get_ref())
 }

@@ -16,6 +16,7 @@ pub mod diff;
 pub mod duration;
 pub mod effective;
 pub mod environment;
+pub mod exposed;
 pub mod health;
 mod keys;
 pub mod lifecycle;
@@ -42,6 +43,7 @@ mod wording;
 
 pub use catalog::{CacheChoice, Catalog};
 pub use diagnostic::{Diagnostic, Origin};
+pub use exposed::Exposed;
 pub use health::Health;
 pub use lifecycle::Lifecycle;
 pub use place::usual_file;
@@ -55,7 +57,7 @@ pub use sharing::Sharing;
 pub use sources::{Loaded, Setting, Sources, What};
 pub use tasks::Tasks;
 pub use tls::Tls;
-pub use token::{Exposed, TokenPlace};
+pub use token::TokenPlace;
 pub use tools::{ToolSet, Tools};
 
 use crate::name::ServerName;

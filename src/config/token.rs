@@ -1,10 +1,10 @@
-//! The token that clients must bring: where it is, `listen.token`, and which addresses need one.
+//! Where the token is that clients must bring: `listen.token`.
 
-use std::{fmt, net::SocketAddr, path::Path};
+use std::{fmt, path::Path};
 
 use toml::Spanned;
 
-use super::{Listen, Secret, diagnostic::Problem, secret::SecretError};
+use super::{Secret, diagnostic::Problem, secret::SecretError};
 
 /// Where the token is: never in the file itself, which others may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,69 +57,9 @@ pub(super) fn checked(token: Option<Spanned<String>>) -> Result<Option<TokenPlac
     }
 }
 
-/// Others than this host reach an address, and what keeps them out is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{address}` is not a loopback address, and {} not set", self.lacking())]
-pub struct Exposed {
-    /// The address.
-    pub address: SocketAddr,
-    /// `listen.tls` is set.
-    pub has_tls: bool,
-    /// `listen.token` is set.
-    pub has_token: bool,
-}
-
-impl Exposed {
-    fn lacking(&self) -> &'static str {
-        match (self.has_tls, self.has_token) {
-            (true, _) => "`listen.token` is",
-            (false, true) => "`listen.tls` is",
-            (false, false) => "`listen.tls` and `listen.token` are",
-        }
-    }
-
-    /// What the operator can do about it.
-    pub fn hint(&self) -> &'static str {
-        "Anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or have `listen.http` and `ListenStream=` of the socket unit name 127.0.0.1."
-    }
-
-    /// Returns it as a mistake at `place`.
-    pub(super) fn at(self, place: std::ops::Range<usize>) -> Problem {
-        Problem::at(place, self.to_string()).help(
-            "anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or listen on 127.0.0.1",
-        )
-    }
-}
-
-impl Listen {
-    /// Refuses an address that others than this host reach, unless clients there speak TLS and must
-    /// bring the token.
-    ///
-    /// # Errors
-    ///
-    /// [`Exposed`] says which of the two is missing.
-    pub fn may_use(&self, address: SocketAddr) -> Result<(), Exposed> {
-        permitted(address, self.tls.is_some(), self.token.is_some())
-    }
-}
-
-pub(super) fn permitted(
-    address: SocketAddr,
-    has_tls: bool,
-    has_token: bool,
-) -> Result<(), Exposed> {
-    if address.ip().to_canonical().is_loopback() || has_tls && has_token {
-        return Ok(());
-    }
-    Err(Exposed { address, has_tls, has_token })
-}
-
 #[cfg(test)]
 mod tests {
     use crate::config::load::tests::{bad, good};
-
-    /// A certificate that nobody looks for.
-    const TLS: &str = "tls = { certificate = \"/c\", key = \"/k\" }\n";
 
     #[test]
     fn a_token_is_named_and_never_written() {
@@ -140,29 +80,6 @@ mod tests {
         for wrong in ["credential:", "credential:../token", "env:", "env:A=B", "", "CREDENTIAL:a"] {
             let said = bad(&format!("[listen]\ntoken = {wrong:?}\n"));
             assert!(said.contains("= help: ") && said.contains("write "), "{said}");
-        }
-    }
-
-    #[test]
-    fn an_address_that_others_reach_takes_tls_and_a_token() {
-        let token = "token = \"env:T\"\n";
-        for address in
-            ["0.0.0.0:1", "192.0.2.7:1", "[::]:1", "[2001:db8::7]:1", "[::ffff:10.0.0.1]:1"]
-        {
-            let listen = |more: &str| format!("[listen]\nhttp = {address:?}\n{more}");
-            for (more, lacking) in [
-                (String::new(), "`listen.tls` and `listen.token` are not set"),
-                (TLS.to_owned(), "and `listen.token` is not set"),
-                (token.to_owned(), "and `listen.tls` is not set"),
-            ] {
-                let said = bad(&listen(&more));
-                assert!(said.contains(lacking) && said.contains("set both"), "{said}");
-            }
-            let both = good(&listen(&format!("{TLS}{token}"))).listen;
-            assert_eq!(both.http.to_string(), address);
-        }
-        for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
-            good(&format!("[listen]\nhttp = {address:?}\n"));
         }
     }
 }
