@@ -16,7 +16,7 @@ let
   inherit (settings) listen;
 
   inherit (import ./types.nix { inherit lib; }) isName nameRule;
-  inherit (import ./sandbox.nix { inherit lib; }) isHidden userName;
+  inherit (import ./sandbox.nix { inherit lib; }) homeThatShows isHidden userName;
   warnings = import ./warnings.nix { inherit lib; } cfg;
   inventory = import ./inventory.nix { inherit lib; } cfg;
   inherit (inventory)
@@ -78,16 +78,17 @@ let
     {
       name,
       option,
+      place,
       server,
       ...
     }:
     lib.mapAttrsToList (key: file: {
       inherit file key server;
       option =
-        if option == "services.metamcp.upstream" then
+        if option != place && key == "X-API-Key" && upstream.apiKeyFile != null then
           "${option}.apiKeyFile"
         else
-          "${option}.credentials.${key}";
+          "${place}.credentials.${key}";
       credential = "${name}.${key}";
     }) server.credentials
   ) declared;
@@ -253,14 +254,14 @@ let
     ) (lib.filter ({ isUnit, value, ... }: isUnit && lib.hasPrefix "env:" value) inventory.values);
 
     sandbox-without-a-unit = map (
-      { option, server, ... }:
-      refuse "${option}.sandbox has no effect, because ${
+      { place, server, ... }:
+      refuse "${place}.sandbox has no effect, because ${
         if server.command == null then
           "metamcp does not start the server"
         else
           "the server runs in the sandbox of metamcp.service"
       }: remove it${
-        lib.optionalString (server.command != null) ", or set ${option}.isolation = \"unit\""
+        lib.optionalString (server.command != null) ", or set ${place}.isolation = \"unit\""
       }."
     ) (lib.filter ({ server, isUnit, ... }: !isUnit && server.sandbox or sandbox != sandbox) declared);
 
@@ -284,9 +285,9 @@ let
             };
       in
       lib.concatMap (
-        { option, server, ... }@found:
+        { place, server, ... }@found:
         lib.optionals (hasOneWay found) (
-          lib.mapAttrsToList (key: reason: refuse "${option}.${key} has no effect, because ${reason}") (
+          lib.mapAttrsToList (key: reason: refuse "${place}.${key} has no effect, because ${reason}") (
             lib.filterAttrs (
               key: _:
               !lib.elem server.${key} [
@@ -311,14 +312,12 @@ let
             ) declared
           );
 
-    # DynamicUser= takes over a user of that name who is there.
+    # DynamicUser= takes over a user of that name who is there, and does not start
+    # where there is only a group.
     user-taken =
-      map
-        (
-          { option, name, ... }:
-          refuse "${option} is to run as ${userName name}, a user that systemd makes, and users.users has one of that name: rename the server or the user, or set ${option}.sandbox.user."
-        )
-        (
+      let
+        taken =
+          known:
           lib.filter (
             {
               server,
@@ -326,16 +325,24 @@ let
               isUnit,
               ...
             }:
-            isUnit && users != null && server.sandbox.user == null && users ? ${userName name}
-          ) declared
-        );
+            isUnit && known != null && server.sandbox.user == null && known ? ${userName name}
+          ) declared;
+      in
+      map (
+        { option, name, ... }:
+        refuse "${option} is to run as ${userName name}, a user that systemd makes, and users.users has one of that name: rename the server or the user, or set ${option}.sandbox.user."
+      ) (taken users)
+      ++ map (
+        { option, name, ... }:
+        refuse "${option} is to run as ${userName name}, a user and group that systemd makes, and users.groups has one of that name: rename the server or the group, or set ${option}.sandbox.user."
+      ) (lib.filter ({ name, ... }: !(users != null && users ? ${userName name})) (taken groups));
 
     # systemd refuses to start what has no working directory.
     cwd-hidden =
       map
         (
           { option, server, ... }:
-          refuse "${option}.cwd is ${server.cwd}, which is hidden from the server: add it to ${option}.sandbox.readOnlyPaths or writablePaths, or set ${option}.sandbox.home to \"read-only\"."
+          refuse "${option}.cwd is ${server.cwd}, which is hidden from the server: add it to ${option}.sandbox.readOnlyPaths or writablePaths, or set ${option}.sandbox.home to \"${homeThatShows server.cwd}\"."
         )
         (
           lib.filter (

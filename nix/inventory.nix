@@ -7,25 +7,29 @@ let
   inherit (cfg) settings;
   upstream = cfg.upstream or null;
 
-  # Every server: its name, the option that declares it, what that says, and
-  # whether it is a unit of its own.
-  declared = lib.mapAttrsToList (name: server: {
-    inherit name server;
-    option =
-      if upstream != null && name == upstream.name then
-        "services.metamcp.upstream"
-      else
-        "services.metamcp.servers.${name}";
-    isUnit = isUnit server;
-  }) cfg.servers;
-  exact = lib.mapAttrsToList (name: server: {
+  # Every server: its name, the option that declares it, the one that says all
+  # else of it, what that says, and whether it is a unit of its own.
+  declared = lib.mapAttrsToList (
+    name: server:
+    let
+      place = "services.metamcp.servers.${name}";
+    in
+    {
+      inherit name place server;
+      option = if upstream != null && name == upstream.name then "services.metamcp.upstream" else place;
+      isUnit = isUnit server;
+    }
+  ) cfg.servers;
+  exact = lib.mapAttrsToList (name: server: rec {
     inherit name server;
     option = "services.metamcp.settings.servers.${name}";
+    place = option;
     isUnit = false;
   }) (removeAttrs settings.servers (lib.attrNames cfg.servers));
-  provisionable = lib.mapAttrsToList (name: server: {
+  provisionable = lib.mapAttrsToList (name: server: rec {
     inherit name server;
     option = "services.metamcp.settings.provision.servers.${name}";
+    place = option;
     isUnit = false;
   }) settings.provision.servers;
   servers = declared ++ exact ++ provisionable;
@@ -51,7 +55,7 @@ let
   # The variables and headers of a server, with the option of each.
   serverValues =
     {
-      option,
+      place,
       server,
       isUnit,
       ...
@@ -61,8 +65,8 @@ let
         table:
         lib.mapAttrsToList (key: value: {
           inherit isUnit key value;
-          option = "${option}.${table}.${key}";
-          server = option;
+          option = "${place}.${table}.${key}";
+          server = place;
         }) server.${table}
       )
       [

@@ -46,6 +46,12 @@ let
       command = server.command or null;
       args = server.args or [ ];
       table = if url != null then "headers" else "env";
+      # Nothing of this is of use to a server that is to be reached in another way.
+      isReplaced = lib.any (way: final.${name}.${way} != null) [
+        "socket"
+        (if url != null then "command" else "url")
+      ];
+      unlessReplaced = lib.mapAttrs (_: lib.mkIf (!isReplaced));
       values = lib.mapAttrs (_: read) (server.${table} or { });
       only =
         kind: lib.mapAttrs (_: value: value.${kind}) (lib.filterAttrs (_: value: value ? ${kind}) values);
@@ -73,19 +79,21 @@ let
         else
           command != null && baseNameOf command == "metamcp" && lib.elem "stdio" args;
       inherit table;
-      problems = only "problem";
-      server = {
-        ${table} = asDefault (removeAttrs (only "literal") (lib.attrNames final.${name}.credentials));
-        credentials = asDefault (only "file");
-      }
-      // (
-        if url != null then
-          { url = lib.mkDefault url; }
-        else
-          asDefault { cwd = server.cwd or null; }
-          // lib.mapAttrs (_: lib.mkIf (final.${name}.package == null)) (asDefault {
-            inherit args command;
-          })
+      problems = lib.optionalAttrs (!isReplaced) (only "problem");
+      server = unlessReplaced (
+        {
+          ${table} = asDefault (removeAttrs (only "literal") (lib.attrNames final.${name}.credentials));
+          credentials = asDefault (only "file");
+        }
+        // (
+          if url != null then
+            { url = lib.mkDefault url; }
+          else
+            asDefault { cwd = server.cwd or null; }
+            // lib.mapAttrs (_: lib.mkIf (final.${name}.package == null)) (asDefault {
+              inherit args command;
+            })
+        )
       );
     };
 

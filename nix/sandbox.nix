@@ -143,7 +143,9 @@ let
   };
 
   bound = sandbox: sandbox.readOnlyPaths ++ sandbox.writablePaths;
-  isIn = directory: path: lib.hasPrefix "${directory}/" "${toString path}/";
+  # As texts: a path that is put into one would be copied into the Nix store.
+  isIn =
+    directory: path: lib.hasPrefix "${lib.removeSuffix "/" (toString directory)}/" "${toString path}/";
   isInRuntime = isIn "/run/user";
   isInHome =
     path:
@@ -173,9 +175,10 @@ in
   # Whether a server does not see a path because of how much of the homes it sees.
   isHidden =
     sandbox: path:
-    sandbox.home == "hidden"
-    && isInHome path
+    (sandbox.home == "hidden" && isInHome path || sandbox.home == "read-only" && isInRuntime path)
     && !lib.any (shown: isIn shown path || isIn path shown) (bound sandbox);
+  # The least that `home` must be to show it.
+  homeThatShows = path: if isInRuntime path then "writable" else "read-only";
 
   # The options: a submodule.
   module =

@@ -136,7 +136,7 @@ in
 
   fetched-unpinned = map (
     { option, found, ... }:
-    "${option}.command fetches ${found.name} in whatever version is the newest, which makes it slow to start and different from one day to the next: ${lib.optionalString (isDeclared option) "set `package` to one of nixpkgs, or "}say the version, as in \"${found.unversioned}${
+    "${option}.command fetches ${found.name} in whatever version is the newest, which makes it slow to start and different from one day to the next: ${lib.optionalString (isDeclared option) "set `package` to one of nixpkgs in place of `command` and its `args`, or "}say the version, as in \"${found.unversioned}${
       if found.isContainer then ":" else "@"
     }1.2.3\"."
   ) (lib.filter ({ found, ... }: !found.isPinned) fetching);

@@ -78,6 +78,20 @@ home_credential_takes_the_place_of_a_value() {
       | contains("credential:shell.GREETING") and contains("credential:local.X-Key"))'
 }
 
+home_way_takes_the_place_of_another() {
+  home_says '{
+    programs.mcp.servers = {
+      a = { command = "x"; args = [ "y" ]; env = { MODE = "a{env:MODE}"; TOKEN.file = "/home/ada/token"; }; };
+      b = { url = "http://127.0.0.1:9/mcp"; headers.X-Mode = "b"; };
+    };
+    services.metamcp.servers = {
+      a.url = "http://127.0.0.1:8/mcp";
+      b.command = "b-mcp";
+    };
+  }' '.failedAssertions == [] and .warnings == [] and (.files["home/ada/.config/metamcp/metamcp.toml"]
+        | contains("http://127.0.0.1:8/mcp") and contains("b-mcp") and (contains(":9/mcp") | not))'
+}
+
 home_integration_can_be_turned_off() {
   home_says '{ services.metamcp.mcpIntegration.enable = false; }' \
     '.files["home/ada/.config/metamcp/metamcp.toml"] | contains("servers.clock") and (contains("servers.shell") | not)'
@@ -166,6 +180,7 @@ check "home: servers that are declared for other clients are taken" servers_of_o
 check "home: what is said of them in services.metamcp.servers takes precedence" home_servers_take_precedence
 check "home: a package takes the place of their command line" home_package_takes_the_place_of_a_command
 check "home: a credential takes the place of their value" home_credential_takes_the_place_of_a_value
+check "home: another way to reach one takes the place of all that is said of the first" home_way_takes_the_place_of_another
 check "home: they can be left alone" home_integration_can_be_turned_off
 home_warns "one that is not on this host" 'far.url = "https://mcp.example.org/mcp"' \
   'services.metamcp.servers.far.url'

@@ -63,7 +63,38 @@ every_kind_has_a_case() {
   }
 }
 
+# refuses MODULE MESSAGE: one thing is refused, in these words among others.
+refuses() {
+  evaluate "$1" | jq -e --arg message "$2" '.failedAssertions | length == 1 and (.[0] | contains($message)) or error("\(.)")'
+}
+takes() { evaluate "$1" | jq -e '.failedAssertions == [] or error("\(.failedAssertions)")'; }
+
+# systemd would not start it.
+a_group_of_that_name_is_refused() {
+  refuses '{ users.groups.mcp-hours = { }; }' 'users.groups has one of that name: rename the server or the group, or' &&
+    takes '{ users.groups.mcp-hours = { }; users.users.alice.isNormalUser = true;
+             services.metamcp.servers.hours.sandbox = { user = "alice"; group = "mcp-hours"; }; }'
+}
+# Of /run/user less is seen than of the homes.
+a_hidden_runtime_directory_is_refused() {
+  local cwd='services.metamcp.servers.hours.cwd = "/run/user/1000/hours";' home
+  for home in hidden read-only; do
+    refuses "{ $cwd services.metamcp.servers.hours.sandbox.home = \"$home\"; }" 'sandbox.home to "writable".' || return 1
+  done
+  takes "{ $cwd services.metamcp.servers.hours.sandbox.home = \"writable\"; }" &&
+    takes "{ $cwd services.metamcp.servers.hours.sandbox.readOnlyPaths = [ \"/run/user/1000/\" ]; }"
+}
+# Only the URL, the unit and the key are options of the upstream itself.
+an_upstream_is_told_by_what_there_is() {
+  refuses '{ services.metamcp.servers.far.env.A = "1"; }' 'services.metamcp.servers.far.env has no effect' &&
+    refuses '{ services.metamcp.servers.far.sandbox.preset = "none"; }' 'services.metamcp.servers.far.sandbox has no effect' &&
+    refuses '{ services.metamcp.servers.far = { headers.A = "1"; credentials.A = "/run/a"; }; }' 'services.metamcp.servers.far.credentials.A is'
+}
+
 check "what is refused and warned about can be told" judge
+check "a group that has the name systemd would make is refused like a user" a_group_of_that_name_is_refused
+check "a working directory in /run/user is refused with a remedy that helps" a_hidden_runtime_directory_is_refused
+check "what is said of an upstream is refused by the option that says it" an_upstream_is_told_by_what_there_is
 check "secrets, fetched programs and browsers are told from what is none" guesses_are_right
 check "nothing is refused or warned about without a case of it" every_kind_has_a_case
 touch "$work/verdicts"

@@ -39,7 +39,8 @@
     machine.execute("call broken__anything")
 
     with subtest("the server has it"):
-        holders = machine.succeed(f"{canary} --files-with-matches /proc/[0-9]*/environ 2>/dev/null").split()
+        # grep complains of a process that has ended meanwhile.
+        holders = machine.succeed(f"{canary} --files-with-matches /proc/[0-9]*/environ 2>/dev/null || true").split()
         assert len(holders) == 1, holders
         process = holders[0].split("/")[2]
         machine.succeed(f"tr '\\0' ' ' </proc/{process}/cmdline | grep 'demo-server scratch'")
@@ -52,7 +53,8 @@
 
     with subtest("metamcp does not tell it"):
         for command in ["status --json", "servers --json", "doctor", "check --effective /etc/metamcp/metamcp.toml"]:
-            machine.fail(f"metamcp {command} 2>&1 | {canary}")
+            # Whatever it ends with: `doctor` has found a server that is broken.
+            machine.fail(f"(metamcp {command} 2>&1 || true) | {canary}")
         machine.fail(f"curl --silent http://127.0.0.1:12011/status | {canary}")
 
     with subtest("nobody but root reads the file that systemd gives the server"):
