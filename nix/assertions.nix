@@ -335,7 +335,16 @@ let
       ++ map (
         { option, name, ... }:
         refuse "${option} is to run as ${userName name}, a user and group that systemd makes, and users.groups has one of that name: rename the server or the group, or set ${option}.sandbox.user."
-      ) (lib.filter ({ name, ... }: !(users != null && users ? ${userName name})) (taken groups));
+      ) (lib.filter ({ name, ... }: !(users != null && users ? ${userName name})) (taken groups))
+      ++
+        lib.optional
+          (
+            cfg.user or null == null
+            && (users != null && users ? metamcp-service || groups != null && groups ? metamcp-service)
+          )
+          (
+            refuse "services.metamcp.user is null, for metamcp-service, a user and group that systemd makes, and users.users or users.groups has one of that name: rename it, or set services.metamcp.user."
+          );
 
     # systemd refuses to start what has no working directory.
     cwd-hidden =

@@ -149,7 +149,7 @@ in
           lib.concatMapStringsSep " and " (
             lack: if lack == "network" then "no network to do so" else "nowhere to keep it"
           ) (missing server)
-        }: set `package` to one of nixpkgs, or ${
+        }: set `package` to one of nixpkgs in place of `command` and its `args`, or ${
           lib.concatMapStringsSep " and " (lack: "${option}.sandbox.${lack} = true") (missing server)
         }."
       )

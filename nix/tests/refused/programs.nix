@@ -80,7 +80,7 @@
         "@modelcontextprotocol/server-filesystem@2026.1.14"
       ];
     };
-    message = "services.metamcp.servers.files.command fetches @modelcontextprotocol/server-filesystem@2026.1.14 when it starts, and its sandbox leaves it nowhere to keep it: set `package` to one of nixpkgs, or services.metamcp.servers.files.sandbox.state = true";
+    message = "services.metamcp.servers.files.command fetches @modelcontextprotocol/server-filesystem@2026.1.14 when it starts, and its sandbox leaves it nowhere to keep it: set `package` to one of nixpkgs in place of `command` and its `args`, or services.metamcp.servers.files.sandbox.state = true";
     accepted = server "files" {
       command = "npx";
       args = [
@@ -97,7 +97,7 @@
       args = [ "mcp-server-fetch@2026.1.14" ];
       sandbox.preset = "no-network";
     };
-    message = "its sandbox leaves it no network to do so: set `package` to one of nixpkgs, or services.metamcp.servers.files.sandbox.network = true";
+    message = "its sandbox leaves it no network to do so: set `package` to one of nixpkgs in place of `command` and its `args`, or services.metamcp.servers.files.sandbox.network = true";
     accepted = server "files" {
       command = "mcp-server-fetch";
       sandbox.preset = "no-network";

@@ -95,6 +95,15 @@
     message = "services.metamcp.servers.web.extraPackages has no effect, because metamcp does not start the server: remove it.";
     accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
   };
+  "a user who has the name of the service's own" = {
+    kind = "user-taken";
+    refused.users.users.metamcp-service.isSystemUser = true;
+    message = "services.metamcp.user is null, for metamcp-service, a user and group that systemd makes, and users.users or users.groups has one of that name: rename it, or set services.metamcp.user.";
+    accepted = {
+      services.metamcp.user = "metamcp-service";
+      users.users.metamcp-service.isSystemUser = true;
+    };
+  };
   "a user who has the name that systemd would make" = {
     kind = "user-taken";
     refused = both [
