@@ -83,6 +83,7 @@ in
     effective
     hasOneWay
     isDeclared
+    isUnit
     sandbox
     servers
     upstream

@@ -24,7 +24,7 @@ let
   };
 
   # The servers that are units of their own, and all others.
-  isUnit = server: server.command != null && server.isolation == "unit";
+  inherit (import ./inventory.nix { inherit lib; } cfg) isUnit;
   isolated = lib.filterAttrs (_: isUnit) cfg.servers;
   others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
   instances = lib.mapAttrs (instance.units {
