@@ -38,8 +38,9 @@ totals() { # LABEL
   test "$failed" = 0
 }
 
-# write_system SYSTEM DIR: writes what stub/eval.nix says in the file SYSTEM to
-# DIR/etc, as NixOS would install it, with the units of the package beside it.
+# write_system SYSTEM DIR: writes what stub/eval.nix or stub/eval-vm.nix says in
+# the file SYSTEM to DIR, as NixOS would install it, with the units of the package
+# beside it.
 write_system() {
   local system=$1 out=$2 unit path target
   rm -rf "${out:?}/etc"
@@ -47,11 +48,11 @@ write_system() {
   for unit in "$project"/systemd/*.service "$project"/systemd/*.socket; do
     sed "s|/usr/bin/metamcp|$package/bin/metamcp|" "$unit" >"$out/etc/systemd/system/${unit##*/}"
   done
-  jq -r '.files + .scripts | keys[]' "$system" | while read -r path; do
+  jq -r '.files + .scripts + .commands | keys[]' "$system" | while read -r path; do
     mkdir -p "$(dirname "$out/$path")"
-    jq -j --arg path "$path" '(.files + .scripts)[$path]' "$system" >"$out/$path"
+    jq -j --arg path "$path" '(.files + .scripts + .commands)[$path]' "$system" >"$out/$path"
   done
-  jq -r '.scripts | keys[]' "$system" | while read -r path; do chmod 755 "$out/$path"; done
+  jq -r '.scripts + .commands | keys[]' "$system" | while read -r path; do chmod 755 "$out/$path"; done
   jq -r '.links | to_entries[] | "\(.key) \(.value)"' "$system" | while read -r path target; do
     mkdir -p "$(dirname "$out/$path")"
     ln -s "$target" "$out/$path"
