@@ -20,16 +20,7 @@ home_evaluates() {
 
 write_home() {
   rm -rf "${out:?}"/{home,opt}
-  local path target
-  jq -r '(.files + .programs) | keys[]' "$work/home.json" | while read -r path; do
-    mkdir -p "$(dirname "$out/$path")"
-    jq -j --arg path "$path" '(.files + .programs)[$path]' "$work/home.json" >"$out/$path"
-  done
-  chmod 755 "$out"/opt/written/*
-  jq -r '.links | to_entries[] | "\(.key) \(.value)"' "$work/home.json" | while read -r path target; do
-    mkdir -p "$(dirname "$out/$path")"
-    ln -s "$target" "$out/$path"
-  done
+  write_files "$work/home.json" "$out"
 }
 
 # home_says MODULE FILTER: what the evaluation with the module gives is so.

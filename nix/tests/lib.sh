@@ -38,23 +38,30 @@ totals() { # LABEL
   test "$failed" = 0
 }
 
+# write_files SYSTEM DIR: writes the files, programs and links that the evaluation
+# in the file SYSTEM describes, below DIR.
+write_files() {
+  local system=$1 out=$2 programs='.scripts + .commands + .programs' path target
+  jq -r ".files + $programs | keys[]" "$system" | while read -r path; do
+    mkdir -p "$(dirname "$out/$path")"
+    jq -j --arg path "$path" "(.files + $programs)[\$path]" "$system" >"$out/$path"
+  done
+  jq -r "$programs | keys[]" "$system" | while read -r path; do chmod 755 "$out/$path"; done
+  jq -r '.links | to_entries[] | "\(.key) \(.value)"' "$system" | while read -r path target; do
+    mkdir -p "$(dirname "$out/$path")"
+    ln -s "$target" "$out/$path"
+  done
+}
+
 # write_system SYSTEM DIR: writes what stub/eval.nix or stub/eval-vm.nix says in
 # the file SYSTEM to DIR, as NixOS would install it, with the units of the package
 # beside it.
 write_system() {
-  local system=$1 out=$2 unit path target
+  local system=$1 out=$2 unit
   rm -rf "${out:?}/etc"
   mkdir -p "$out/etc/systemd/system"
   for unit in "$project"/systemd/*.service "$project"/systemd/*.socket; do
     sed "s|/usr/bin/metamcp|$package/bin/metamcp|" "$unit" >"$out/etc/systemd/system/${unit##*/}"
   done
-  jq -r '.files + .scripts + .commands | keys[]' "$system" | while read -r path; do
-    mkdir -p "$(dirname "$out/$path")"
-    jq -j --arg path "$path" '(.files + .scripts + .commands)[$path]' "$system" >"$out/$path"
-  done
-  jq -r '.scripts + .commands | keys[]' "$system" | while read -r path; do chmod 755 "$out/$path"; done
-  jq -r '.links | to_entries[] | "\(.key) \(.value)"' "$system" | while read -r path target; do
-    mkdir -p "$(dirname "$out/$path")"
-    ln -s "$target" "$out/$path"
-  done
+  write_files "$system" "$out"
 }
