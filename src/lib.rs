@@ -144,6 +144,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`name`] | server names and their grammar |
+//! | [`holder`] | the parties that capacity is shared between |
 //! | [`backoff`] | pauses between attempts |
 //! | [`report`] | an error and its causes on one line |
 //! | [`files`] | files that are replaced whole, kept for the service itself or for others, and where a user has them |
@@ -247,6 +248,7 @@ pub mod embedding;
 pub mod era;
 pub mod fault;
 pub mod files;
+pub mod holder;
 pub mod import;
 pub mod ingress;
 pub mod meta;

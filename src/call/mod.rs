@@ -8,6 +8,7 @@ use tokio::time::{self, Instant};
 use crate::{
     connection::{Aside, Call, Event, Limits, Owner},
     era::Client,
+    holder::Holder,
     name::ServerName,
     pool::{Guest, Lease, Permit, Slot, Tripped},
     protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
@@ -37,6 +38,8 @@ pub struct Exchange {
     slot: Arc<Slot>,
     owner: Option<Owner>,
     client: Client,
+    /// The party that the request counts for.
+    holder: Holder,
     request: Message,
     crossing: Crossing,
     limits: Limits,
@@ -86,11 +89,13 @@ struct Connected {
 
 impl Exchange {
     /// Prepares to send a request of `client` to the server of `slot`; the first
-    /// [`Exchange::next`] sends it. `owner` is the client as the owner of connections.
+    /// [`Exchange::next`] sends it. `owner` is the client as the owner of connections, `holder` the
+    /// party that the request counts for.
     pub fn new(
         slot: Arc<Slot>,
         owner: Option<&Owner>,
         client: Client,
+        holder: Holder,
         request: Message,
         limits: Limits,
     ) -> Self {
@@ -100,6 +105,7 @@ impl Exchange {
             slot,
             owner: owner.cloned(),
             client,
+            holder,
             request,
             crossing: Crossing::default(),
             limits,

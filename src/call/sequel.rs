@@ -119,6 +119,7 @@ mod tests {
             in_process::{Manner, Servers, declared},
         },
         era::Client,
+        holder::Holder,
         name::ServerName,
         pool::Pool,
         protocol::jsonrpc::Part,
@@ -179,7 +180,7 @@ mod tests {
         let slot = |name: &str| pool.slot(name).expect("declared");
         let left = left.iter().rev().map(|(server, tool)| (slot(server), *tool)).collect();
         let limits = Limits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
-        Exchange::new(slot("a"), None, Client::Ourselves, first.clone(), limits)
+        Exchange::new(slot("a"), None, Client::Ourselves, Holder::SERVICE, first.clone(), limits)
             .with_sequel(Box::new(Relay { left, seen: Vec::new() }))
             .reporting("\"t\"")
     }

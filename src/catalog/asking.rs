@@ -10,6 +10,7 @@ use crate::{
     config::defaults,
     connection::{Connection, Failure, Limits, Owner},
     era::Client,
+    holder::Holder,
     pool::{Lease, Slot, SlotError},
     protocol::{
         Message, RpcError,
@@ -149,7 +150,10 @@ impl Asking<'_> {
         match reason {
             Reason::Asked => {
                 let client = Client::Ourselves;
-                Exchange::new(Arc::clone(slot), owner, client, request, limits).finish().await
+                let holder = Holder::SERVICE;
+                let exchange =
+                    Exchange::new(Arc::clone(slot), owner, client, holder, request, limits);
+                exchange.finish().await
             }
             Reason::There => {
                 let failed = |source| CallError::Failed { server: slot.name().clone(), source };

@@ -28,6 +28,7 @@ use crate::{
     config::defaults,
     connection::{Owner, Question},
     era::Client,
+    holder::{Holder, Member},
     name::ServerName,
     pool::Wants,
     protocol::{
@@ -197,6 +198,14 @@ impl Session {
             Kind::Anonymous | Kind::Passing => {
                 Client::Legacy { capabilities: "{}".into(), level: None }
             }
+        }
+    }
+
+    /// Returns the party that requests of the client count for.
+    pub fn holder(&self) -> Holder {
+        match self.owner() {
+            Some(owner) => Holder::unknown().member(Member::Session(owner.key)),
+            None => Holder::unknown(),
         }
     }
 

@@ -317,7 +317,8 @@ impl Views {
         }
         let guest = self.guest(&slot, session).await;
         let owner = guest.as_ref().map(Guest::owner).or(session.owner());
-        let mut exchange = Exchange::new(slot, owner, session.client(), request, limits);
+        let mut exchange =
+            Exchange::new(slot, owner, session.client(), session.holder(), request, limits);
         if let Some(sequel) = sequel {
             exchange = exchange.with_sequel(sequel);
         }

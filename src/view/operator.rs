@@ -245,7 +245,8 @@ impl Views {
         let session = Session::anonymous(Scope::Every);
         let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
         let owner = guest.as_ref().map(Guest::owner);
-        Exchange::new(slot, owner, session.client(), request, limits).of_guest(guest)
+        Exchange::new(slot, owner, session.client(), session.holder(), request, limits)
+            .of_guest(guest)
     }
 
     fn operator_slot(&self, server: &str) -> Result<Arc<Slot>, Box<RpcError>> {

@@ -130,7 +130,8 @@ impl Views {
                 let guest = self.guest(&slot, session).await;
                 let owner = guest.as_ref().map(Guest::owner).or(session.owner());
                 let client = session.client();
-                let exchange = Exchange::new(slot, owner, client, request.clone(), self.limits());
+                let (holder, request) = (session.holder(), request.clone());
+                let exchange = Exchange::new(slot, owner, client, holder, request, self.limits());
                 Ok(Outcome::Exchange(Box::new(exchange.through(sieve).of_guest(guest))))
             }
         }

@@ -102,7 +102,14 @@ impl Views {
         let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
         let exchange = |request| {
             let owner = guest.as_ref().map(Guest::owner);
-            Exchange::new(Arc::clone(&slot), owner, session.client(), request, limits)
+            Exchange::new(
+                Arc::clone(&slot),
+                owner,
+                session.client(),
+                session.holder(),
+                request,
+                limits,
+            )
         };
         if guest.is_some() || offered(&slot, &session) == Offer::Nothing {
             let exchange = exchange(era::without_tasks(request)).of_guest(guest);
@@ -149,7 +156,8 @@ impl Views {
             return Ok(Message::parse(answer).unwrap_or(request));
         }
         let client = session.client();
-        let mut exchange = Exchange::new(slot, None, client, request, self.limits());
+        let mut exchange =
+            Exchange::new(slot, None, client, session.holder(), request, self.limits());
         exchange.carry_tasks();
         exchange.finish().await
     }

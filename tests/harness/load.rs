@@ -12,13 +12,13 @@ use super::DEADLINE;
 /// Clients at work; aborted on drop.
 pub(crate) struct Load<T> {
     workers: JoinSet<Vec<T>>,
-    board: Arc<Board>,
+    is_over: Arc<AtomicBool>,
+    progress: Arc<Progress>,
 }
 
-/// What is known of all of them while they work.
-#[derive(Debug, Default)]
-struct Board {
-    is_over: AtomicBool,
+/// How far each of many clients has come.
+#[derive(Debug)]
+pub(crate) struct Progress {
     n_done: Vec<AtomicUsize>,
     changed: Notify,
 }
@@ -30,44 +30,32 @@ impl<T: Send + 'static> Load<T> {
         F: Fn(usize, usize) -> A + Send + Sync + 'static,
         A: Future<Output = T> + Send,
     {
-        let n_done = (0..n_clients).map(|_| AtomicUsize::new(0)).collect();
-        let board = Arc::new(Board { n_done, ..Board::default() });
+        let (progress, is_over) = (Arc::new(Progress::of(n_clients)), Arc::<AtomicBool>::default());
         let ask = Arc::new(ask);
         let mut workers = JoinSet::new();
         for number in 0..n_clients {
-            let (ask, board) = (Arc::clone(&ask), Arc::clone(&board));
+            let (ask, progress) = (Arc::clone(&ask), Arc::clone(&progress));
+            let is_over = Arc::clone(&is_over);
             workers.spawn(async move {
                 let mut answers = Vec::new();
-                while !board.is_over.load(Ordering::Relaxed) {
+                while !is_over.load(Ordering::Relaxed) {
                     answers.push(ask(number, answers.len()).await);
-                    board.done(number);
+                    progress.done(number);
                 }
                 answers
             });
         }
-        Self { workers, board }
+        Self { workers, is_over, progress }
     }
 
     /// Waits until each client has had `n_answers` more.
     pub(crate) async fn goes_on(&self, n_answers: usize) {
-        let counts = || self.board.n_done.iter().map(|n_done| n_done.load(Ordering::Relaxed));
-        let wanted: Vec<usize> = counts().map(|n_done| n_done + n_answers).collect();
-        let waiting = async {
-            loop {
-                let changed = self.board.changed.notified();
-                if counts().zip(&wanted).all(|(n_done, wanted)| n_done >= *wanted) {
-                    return;
-                }
-                changed.await;
-            }
-        };
-        let waited = tokio::time::timeout(DEADLINE, waiting).await;
-        assert!(waited.is_ok(), "every client goes on: {:?}", self.board);
+        self.progress.goes_on(n_answers).await;
     }
 
     /// Ends the work and returns what each client was answered, in order.
     pub(crate) async fn end(mut self) -> Vec<T> {
-        self.board.is_over.store(true, Ordering::Relaxed);
+        self.is_over.store(true, Ordering::Relaxed);
         let mut answers = Vec::new();
         let ending = async {
             while let Some(worker) = self.workers.join_next().await {
@@ -79,8 +67,32 @@ impl<T: Send + 'static> Load<T> {
     }
 }
 
-impl Board {
-    fn done(&self, number: usize) {
+impl Progress {
+    /// Returns that of `n_clients` that have not begun.
+    pub(crate) fn of(n_clients: usize) -> Self {
+        let n_done = (0..n_clients).map(|_| AtomicUsize::new(0)).collect();
+        Self { n_done, changed: Notify::new() }
+    }
+
+    /// Waits until each client has had `n_answers` more.
+    pub(crate) async fn goes_on(&self, n_answers: usize) {
+        let counts = || self.n_done.iter().map(|n_done| n_done.load(Ordering::Relaxed));
+        let wanted: Vec<usize> = counts().map(|n_done| n_done + n_answers).collect();
+        let waiting = async {
+            loop {
+                let changed = self.changed.notified();
+                if counts().zip(&wanted).all(|(n_done, wanted)| n_done >= *wanted) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let waited = tokio::time::timeout(DEADLINE, waiting).await;
+        assert!(waited.is_ok(), "every client goes on: {self:?}");
+    }
+
+    /// Takes note that a client has had one more.
+    pub(crate) fn done(&self, number: usize) {
         self.n_done[number].fetch_add(1, Ordering::Relaxed);
         self.changed.notify_waiters();
     }

@@ -92,8 +92,9 @@ impl Views {
         };
         let owner = guest.as_ref().map(Guest::owner).or(session.owner());
         let token = running.token.clone();
-        let mut exchange = Exchange::new(slot, owner, session.client(), first, limits)
-            .with_sequel(Box::new(running));
+        let mut exchange =
+            Exchange::new(slot, owner, session.client(), session.holder(), first, limits)
+                .with_sequel(Box::new(running));
         if let Some(token) = token {
             exchange = exchange.reporting(&token);
         }
