@@ -7,6 +7,8 @@
 //! $ cargo bench --bench gateway -- neighbours        # a healthy server beside others that are not
 //! $ cargo bench --bench gateway -- discovery         # searches after a restart, no server running
 //! $ cargo bench --bench gateway -- commands          # the command line beside a running service
+//! $ cargo bench --bench gateway -- instructions      # the cost of a call, counted by callgrind
+//! $ cargo bench --bench gateway -- memory            # resident memory before and after loads
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
 //!
@@ -27,7 +29,9 @@ mod compare;
 mod discovery;
 mod focus;
 mod generated;
+mod instructions;
 mod load;
+mod memory;
 mod neighbours;
 mod process;
 mod proxy;
@@ -55,6 +59,8 @@ enum Part {
     Neighbours(neighbours::Args),
     Discovery(discovery::Args),
     Commands(commands::Args),
+    Instructions(instructions::Args),
+    Memory(memory::Args),
     Focus(focus::Args),
     Upstream(upstream::Args),
     Proxy(proxy::Args),
@@ -84,6 +90,8 @@ fn main() -> ExitCode {
         Some(Part::Neighbours(args)) => runtime.block_on(neighbours::run(args)),
         Some(Part::Discovery(args)) => runtime.block_on(discovery::run(args)),
         Some(Part::Commands(args)) => runtime.block_on(commands::run(args)),
+        Some(Part::Instructions(args)) => runtime.block_on(instructions::run(args)),
+        Some(Part::Memory(args)) => runtime.block_on(memory::run(args)),
         Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),

@@ -1,6 +1,7 @@
 //! The processes of a run: started, asked where they listen, and ended with whoever holds them.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io::{self, BufRead as _, BufReader, Write as _},
     net::SocketAddr,
@@ -9,7 +10,11 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::{io::AsyncReadExt as _, net::TcpListener, time::Instant};
+
+/// The release build of the service.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_metamcp");
 
 /// A process, killed and reaped on drop: when a measurement fails too.
 pub(crate) struct Process {
@@ -26,14 +31,16 @@ impl Process {
         Self::start(name, command(&program).args(arguments))
     }
 
-    /// Starts the service; what it logs goes to `log`.
-    pub(crate) fn gateway(config: &Path, log: &Path) -> Self {
+    /// Starts the service by the command line `words`, to which `serve` is added; what it logs goes to
+    /// `log`.
+    pub(crate) fn service(words: &[&OsStr], config: &Path, log: &Path) -> Self {
         let state = log.parent().expect("it is in a directory");
         let log = File::create(log).expect("the log can be written");
-        let program = Path::new(env!("CARGO_BIN_EXE_metamcp"));
+        let (program, arguments) = words.split_first().expect("there is a program");
         Self::start(
             "metamcp",
-            command(program)
+            command(Path::new(program))
+                .args(arguments)
                 .arg("serve")
                 .arg("--config")
                 .arg(config)
@@ -41,6 +48,13 @@ impl Process {
                 .env("CACHE_DIRECTORY", state.join("cache"))
                 .stderr(log),
         )
+    }
+
+    /// Asks it to stop, and waits until it has ended.
+    pub(crate) fn stop(mut self) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
+        kill_process(pid, Signal::TERM).expect("it runs");
+        self.child.wait().expect("it can be waited for");
     }
 
     fn start(name: &'static str, command: &mut Command) -> Self {
@@ -85,7 +99,7 @@ impl Drop for Process {
 /// Runs a command against the service at `socket` to its end, and returns how long that took; nothing
 /// when it fails.
 pub(crate) fn timed(arguments: &[&str], socket: &Path) -> Option<Duration> {
-    let mut command = command(Path::new(env!("CARGO_BIN_EXE_metamcp")));
+    let mut command = command(Path::new(PROGRAM));
     command.args(arguments).env("METAMCP_SOCKET", socket);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();

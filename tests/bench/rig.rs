@@ -1,17 +1,17 @@
 //! The processes of one run, and how to reach each of them.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{ffi::OsStr, net::SocketAddr, time::Duration};
 
 use tempfile::TempDir;
 use tokio::time::{self, Instant};
 
 use crate::{
     client::{self, Target},
-    process::Process,
+    process::{self, Process},
 };
 
 /// How long the service may take to be ready.
-const READY_PATIENCE: Duration = Duration::from_secs(20);
+const READY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -37,6 +37,15 @@ pub(crate) struct Rig {
 
 impl Contestant {
     pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Proxy, Self::Gateway, Self::Child];
+
+    /// Returns the address of its tool `echo`.
+    pub(crate) fn target(self, address: SocketAddr) -> Target {
+        let (path, tool) = match self {
+            Self::Direct | Self::Proxy | Self::Gateway => ("/mcp", "echo"),
+            Self::Child => ("/direct", "child__echo"),
+        };
+        Target { address, path, tool }
+    }
 }
 
 impl Rig {
@@ -64,13 +73,12 @@ impl Rig {
 
     /// Returns where a client of `contestant` calls `echo`.
     pub(crate) fn target(&mut self, contestant: Contestant) -> Target {
-        let (process, path, tool) = match contestant {
-            Contestant::Direct => (&mut self.upstream, "/mcp", "echo"),
-            Contestant::Proxy => (&mut self.proxy, "/mcp", "echo"),
-            Contestant::Gateway => (&mut self.gateway, "/mcp", "echo"),
-            Contestant::Child => (&mut self.gateway, "/direct", "child__echo"),
+        let process = match contestant {
+            Contestant::Direct => &mut self.upstream,
+            Contestant::Proxy => &mut self.proxy,
+            Contestant::Gateway | Contestant::Child => &mut self.gateway,
         };
-        Target { address: process.address(), path, tool }
+        contestant.target(process.address())
     }
 
     /// Returns the process that is the hop, if there is one.
@@ -89,34 +97,47 @@ fn proxy(arguments: &[String]) -> Process {
 
 /// Starts the service with the root view on `upstream` and a child beside it.
 fn gateway(directory: &TempDir, upstream: SocketAddr) -> Process {
-    let program = std::env::current_exe().expect("this program has a path");
-    let child = format!(
-        "[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n"
-    );
-    self::serve(directory, upstream, &child)
+    self::service(directory, &both(upstream))
 }
 
 /// Starts the service with the root view on `upstream`; returns at once.
 pub(crate) fn serve(directory: &TempDir, upstream: SocketAddr, more: &str) -> Process {
-    let config = format!(
-        "root = \"passthrough:up\"\n\n\
-         [servers.up]\nurl = \"http://{upstream}/mcp\"\nstart = \"prewarm\"\n\n{more}"
+    self::service(directory, &(root(upstream) + more))
+}
+
+/// Returns the configuration of the root view on `upstream` and of a child beside it.
+pub(crate) fn both(upstream: SocketAddr) -> String {
+    let program = std::env::current_exe().expect("this program has a path");
+    let child = format!(
+        "[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n"
     );
-    self::service(directory, &config)
+    root(upstream) + &child
+}
+
+fn root(upstream: SocketAddr) -> String {
+    format!(
+        "root = \"passthrough:up\"\n\n\
+         [servers.up]\nurl = \"http://{upstream}/mcp\"\nstart = \"prewarm\"\n\n"
+    )
 }
 
 /// Starts the service; `config` goes on in its table `listen`. Returns at once.
 pub(crate) fn service(directory: &TempDir, config: &str) -> Process {
+    service_by(&[OsStr::new(process::PROGRAM)], directory, config)
+}
+
+/// Does the same by the command line `words`.
+pub(crate) fn service_by(words: &[&OsStr], directory: &TempDir, config: &str) -> Process {
     let control = directory.path().join("control.sock");
     let config = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {control:?}\n{config}");
     let path = directory.path().join("metamcp.toml");
     std::fs::write(&path, config).expect("the configuration can be written");
     // One that was killed leaves its socket behind; a second one would not start beside the first.
     let _none_before = std::fs::remove_file(&control);
-    Process::gateway(&path, &directory.path().join("metamcp.log"))
+    Process::service(words, &path, &directory.path().join("metamcp.log"))
 }
 
-async fn wait_ready(gateway: &mut Process) {
+pub(crate) async fn wait_ready(gateway: &mut Process) {
     let address = gateway.address();
     let deadline = Instant::now() + READY_PATIENCE;
     while let Err(error) = client::get(address, "/readyz").await {
