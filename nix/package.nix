@@ -16,6 +16,7 @@ rustPlatform.buildRustPackage {
   src = lib.fileset.toSource {
     root = ../.;
     fileset = lib.fileset.unions [
+      ../.cargo
       ../Cargo.lock
       ../Cargo.toml
       ../src

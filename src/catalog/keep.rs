@@ -15,6 +15,7 @@ use crate::{
     config::{defaults, diff::ServerDiff},
     name::ServerName,
     protocol::mcp::List,
+    search::Thesaurus,
 };
 
 impl Catalog {
@@ -26,6 +27,10 @@ impl Catalog {
     /// Safe: what is being read is taken when it is there.
     pub async fn restore(&self) {
         let store = Arc::clone(&self.store);
+        // There will be an index soon. Without cached lists, nothing needs the thesaurus yet.
+        if store.has_files() {
+            drop(self.tasks.spawn_blocking(Thesaurus::embedded));
+        }
         drop(self.tasks.spawn_blocking(move || store.tidy()));
         self.shelf.seek(self.pool.slots().keys().cloned());
         let reading = self.tend(Some(Instant::now()));

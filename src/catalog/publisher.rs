@@ -15,7 +15,6 @@ use crate::{
     config::{defaults, search::Embedding, secret::credentials_directory},
     embedding::{Embedder, Text},
     report::chain,
-    search::Thesaurus,
     single_flight::{Flight, SingleFlight},
 };
 
@@ -34,8 +33,6 @@ pub(super) struct Publisher {
 impl Publisher {
     /// Returns one with an empty snapshot.
     pub(super) fn new(shelf: Arc<Shelf>, tasks: TaskTracker) -> Arc<Self> {
-        // In time for the first index, and beside what else there is to do at a start.
-        drop(tasks.spawn_blocking(Thesaurus::embedded));
         let vocabulary = Arc::new(Vocabulary::of(&[]));
         let current = ArcSwap::from_pointee(Snapshot::empty(&vocabulary));
         let (vocabulary, builds) = (ArcSwap::new(vocabulary), SingleFlight::new());

@@ -101,6 +101,12 @@ impl Store {
         }
     }
 
+    /// Tells whether there is any file.
+    pub(super) fn has_files(&self) -> bool {
+        let files = self.directory().and_then(|directory| directory.read_dir().ok());
+        files.is_some_and(|mut files| files.next().is_some())
+    }
+
     /// Tells whether nothing is kept of a server, although it should be.
     pub(super) fn lacks(&self, server: &ServerName) -> bool {
         // A link that leads nowhere is something.
