@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::defaults, telemetry::liveness::Pulse};
+use crate::{config::defaults, holder::Account, telemetry::liveness::Pulse};
 
 /// Something that connections come from.
 pub trait Listener {
@@ -22,6 +22,9 @@ pub trait Listener {
     ///
     /// Safe: a connection that was not accepted stays in the backlog.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Returns the account that a connection counts for.
+    fn account(stream: &Self::Stream) -> Account;
 }
 
 impl Listener for TcpListener {
@@ -30,6 +33,10 @@ impl Listener for TcpListener {
     async fn next(&self) -> io::Result<TcpStream> {
         self.accept().await.map(|(stream, _peer)| stream)
     }
+
+    fn account(_stream: &TcpStream) -> Account {
+        Account::Unknown
+    }
 }
 
 impl Listener for UnixListener {
@@ -37,6 +44,10 @@ impl Listener for UnixListener {
 
     async fn next(&self) -> io::Result<UnixStream> {
         self.accept().await.map(|(stream, _peer)| stream)
+    }
+
+    fn account(stream: &UnixStream) -> Account {
+        stream.peer_cred().map_or(Account::Unknown, |peer| Account::User(peer.uid()))
     }
 }
 

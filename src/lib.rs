@@ -148,6 +148,7 @@
 //! | [`backoff`] | pauses between attempts |
 //! | [`report`] | an error and its causes on one line |
 //! | [`files`] | files that are replaced whole, kept for the service itself or for others, and where a user has them |
+//! | [`descriptors`] | the limit on open descriptors: raised for the service, restored for children |
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
@@ -155,6 +156,7 @@
 //! | [`unsent`] | lines that wait to be written |
 //! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
+//! | [`share`] | fair shares: permits that are waited for, and places that can be taken away |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
 //! | [`import`] | what other clients have declared, read from their files and written as ours |
 //! | [`systemd`] | inherited sockets, notices, capabilities, and the unit that a service is in |
@@ -207,6 +209,9 @@
 //!   also if it says that something has failed.
 //! - What a server sends for one client waits in a queue with a bound; a client that does not take it
 //!   loses its request or its stream, and holds up nobody.
+//! - Free capacity is never refused. At a bound, the largest holder makes room with what it left idle,
+//!   or requests wait their turn: the holder with the fewest is next ([`share`]). One permit of an
+//!   exclusive server is left for others that have used it of late.
 //! - A TLS handshake is made in the task of its connection, within a bound. A private key is never
 //!   printed.
 //! - Where a token is declared, nothing is done for a request that does not bring it but to say so; only
@@ -243,6 +248,7 @@ pub mod connection;
 pub mod control;
 pub mod daemon;
 pub mod demo;
+pub mod descriptors;
 pub mod doctor;
 pub mod embedding;
 pub mod era;
@@ -260,6 +266,7 @@ pub mod redact;
 pub mod report;
 pub mod search;
 pub mod session;
+pub mod share;
 pub mod single_flight;
 pub mod status;
 pub mod systemd;

@@ -7,6 +7,7 @@ use tokio::time::{self, Instant};
 use super::CallError;
 use crate::{
     connection::{Failure, Limits, Owner},
+    holder::Holder,
     pool::{Lease, Slot, SlotError, Tripped},
 };
 
@@ -74,12 +75,13 @@ pub async fn connection(
 /// Returns a connection, whatever the breaker says.
 pub(super) async fn lease(
     slot: &Slot,
+    holder: Holder,
     owner: Option<&Owner>,
     limits: Limits,
 ) -> Result<Lease, CallError> {
     let refused =
         |source: SlotError| CallError::NotConnected { server: slot.name().clone(), source };
-    let leased = slot.lease(owner, Instant::now() + limits.silence.min(limits.total));
+    let leased = slot.lease_for(holder, owner, Instant::now() + limits.silence.min(limits.total));
     within(slot, limits.total, async { leased.await.map_err(refused) }).await
 }
 
@@ -122,8 +124,10 @@ mod tests {
         let silence = Duration::from_secs(60);
         // What is left for the second attempt of a request, say.
         let limits = Limits { silence, total: silence / 2 };
-        let _held = lease(&a, None, limits).await.expect("a connection");
-        for refused in [lease(&b, None, limits).await, connect(&b, None, limits).await] {
+        let _held = lease(&a, Holder::SERVICE, None, limits).await.expect("a connection");
+        for refused in
+            [lease(&b, Holder::SERVICE, None, limits).await, connect(&b, None, limits).await]
+        {
             let Err(error) = refused else { panic!("there is no room") };
             assert_eq!((error.code(), error.fault()), ("POOL_EXHAUSTED", Fault::Cancelled));
         }

@@ -285,9 +285,11 @@ impl Exchange {
                         })?;
                     let limits = Limits { total, ..self.limits };
                     let sent = match self.client {
-                        Client::Ourselves => lease.connection.call_of_ours(&request, limits).await,
+                        Client::Ourselves => {
+                            lease.connection.call_of_ours(self.holder, &request, limits).await
+                        }
                         Client::Legacy { .. } | Client::Modern(_) => {
-                            lease.connection.call(&request, limits).await
+                            lease.connection.call(self.holder, &request, limits).await
                         }
                     };
                     match sent {
@@ -313,10 +315,10 @@ impl Exchange {
         {
             return Stage::Connected(Connected { call: None, lease });
         }
-        let (slot, owner) = (Arc::clone(&self.slot), self.owner.clone());
+        let (slot, owner, holder) = (Arc::clone(&self.slot), self.owner.clone(), self.holder);
         Stage::Connecting(Box::pin(async move {
             time::sleep(pause).await;
-            connect::lease(&slot, owner.as_ref(), limits).await
+            connect::lease(&slot, holder, owner.as_ref(), limits).await
         }))
     }
 

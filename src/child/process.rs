@@ -17,7 +17,7 @@ use tokio::{
 use super::{
     SpawnError, environment, family::Family, ladder::LADDER, mark::Mark, processes::Process,
 };
-use crate::config::defaults;
+use crate::{config::defaults, descriptors};
 
 /// A program to start, with its secrets in plain text: not to be logged.
 #[derive(Clone)]
@@ -117,6 +117,7 @@ impl Child {
             _ => return Err(failed(io::ErrorKind::BrokenPipe.into())),
         };
         let group = group.ok_or_else(|| failed(io::ErrorKind::Other.into()))?;
+        descriptors::restore(group);
         let since = Process::read(group).ok().flatten().map_or(0, |process| process.started);
         let family = Family::Child { group, mark, since };
         Ok((Self { process, group, family }, pipes))

@@ -18,6 +18,7 @@ mod provision;
 mod search;
 mod service;
 mod session;
+mod share;
 mod tasks;
 mod typegen;
 
@@ -36,5 +37,6 @@ pub use provision::*;
 pub use search::*;
 pub use service::*;
 pub use session::*;
+pub use share::*;
 pub use tasks::*;
 pub use typegen::*;

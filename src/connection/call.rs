@@ -107,6 +107,11 @@ impl Call {
         self.inbox.hold(false);
     }
 
+    /// Lets its silence begin now: until now it has waited for room.
+    pub(super) fn restart(&mut self) {
+        self.silent_until = Instant::now() + self.limits.silence;
+    }
+
     /// Takes the id that the request was given; until then there is none with the id 0.
     pub(super) fn admitted(&mut self, id: u64) {
         self.id = id;

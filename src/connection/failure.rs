@@ -92,7 +92,10 @@ pub enum Failure {
     #[error("the client does not read: more came for it than may wait")]
     Overrun,
     /// As many requests are in flight as one connection takes.
-    #[error("{} requests are in flight already", defaults::IN_FLIGHT_MAX)]
+    #[error(
+        "as many requests are in flight as one connection may have ({}), and the turn of this one did not come",
+        defaults::IN_FLIGHT_MAX
+    )]
     Saturated,
 }
 

@@ -26,14 +26,16 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::{Notify, mpsc, oneshot},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::defaults,
+    descriptors,
     era::{Client, introduce},
+    holder::Holder,
     name::ServerName,
     protocol::{
         Era, Level, Message, Shape,
@@ -58,6 +60,7 @@ mod listening;
 mod mux;
 mod owner;
 mod question;
+mod queued;
 mod stdio;
 mod traffic;
 mod warm_up;
@@ -68,7 +71,7 @@ pub use call::{Call, Event};
 pub use dial::{DialError, Dialer, Patience};
 pub use failure::{Failure, Pipe};
 use inbox::Inbox;
-use mux::Mux;
+use mux::{Mux, Queued};
 pub use owner::{Owner, Party};
 pub use question::{Question, Reaction};
 use traffic::Counters;
@@ -137,6 +140,17 @@ struct Waiter {
     lists_tools: Option<bool>,
     /// How old the connection is when the request has had all its time.
     ends: Duration,
+    /// Told the id once there is room.
+    admitted: Option<oneshot::Sender<u64>>,
+}
+
+impl Queued for Waiter {
+    fn admitted(&mut self, id: u64) {
+        if let Some(admitted) = self.admitted.take() {
+            // One that has left finds the id in its channel, and gives it up.
+            let _left = admitted.send(id);
+        }
+    }
 }
 
 impl Connection {
@@ -149,6 +163,14 @@ impl Connection {
         redactor: Redactor,
         closing: CancellationToken,
     ) -> Self {
+        let in_flight_max = match &link {
+            Link::Stdio(_) => defaults::IN_FLIGHT_MAX,
+            // Each has a connection of its own.
+            Link::Http(_) => {
+                let n_descriptors = descriptors::limit() / defaults::IN_FLIGHT_DESCRIPTORS_PART;
+                defaults::IN_FLIGHT_MAX.min(n_descriptors)
+            }
+        };
         Self {
             server,
             generation,
@@ -157,7 +179,7 @@ impl Connection {
             announcements,
             link,
             redactor,
-            mux: Mutex::new(Mux::new(defaults::IN_FLIGHT_MAX, defaults::DRAINING_MAX)),
+            mux: Mutex::new(Mux::new(in_flight_max, defaults::DRAINING_MAX)),
             profile: OnceLock::new(),
             gone: CancellationToken::new(),
             closing,
@@ -236,7 +258,8 @@ impl Connection {
         }
     }
 
-    /// Sends `request` with an id of our own.
+    /// Sends `request` with an id of our own. It counts for `holder`: at the bound on requests in flight
+    /// it waits its turn, as long as it may be silent.
     ///
     /// # Errors
     ///
@@ -247,10 +270,11 @@ impl Connection {
     /// Safe: a request that was not sent yet is forgotten.
     pub async fn call(
         self: &Arc<Self>,
+        holder: Holder,
         request: &Message,
         limits: Limits,
     ) -> Result<Call, Failure> {
-        self.admit(request, Kind::OfClient, limits).await
+        self.admit(holder, request, Kind::OfClient, limits).await
     }
 
     /// Sends a request of our own, as [`Connection::call`] does. What the server asks meanwhile is
@@ -265,14 +289,16 @@ impl Connection {
     /// As [`Connection::call`].
     pub async fn call_of_ours(
         self: &Arc<Self>,
+        holder: Holder,
         request: &Message,
         limits: Limits,
     ) -> Result<Call, Failure> {
-        self.admit(request, Kind::Ours, limits).await
+        self.admit(holder, request, Kind::Ours, limits).await
     }
 
     async fn admit(
         self: &Arc<Self>,
+        holder: Holder,
         request: &Message,
         kind: Kind,
         limits: Limits,
@@ -280,7 +306,7 @@ impl Connection {
         let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
         let request = &*self.introduced(request);
-        self.begin(request, kind, limits).await
+        self.begin(holder, request, kind, limits).await
     }
 
     /// Returns the request as a server of the modern era takes it: one that does not say who asks is
@@ -310,12 +336,13 @@ impl Connection {
         patience: Duration,
     ) -> Result<Message, Failure> {
         let limits = Limits { silence: patience, total: patience };
-        self.begin(question, Kind::Probe, limits).await?.finish().await
+        self.begin(Holder::SERVICE, question, Kind::Probe, limits).await?.finish().await
     }
 
     /// Gives `request` an id, and sends it.
     async fn begin(
         self: &Arc<Self>,
+        holder: Holder,
         request: &Message,
         kind: Kind,
         limits: Limits,
@@ -329,13 +356,21 @@ impl Connection {
         let level = if self.era() == Era::Modern { modern::level_of(request) } else { None };
         let mut call = Call::new(Arc::clone(self), kind, limits);
         let (inbox, is_ours) = (call.inbox(), kind.is_ours());
-        let waiter = Waiter { inbox, is_ours, has_token, level, lists_tools, ends };
+        let waiter = Waiter { inbox, is_ours, has_token, level, lists_tools, ends, admitted: None };
         self.expire(now);
         let id = match kind {
-            Kind::OfClient | Kind::Ours => self.mux().admit(waiter),
+            Kind::OfClient | Kind::Ours => self.mux().admit(holder, waiter),
             Kind::Probe => Ok(self.mux().probe(waiter)),
         };
-        let id = id.map_err(|_| Failure::Saturated)?;
+        let id = match id {
+            Ok(id) => id,
+            // Boxed: those that find room need not have it.
+            Err(waiter) => {
+                let id = Box::pin(self.queued(holder, waiter, limits)).await?;
+                call.restart();
+                id
+            }
+        };
         call.admitted(id);
         // Looked at after the admission: whoever takes the link down either sees the waiter or is
         // seen here.
@@ -376,7 +411,7 @@ impl Connection {
             Era::Legacy => Cow::Borrowed(request),
             Era::Modern => Cow::Owned(introduce(request, &Client::Ourselves)),
         };
-        self.call_of_ours(&request, limits).await?.finish().await
+        self.call_of_ours(Holder::SERVICE, &request, limits).await?.finish().await
     }
 
     /// Sends a notification, unless the server is of the era that knows none from clients, but that

@@ -6,15 +6,24 @@
 //! ```text
 //!            admit                 settle
 //!  request ────────▶ waiting ─────────────────▶ forgotten
-//!                       │ abandon                  ▲
-//!                       ▼        settle or expire  │
-//!                    draining ─────────────────────┘
+//!     │                 ▲ │ abandon                ▲
+//!     │ enqueue         │ ▼        settle, expire  │
+//!     └────▶ queued ────┘ draining ────────────────┘
 //! ```
+//!
+//! At the bound, requests are queued ([`Waitlist`]), and admitted in a fair order.
 
 use std::{
     collections::{HashMap, VecDeque},
     time::Duration,
 };
+
+use crate::{holder::Holder, share::QueueTicket};
+
+mod waitlist;
+
+pub(super) use waitlist::Queued;
+use waitlist::Waitlist;
 
 /// The requests that a server works on, by the id that it knows.
 #[derive(Debug)]
@@ -29,17 +38,16 @@ pub(super) struct Mux<W> {
     /// Our own questions, whether the server is there and what it has to tell, which nobody but us
     /// waits for: they are no work, take no room and do not drain.
     probes: HashMap<u64, W>,
+    /// There is one while requests wait for room.
+    waitlist: Option<Box<Waitlist<W>>>,
 }
 
 #[derive(Debug)]
 struct Entry<W> {
     waiter: W,
+    holder: Holder,
     is_draining: bool,
 }
-
-/// As many requests are in flight as the bound allows.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Saturated;
 
 /// Whose answer has come.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +60,7 @@ pub(super) enum Settled<W> {
     Unknown,
 }
 
-impl<W> Mux<W> {
+impl<W: Queued> Mux<W> {
     /// Returns an empty map with a bound on requests in flight, abandoned ones included, and one on
     /// these alone.
     pub(super) fn new(in_flight_max: usize, draining_max: usize) -> Self {
@@ -64,17 +72,64 @@ impl<W> Mux<W> {
             in_flight_max,
             draining_max,
             probes: HashMap::new(),
+            waitlist: None,
         }
     }
 
-    /// Gives a request its id, if there is room; see [`Mux::expire`].
-    pub(super) fn admit(&mut self, waiter: W) -> Result<u64, Saturated> {
+    /// Gives a request of `holder` its id, if there is room and no other waits; see [`Mux::expire`].
+    pub(super) fn admit(&mut self, holder: Holder, waiter: W) -> Result<u64, W> {
         if self.entries.len() >= self.in_flight_max {
-            return Err(Saturated);
+            return Err(waiter);
+        }
+        if let Some(waitlist) = &mut self.waitlist
+            && !waitlist.admit(holder)
+        {
+            return Err(waiter);
         }
         let id = self.next_id();
-        self.entries.insert(id, Entry { waiter, is_draining: false });
+        self.entries.insert(id, Entry { waiter, holder, is_draining: false });
         Ok(id)
+    }
+
+    /// Queues a request of `holder` that found no room. Returns its place, and the request that loses
+    /// its own where too many wait: the newest one of the holder that has the most.
+    pub(super) fn enqueue(&mut self, holder: Holder, waiter: W) -> (QueueTicket, Option<W>) {
+        let entries = &self.entries;
+        let waitlist = self.waitlist.get_or_insert_with(|| {
+            let in_flight = entries.values().filter(|entry| !entry.is_draining);
+            Waitlist::new(in_flight.map(|entry| entry.holder))
+        });
+        let queued = waitlist.enqueue(holder, waiter);
+        self.admit_queued();
+        queued
+    }
+
+    /// Takes a request out of the queue; `None` when it was admitted or lost its place before.
+    pub(super) fn leave_queue(&mut self, ticket: QueueTicket) -> Option<W> {
+        self.waitlist.as_mut()?.leave(ticket)
+    }
+
+    /// Counts one fewer in flight, and admits those for which there is room now.
+    fn release(&mut self, holder: Holder) {
+        if let Some(waitlist) = &mut self.waitlist {
+            waitlist.release(holder);
+            self.admit_queued();
+        }
+    }
+
+    fn admit_queued(&mut self) {
+        let Some(mut waitlist) = self.waitlist.take() else { return };
+        while let Some((holder, mut waiter)) =
+            waitlist.next(self.entries.len() - self.n_draining, self.in_flight_max)
+        {
+            let id = self.next_id();
+            waiter.admitted(id);
+            self.entries.insert(id, Entry { waiter, holder, is_draining: false });
+        }
+        // Not at once, or a server at its bound would have it made again and again.
+        if waitlist.n_waiting() > 0 || self.in_flight() * 4 > self.in_flight_max * 3 {
+            self.waitlist = Some(waitlist);
+        }
     }
 
     /// Gives a probe its id.
@@ -125,8 +180,11 @@ impl<W> Mux<W> {
     /// Ends the wait for `id`: its answer has come, or never will.
     pub(super) fn settle(&mut self, id: u64) -> Settled<W> {
         match self.entries.remove(&id) {
-            Some(Entry { waiter, is_draining: false }) => Settled::Wanted(waiter),
-            Some(Entry { waiter, is_draining: true }) => {
+            Some(Entry { waiter, holder, is_draining: false }) => {
+                self.release(holder);
+                Settled::Wanted(waiter)
+            }
+            Some(Entry { waiter, is_draining: true, .. }) => {
                 self.n_draining -= 1;
                 Settled::Drained(waiter)
             }
@@ -140,6 +198,7 @@ impl<W> Mux<W> {
         self.probes.remove(&id);
         let entry = self.entries.get_mut(&id).filter(|entry| !entry.is_draining)?;
         entry.is_draining = true;
+        let holder = entry.holder;
         self.n_draining += 1;
         // Answers come in any order: what is settled by now is let go from time to time.
         if self.draining.len() > 2 * self.n_draining + 16 {
@@ -147,6 +206,7 @@ impl<W> Mux<W> {
             self.draining.retain(|(_, id)| entries.contains_key(id));
         }
         self.draining.push_back((ends, id));
+        self.release(holder);
         self.entries.get(&id).map(|entry| &entry.waiter)
     }
 
@@ -185,8 +245,9 @@ impl<W> Mux<W> {
     pub(super) fn drain(&mut self) -> Vec<W> {
         self.draining.clear();
         self.n_draining = 0;
+        let queued = self.waitlist.take().map(|waitlist| waitlist.drain()).unwrap_or_default();
         let entries = self.entries.drain().map(|(_, entry)| entry.waiter);
-        entries.chain(self.probes.drain().map(|(_, waiter)| waiter)).collect()
+        entries.chain(self.probes.drain().map(|(_, waiter)| waiter)).chain(queued).collect()
     }
 
     /// Returns how many requests somebody waits for.

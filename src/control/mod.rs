@@ -1,7 +1,7 @@
 //! The operator's interface: JSON-RPC 2.0, one message per line, on the control socket.
 //!
 //! ```text
-//!  socket ── peer, seats ── server ── Desk::answer ── method ─┬─ servers, tools, … ── view, status
+//!  socket ── peer ── server ── Desk::answer ── method ─┬─ servers, tools, … ── view, status
 //!                                          params ◀───────────┘
 //! ```
 //!
@@ -18,6 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::defaults,
+    holder::{Account, Holder, Member},
     ingress::Edge,
     meta::nearest,
     protocol::{
@@ -27,6 +28,7 @@ use crate::{
         ndjson::on_one_line,
     },
     redact,
+    share::{EvictablePermit, Evictables, EvictionBounds},
     status::Board,
     task::Tasks,
     view::Views,
@@ -45,7 +47,6 @@ mod peer;
 mod prompts;
 mod resources;
 mod rpc;
-mod seats;
 mod server;
 mod servers;
 mod tasks;
@@ -55,7 +56,6 @@ use method::{Answer, Method};
 pub use order::{Order, ReloadError};
 use params::Params;
 use peer::Peer;
-use seats::Seats;
 pub use server::serve;
 
 /// What of the service operators reach.
@@ -78,7 +78,8 @@ pub struct Parts {
 pub struct Desk {
     parts: Parts,
     /// Who is served at the socket.
-    seats: Arc<Seats>,
+    /// The connections of operators.
+    connections: Arc<Evictables>,
     /// Those of clients of MCP at the socket.
     places: Arc<Semaphore>,
     /// Cancelled when nothing more is to be taken on.
@@ -122,12 +123,18 @@ impl Desk {
         hurry: CancellationToken,
         tasks: TaskTracker,
     ) -> Arc<Self> {
-        let seats = Seats::new(
-            defaults::CONTROL_CONNECTIONS_MAX,
-            defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
-        );
+        let connections = Evictables::new(EvictionBounds {
+            max: defaults::CONTROL_CONNECTIONS_MAX,
+            reserve: defaults::CONTROL_CONNECTIONS_RESERVE,
+        });
         let places = Arc::new(Semaphore::new(defaults::CONTROL_ATTACHED_MAX));
-        Arc::new(Self { parts, seats, places, stop, hurry, tasks })
+        Arc::new(Self { parts, connections, places, stop, hurry, tasks })
+    }
+
+    /// Takes a place for a connection of the user `uid`; `None` where all have something running.
+    fn admit(&self, uid: u32) -> Option<EvictablePermit> {
+        let account = Account::User(uid);
+        self.connections.admit(Holder { account, member: Member::Whole })
     }
 
     /// Returns the group that is let in at the socket, if any is.

@@ -25,7 +25,6 @@ use super::{
     attach::{self, Attached, Attaching},
     peer::{Door, Peer},
     read,
-    seats::Seat,
 };
 use crate::{
     acceptor,
@@ -38,6 +37,7 @@ use crate::{
         ndjson::{Line, Lines, Oversized},
     },
     redact,
+    share::EvictablePermit,
     telemetry::liveness::Pulse,
 };
 
@@ -53,18 +53,23 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, pulse: Pulse) {
     let door = Arc::new(Door::of(&listener));
     let (stop, tasks) = (desk.stop.clone(), desk.tasks.clone());
     let serve = |stream| {
-        // In the order in which they come: tasks begin in any, and who has come before could lose its
-        // seat to who has waited longer, before it has said a word.
-        let seat = door.known(&stream).map(|peer| desk.seats.take(peer.uid));
+        // In the order in which they come: tasks begin in any, and an early one could lose its place
+        // to a later one before it has said a word.
+        let permit = door.known(&stream).map(|peer| desk.admit(peer.uid));
         let (desk, door) = (Arc::clone(&desk), Arc::clone(&door));
-        async move { connection(stream, seat, &desk, &door).await }
+        async move { connection(stream, permit, &desk, &door).await }
     };
     acceptor::accept(listener, defaults::CONTROL_ACCEPTED_MAX, pulse, stop, tasks, serve).await;
 }
 
-/// Serves who has connected, if they may ask and have a `seat`; that of a stranger is taken only when
-/// it is known that they may.
-async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<Desk>, door: &Door) {
+/// Serves a peer that may ask and has a `permit`; a stranger gets one only when it is known to be
+/// allowed.
+async fn connection(
+    stream: UnixStream,
+    permit: Option<Option<EvictablePermit>>,
+    desk: &Arc<Desk>,
+    door: &Door,
+) {
     let group = desk.control_group();
     let peer = match door.admit(&stream, group.as_deref()).await {
         Ok(peer) => peer,
@@ -77,7 +82,7 @@ async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<D
     };
     let Peer { uid, gid, pid } = peer;
     tracing::debug!(peer_uid = uid, peer_gid = gid, peer_pid = pid, "operator connected");
-    let Some(seat) = seat.unwrap_or_else(|| desk.seats.take(uid)) else {
+    let Some(permit) = permit.unwrap_or_else(|| desk.admit(uid)) else {
         let text = "as many connections as are served have something running";
         let error = RpcError::new(INTERNAL_ERROR, "TOO_MANY_CONNECTIONS", text)
             .suggest("Ask again when others are done, or send several requests on one connection.")
@@ -85,14 +90,14 @@ async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<D
         return turn_away(stream, error).await;
     };
     let attached = tokio::select! {
-        attached = converse(stream, desk, peer, &seat) => attached,
-        () = seat.lost() => {
-            tracing::debug!(peer_uid = uid, "operator's seat given to another one");
+        attached = converse(stream, desk, peer, &permit) => attached,
+        () = permit.evicted() => {
+            tracing::debug!(peer_uid = uid, "operator's idle connection makes room for another");
             None
         }
     };
     // A client of MCP keeps no operator waiting.
-    drop(seat);
+    drop(permit);
     if let Some(attached) = attached {
         Box::pin(attached.serve(desk)).await;
     }
@@ -110,14 +115,14 @@ async fn converse(
     stream: UnixStream,
     desk: &Arc<Desk>,
     peer: Peer,
-    seat: &Seat,
+    permit: &EvictablePermit,
 ) -> Option<Attached> {
     let (reader, mut writer) = stream.into_split();
     let (lines, queue) = mpsc::channel(defaults::CONTROL_LINES_QUEUE);
     let asker = Asker { peer: Some(peer), lines: Some(lines) };
     let mut conversation = Conversation {
         desk,
-        seat,
+        permit,
         asker,
         lines: Lines::new(defaults::CONTROL_LINE_BYTES_MAX),
         running: FuturesUnordered::new(),
@@ -157,7 +162,7 @@ enum Ended {
 /// What runs on one connection.
 struct Conversation<'a> {
     desk: &'a Arc<Desk>,
-    seat: &'a Seat,
+    permit: &'a EvictablePermit,
     asker: Asker,
     lines: Lines,
     /// Each returns the id of its request, JSON text, if it has one.
@@ -183,7 +188,7 @@ impl Conversation<'_> {
                 return Ended::Done;
             }
             let is_full = self.running.len() >= defaults::CONTROL_REQUESTS_MAX;
-            self.seat.is_busy(!self.running.is_empty());
+            self.permit.set_running(!self.running.is_empty());
             if !self.running.is_empty() {
                 idle_since = Instant::now();
             }

@@ -26,7 +26,7 @@ use crate::{
     child,
     config::{Config, Sources, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
-    control,
+    control, descriptors,
     ingress::{
         self, Edge, Operators,
         pipe::{self, Pipe},
@@ -103,6 +103,8 @@ impl Daemon {
         listeners: Listeners,
         log: LogControl,
     ) -> Result<Self, StartError> {
+        // First of all: bounds follow from it.
+        descriptors::raise();
         // Caught before READY=1: systemd looks for a handler of SIGHUP then.
         let signals = Signals::catch().map_err(StartError::Signals)?;
         let config = Arc::new(config);

@@ -1,23 +1,33 @@
 //! Accepts clients and gives each its task.
 
-use std::sync::Arc;
+use std::{sync::Arc, task::Poll};
 
+use http_body_util::BodyExt as _;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::AsyncWriteExt as _,
     net::{TcpListener, TcpStream},
     time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Edge,
+    Body, Edge, Response, accepted_max,
     handshake::{Wire, shake_hands},
     quiet::Quiet,
     route,
     stall::Stall,
 };
-use crate::{acceptor, config::defaults, report::chain, telemetry::liveness::Pulse, tls};
+use crate::{
+    acceptor::{self, Listener as _},
+    config::defaults,
+    holder::{Holder, Member},
+    report::chain,
+    share::{EvictablePermit, EvictableUse},
+    telemetry::liveness::Pulse,
+    tls,
+};
 
 /// Serves clients on `listener` until `stop`, through TLS where `tls` has a certificate; connections
 /// that are open then finish their current answer, in tasks that `tasks` owns.
@@ -36,17 +46,23 @@ pub async fn serve(
     let stopped = stop.clone();
     let serve = |stream| {
         let (edge, tls) = (Arc::clone(&edge), Arc::clone(&tls));
-        Quiet::new(connection(stream, edge, tls, stopped.clone()))
+        // In the order in which they come, which their tasks may not keep.
+        let account = TcpListener::account(&stream);
+        let permit = edge.connections.admit_on_probation(Holder { account, member: Member::Whole });
+        Quiet::new(connection(stream, permit.map(Arc::new), edge, tls, stopped.clone()))
     };
-    acceptor::accept(listener, defaults::CLIENT_CONNECTIONS_MAX, pulse, stop, tasks, serve).await;
+    let n_accepted = accepted_max(edge.connections.bounds());
+    acceptor::accept(listener, n_accepted, pulse, stop, tasks, serve).await;
 }
 
 async fn connection(
     stream: TcpStream,
+    permit: Option<Arc<EvictablePermit>>,
     edge: Arc<Edge>,
     tls: Arc<tls::Current>,
     stop: CancellationToken,
 ) {
+    let Some(permit) = permit else { return turn_away(stream, tls.get().is_some()).await };
     let _counted = edge.board.client();
     // Answers are small and written at once: waiting for more would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
@@ -63,6 +79,7 @@ async fn connection(
                 shaken = shaking => shaken,
                 // Nothing was asked yet.
                 () = stop.cancelled() => return,
+                () = lost(&permit) => return,
             };
             match shaken {
                 Ok(stream) => stream,
@@ -76,8 +93,12 @@ async fn connection(
     let asked = CancellationToken::new();
     let service = service_fn(|request| {
         asked.cancel();
-        let edge = Arc::clone(&edge);
-        async move { Ok::<_, std::convert::Infallible>(route::respond(edge, address, request).await) }
+        let (edge, permit) = (Arc::clone(&edge), Arc::clone(&permit));
+        async move {
+            let running = permit.run();
+            let response = route::respond(edge, &permit, address, request).await;
+            Ok::<_, std::convert::Infallible>(held(response, running))
+        }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -89,6 +110,13 @@ async fn connection(
         () = stopped_and_asked(&stop, &asked) => {
             serving.as_mut().graceful_shutdown();
             serving.await
+        }
+        () = lost(&permit) => {
+            serving.as_mut().graceful_shutdown();
+            match finished(&permit, serving).await {
+                Some(served) => served,
+                None => return tracing::debug!("client connection closed: another needs its place, or it sent nothing acceptable"),
+            }
         }
     };
     if let Err(error) = served {
@@ -102,3 +130,54 @@ async fn stopped_and_asked(stop: &CancellationToken, asked: &CancellationToken) 
     stop.cancelled().await;
     let _it_may_not_ask = time::timeout(defaults::FIRST_REQUEST_PATIENCE, asked.cancelled()).await;
 }
+
+/// Waits until a connection is to be closed: it was evicted, or has proved nothing in its time.
+async fn lost(permit: &EvictablePermit) {
+    let mut over = std::pin::pin!(time::sleep(defaults::PROOF_TIMEOUT));
+    // By hand: it is polled with every request, and once there was one the clock does not matter.
+    std::future::poll_fn(|context| match permit.poll_evicted(context) {
+        Poll::Pending if !permit.is_proven() => over.as_mut().poll(context),
+        polled => polled,
+    })
+    .await;
+}
+
+/// Lets a connection that is to be closed finish what runs on it, and then write the answer; `None`
+/// where it does not end by itself.
+async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>) -> Option<T> {
+    tokio::pin!(serving);
+    // Between requests there is nothing to finish but what is still being written.
+    while permit.is_proven() {
+        match time::timeout(defaults::EVICTION_PATIENCE, &mut serving).await {
+            Ok(served) => return Some(served),
+            Err(_) if permit.is_running() => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Counts a stream as running until its end.
+fn held(response: Response, running: EvictableUse) -> Response {
+    response.map(|body| match body {
+        Body::Left(whole) => Body::Left(whole),
+        Body::Right(stream) => {
+            let held = move |frame| {
+                let _running = &running;
+                frame
+            };
+            Body::Right(stream.map_frame(held).boxed_unsync())
+        }
+    })
+}
+
+/// Tells a client for which there is no room to come again.
+async fn turn_away(mut stream: TcpStream, has_tls: bool) {
+    tracing::debug!("client turned away: all connections have requests in flight");
+    if !has_tls {
+        let _gone = time::timeout(defaults::EVICTION_PATIENCE, stream.write_all(FULL)).await;
+    }
+}
+
+/// The answer without a reader of its request. RFC 9110, section 15.6.4.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";

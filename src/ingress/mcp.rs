@@ -83,7 +83,7 @@ fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response,
     // Older clients take an event without data for a broken message.
     let negotiated = if is_passing { None } else { session.version() };
     let takes_priming = version.or(negotiated).is_some_and(version::has_priming);
-    Ok(stream::open(edge, &session, last, takes_priming, is_passing))
+    stream::open(edge, &session, last, takes_priming, is_passing)
 }
 
 /// What a body holds.

@@ -12,7 +12,16 @@ use http_body_util::{Either, combinators::UnsyncBoxBody};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{body::Outgoing, config::defaults, status::Board, token, view::Views};
+use crate::{
+    body::Outgoing,
+    config::defaults,
+    descriptors,
+    session::Session,
+    share::{EvictablePermit, Evictables, EvictionBounds},
+    status::Board,
+    token,
+    view::Views,
+};
 
 mod accept;
 mod batch;
@@ -36,6 +45,7 @@ mod stall;
 mod stream;
 
 pub use accept::serve;
+use respond::EdgeError;
 pub use rpc::{Answered, Operators};
 
 /// A message, or a stream of events.
@@ -53,6 +63,10 @@ pub struct Edge {
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
     hurry: CancellationToken,
+    /// The connections of clients.
+    connections: Arc<Evictables>,
+    /// The streams that have no end of their own.
+    streams: Arc<Evictables>,
     /// The streams of clients that speak HTTP with SSE.
     pairs: pair::Pairs,
     /// For each answer on a stream that can be resumed.
@@ -77,6 +91,7 @@ impl Edge {
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let resumable = Arc::new(Semaphore::new(defaults::RESUMABLE_MAX));
+        let connections = Evictables::new(connection_bounds(descriptors::limit()));
         let n_units = defaults::SENT_BYTES_KEPT / defaults::SENT_BYTES_UNIT;
         Arc::new(Self {
             views,
@@ -84,6 +99,8 @@ impl Edge {
             token,
             stop,
             hurry,
+            streams: Evictables::new(stream_bounds(connections.bounds())),
+            connections,
             pairs: pair::Pairs::default(),
             resumable,
             sent: Arc::new(Semaphore::new(n_units)),
@@ -97,7 +114,52 @@ impl Edge {
         let _once = self.operators.set(operators);
     }
 
+    /// Returns a place for a stream of the client of `session`, from the largest holder where all are
+    /// taken.
+    fn stream_permit(&self, session: &Session) -> Result<EvictablePermit, EdgeError> {
+        self.streams.admit(session.holder()).ok_or(EdgeError::StreamsFull)
+    }
+
     fn operators(&self) -> Option<Arc<dyn Operators>> {
         self.operators.get()?.upgrade()
+    }
+}
+
+/// Returns how many connections clients may have, where so many descriptors may be open.
+fn connection_bounds(n_descriptors: usize) -> EvictionBounds {
+    let n_sockets = n_descriptors / defaults::CLIENT_DESCRIPTORS_PART;
+    let kept = n_sockets.div_ceil(defaults::CLIENT_RESERVE_PART + RESERVES) * RESERVES;
+    let max = defaults::CLIENT_CONNECTIONS_MAX.min(n_sockets - kept).max(1);
+    EvictionBounds { max, reserve: max / defaults::CLIENT_RESERVE_PART }
+}
+
+/// Connections are held beyond the bound that are on probation, of small accounts, or being closed.
+const RESERVES: usize = 3;
+
+/// Returns how many connections are accepted in all.
+fn accepted_max(EvictionBounds { max, reserve }: EvictionBounds) -> usize {
+    max + RESERVES * reserve.max(1)
+}
+
+/// Returns how many of the connections may be streams that have no end of their own.
+fn stream_bounds(connections: EvictionBounds) -> EvictionBounds {
+    let max = (connections.max / defaults::STREAMS_PART).max(1);
+    EvictionBounds { max, reserve: max / defaults::CLIENT_RESERVE_PART }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_on_connections_and_streams_follow_from_the_limit_of_descriptors() {
+        for n_descriptors in [64, 256, 1024, 4096, 16_384, 524_288, usize::MAX] {
+            let bounds = connection_bounds(n_descriptors);
+            let accepted = accepted_max(bounds);
+            assert!(accepted <= n_descriptors / 2, "{n_descriptors}: {bounds:?}");
+            assert!(stream_bounds(bounds).max * 2 <= bounds.max);
+        }
+        assert_eq!(connection_bounds(1024).max, 431);
+        assert_eq!(connection_bounds(524_288).max, defaults::CLIENT_CONNECTIONS_MAX);
     }
 }

@@ -115,7 +115,7 @@ async fn try_respond(
             return Err(EdgeError::NoEvents);
         }
         let filter = Filter::read(&message)?;
-        return Ok(listen::open(edge, view, filter, &message));
+        return listen::open(edge, view, filter, &message);
     }
     check_arguments(&edge, view, headers, &message)?;
     let accepts = accepts.preferring(&edge);

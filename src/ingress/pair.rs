@@ -25,6 +25,7 @@ use crate::{
     config::defaults,
     protocol::{Message, Shape, mcp::method, sse},
     session::{self, Reader, Session},
+    share::EvictablePermit,
     view::View,
 };
 
@@ -110,11 +111,13 @@ pub(super) fn open(
     }
     mcp::check_takes_events(request.headers())?;
     mcp::version(request.headers())?;
+    let permit = Arc::new(edge.stream_permit(&Session::anonymous(view.scope()))?);
     let (id, posted) = edge.pairs.open(view);
     let address = format!("{MESSAGES}?{STREAM_KEY}{id}");
     let first = vec![sse::encode_endpoint(&address)];
     let down = Down {
         edge,
+        permit,
         id,
         posted,
         is_closing: false,
@@ -187,6 +190,7 @@ fn end(edge: &Edge, session: &Session) {
 /// The stream of one client.
 struct Down {
     edge: Arc<Edge>,
+    permit: Arc<EvictablePermit>,
     id: Box<str>,
     posted: mpsc::Receiver<Posted>,
     /// The service stops: what runs is finished, and nothing more is taken on.
@@ -215,6 +219,7 @@ impl Down {
                 return Some(piece);
             }
             let n_running = self.running.len();
+            self.permit.set_running(n_running > 0);
             if self.is_drained && n_running == 0 {
                 return None;
             }
@@ -242,6 +247,7 @@ impl Down {
                         return None;
                     }
                 },
+                () = self.permit.evicted(), if n_running == 0 => return None,
                 () = self.edge.stop.cancelled(), if !self.is_closing => {
                     self.is_closing = true;
                     self.posted.close();

@@ -6,7 +6,9 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{
     StatusCode,
     body::Frame,
-    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE},
+    header::{
+        ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+    },
 };
 use serde::Serialize;
 use serde_json::json;
@@ -62,6 +64,12 @@ pub(super) enum EdgeError {
     /// A path of a server that is not declared.
     #[error(transparent)]
     NoServer(CallError),
+    /// All connections have requests in flight.
+    #[error("all connections for clients have requests in flight")]
+    Full,
+    /// All streams are in use, of accounts that hold no more than this one.
+    #[error("all streams for clients have requests in flight")]
+    StreamsFull,
     /// The path takes other methods.
     #[error("this path takes {0}")]
     Method(&'static str),
@@ -128,7 +136,7 @@ impl EdgeError {
             | Self::NoPair
             | Self::NoServer(_)
             | Self::Session(NoSession::Unknown) => StatusCode::NOT_FOUND,
-            Self::PairFull => StatusCode::SERVICE_UNAVAILABLE,
+            Self::PairFull | Self::Full | Self::StreamsFull => StatusCode::SERVICE_UNAVAILABLE,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Accept(_) | Self::NoStream(_) | Self::NoEvents => StatusCode::NOT_ACCEPTABLE,
@@ -183,6 +191,9 @@ impl EdgeError {
             Self::NoPair => (INVALID_REQUEST, "STREAM_NOT_FOUND", "Open the stream again."),
             Self::PairFull => {
                 (INTERNAL_ERROR, "CLIENT_TOO_SLOW", "Read the stream, and send less at a time.")
+            }
+            Self::Full | Self::StreamsFull => {
+                (INTERNAL_ERROR, "SERVICE_FULL", "Try again when running requests are answered.")
             }
             Self::Method(_) => (INVALID_REQUEST, "HTTP_METHOD", "Send messages with POST."),
             Self::ContentType(_) => {
@@ -285,6 +296,10 @@ impl EdgeError {
         let mut response = json_bytes(self.status(), error);
         if let Self::Method(methods) = self {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+        }
+        if let Self::Full | Self::StreamsFull = self {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Self::Unauthorized { denied, is_read } = self {
             let challenge = HeaderValue::from_static(denied.challenge());

@@ -6,17 +6,18 @@ use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
 use super::{Edge, Response, bearer, mcp, origin, pair, respond, rpc};
-use crate::{telemetry::liveness::Stuck, view::View};
+use crate::{share::EvictablePermit, telemetry::liveness::Stuck, view::View};
 use respond::EdgeError;
 
-/// Answers one HTTP request, which has come in at `address`.
+/// Answers one HTTP request, which has come in at `address` on the connection of `permit`.
 pub(super) async fn respond(
     edge: Arc<Edge>,
+    permit: &EvictablePermit,
     address: Option<IpAddr>,
     request: Request<Incoming>,
 ) -> Response {
     let is_rpc = request.uri().path() == rpc::PATH;
-    match dispatch(edge, address, request).await {
+    match dispatch(edge, permit, address, request).await {
         Ok(response) => response,
         Err(error) if is_rpc => error.into_complete_response(),
         Err(error) => error.into_response(),
@@ -25,6 +26,7 @@ pub(super) async fn respond(
 
 async fn dispatch(
     edge: Arc<Edge>,
+    permit: &EvictablePermit,
     address: Option<IpAddr>,
     request: Request<Incoming>,
 ) -> Result<Response, EdgeError> {
@@ -38,7 +40,11 @@ async fn dispatch(
         let is_read = Box::pin(bearer::skip(request)).await;
         return Err(EdgeError::Unauthorized { denied, is_read });
     }
+    permit.prove();
     let path = request.uri().path();
+    if !is_for_operators(path) && !permit.confirm() {
+        return Err(EdgeError::Full);
+    }
     match path {
         "/healthz" => return probe(&request, || health(&edge)),
         "/readyz" => return probe(&request, || readiness(&edge)),
@@ -57,6 +63,11 @@ async fn dispatch(
     }
     let view = view(&edge, path)?;
     mcp::respond(edge, &view, request).await
+}
+
+/// Tells whether probes and operators ask there, for whom some connections are kept.
+fn is_for_operators(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz" | "/status" | rpc::PATH)
 }
 
 /// Returns the view at a path.

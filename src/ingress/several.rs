@@ -1,6 +1,9 @@
 //! Several requests of one client that run at the same time, in the task of its connection.
 //!
-//! Dropping them cancels all that still run.
+//! They are started one after the other, and between two of them other clients have their turn: a
+//! batch holds up only its own client. Dropping them cancels all that still run.
+
+use std::collections::VecDeque;
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 
@@ -10,6 +13,8 @@ use crate::protocol::Pieces;
 /// Requests that run, and other work that belongs to them.
 #[derive(Default)]
 pub(super) struct Several {
+    /// Requests to be started.
+    waiting: VecDeque<Box<Reply>>,
     running: FuturesUnordered<BoxFuture<'static, Step>>,
 }
 
@@ -30,7 +35,11 @@ pub(super) enum Next {
 
 impl Several {
     /// Adds a request.
-    pub(super) fn push(&mut self, mut reply: Box<Reply>) {
+    pub(super) fn push(&mut self, reply: Box<Reply>) {
+        self.waiting.push_back(reply);
+    }
+
+    fn start(&mut self, mut reply: Box<Reply>) {
         self.running.push(Box::pin(async move {
             loop {
                 // Signs of life are for the stream of all of them.
@@ -51,7 +60,21 @@ impl Several {
 
     /// Returns how many run.
     pub(super) fn len(&self) -> usize {
-        self.running.len()
+        self.running.len() + self.waiting.len()
+    }
+
+    /// Returns what comes next of those that run; nothing when none does. The others are started
+    /// meanwhile.
+    async fn advance(&mut self) -> Option<Step> {
+        while let Some(reply) = self.waiting.pop_front() {
+            self.start(reply);
+            tokio::select! {
+                biased;
+                step = self.running.next() => return step,
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        self.running.next().await
     }
 
     /// Returns what comes next of any of them, with the id of its request where it is the answer;
@@ -62,16 +85,16 @@ impl Several {
     /// Safe: the next call goes on.
     pub(super) async fn next(&mut self) -> Option<Next> {
         loop {
-            match self.running.next().await? {
+            match self.advance().await? {
                 Step::Part(reply, Part::Aside(message)) => {
-                    self.push(reply);
+                    self.start(reply);
                     return Some(Next::Aside(message));
                 }
                 Step::Part(reply, Part::Answer(message)) => {
                     return Some(Next::Answer { id: reply.id().to_owned(), message });
                 }
                 // What has one stream for several is not resumed.
-                Step::Part(reply, Part::Deferred) => self.push(reply),
+                Step::Part(reply, Part::Deferred) => self.start(reply),
                 Step::Part(_, Part::Nothing) | Step::Done => {}
             }
         }

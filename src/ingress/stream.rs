@@ -8,10 +8,14 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::time;
 
-use super::{Edge, Response, respond};
+use super::{
+    Edge, Response,
+    respond::{self, EdgeError},
+};
 use crate::{
     protocol::sse,
     session::{EventId, Next, Reader, Session},
+    share::EvictablePermit,
 };
 
 /// Who listens, and to what.
@@ -22,6 +26,7 @@ struct Listening {
     first: Option<Bytes>,
     /// The session that is of no use without the stream.
     passing: Option<Arc<Session>>,
+    permit: EvictablePermit,
 }
 
 impl Drop for Listening {
@@ -41,7 +46,8 @@ pub(super) fn open(
     last: Option<EventId>,
     takes_priming: bool,
     is_passing: bool,
-) -> Response {
+) -> Result<Response, EdgeError> {
+    let permit = edge.stream_permit(session)?;
     let reader = session.read(last);
     let first = match takes_priming {
         true => sse::encode_priming(&reader.position().to_string(), None),
@@ -49,10 +55,10 @@ pub(super) fn open(
         false => sse::KEEP_ALIVE,
     };
     let passing = is_passing.then(|| Arc::clone(session));
-    let listening = Listening { edge, reader, first: Some(first), passing };
-    respond::event_stream(stream::unfold(listening, |mut listening| async move {
+    let listening = Listening { edge, reader, first: Some(first), passing, permit };
+    Ok(respond::event_stream(stream::unfold(listening, |mut listening| async move {
         listening.next().await.map(|piece| (piece, listening))
-    }))
+    })))
 }
 
 impl Listening {
@@ -65,9 +71,12 @@ impl Listening {
         let next = tokio::select! {
             next = time::timeout(silence, self.reader.next()) => next,
             () = self.edge.stop.cancelled() => return None,
+            // The client may open another one.
+            () = self.permit.evicted() => return None,
         };
         match next {
             Ok(Next::Event(id, message)) => {
+                self.permit.touch();
                 Some(sse::encode_with_id(Some(&id.to_string()), &message))
             }
             Ok(Next::Closed) => None,

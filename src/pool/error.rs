@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::status::Holder;
+use super::status::ServerConnections;
 use crate::{connection::DialError, fault::Fault, name::ServerName, report::chain};
 
 /// Why a slot has no connection to offer.
@@ -35,7 +35,7 @@ pub enum SlotError {
         /// `pool.size`.
         size: usize,
         /// Whose they are.
-        holders: Vec<Holder>,
+        holders: Vec<ServerConnections>,
     },
     /// The server keeps state for each client, and this client cannot be told from others.
     #[error("server `{0}` keeps a connection for each client session, and the request names none")]
@@ -65,6 +65,6 @@ impl SlotError {
 }
 
 /// Names who holds connections.
-fn list(holders: &[Holder]) -> String {
-    holders.iter().map(Holder::to_string).collect::<Vec<_>>().join("; ")
+fn list(holders: &[ServerConnections]) -> String {
+    holders.iter().map(ServerConnections::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -1,7 +1,7 @@
 //! Connections that are checked out, one request at a time.
 //!
 //! ```text
-//!  request ──▶ a seat (max_connections) ──▶ the idle connection used last, else a new one
+//!  request ──▶ a permit (max_connections) ─▶ the idle connection used last, else a new one
 //!                  ▲                                          │ done
 //!                  └────────────── idle stack ◀───────────────┘
 //! ```
@@ -12,7 +12,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::oneshot,
     time::{self, Instant},
 };
 
@@ -23,13 +23,15 @@ use super::{
 use crate::{
     config::defaults,
     connection::{Connection, Party},
+    holder::Holder,
+    share::{Admission, AdmissionPermit},
 };
 
 /// The connections of a server that serves one request at a time on each.
 #[derive(Debug)]
 pub(super) struct Exclusive {
     origin: Origin,
-    seats: Arc<Semaphore>,
+    admission: Arc<Admission>,
     n_seats: usize,
     /// The one used last is on top.
     idle: Mutex<Vec<Arc<Keeper>>>,
@@ -45,7 +47,7 @@ pub(super) struct Checkout {
     exclusive: Arc<Exclusive>,
     keeper: Arc<Keeper>,
     claim: Option<Claim>,
-    seat: Option<OwnedSemaphorePermit>,
+    permit: Option<AdmissionPermit>,
 }
 
 impl Exclusive {
@@ -53,7 +55,7 @@ impl Exclusive {
     pub(super) fn new(origin: Origin, n_seats: usize) -> Arc<Self> {
         Arc::new(Self {
             origin,
-            seats: Arc::new(Semaphore::new(n_seats)),
+            admission: Admission::new(n_seats),
             n_seats,
             idle: Mutex::default(),
             all: Mutex::default(),
@@ -61,8 +63,8 @@ impl Exclusive {
         })
     }
 
-    /// Checks a connection out, waiting for one to be given back, or for room for another, until
-    /// `until`.
+    /// Checks a connection out for `holder`, waiting for one to be given back, or for room for another,
+    /// until `until`.
     ///
     /// # Errors
     ///
@@ -73,15 +75,16 @@ impl Exclusive {
     /// Safe: whoever leaves gives its place to the next.
     pub(super) async fn check_out(
         self: &Arc<Self>,
+        holder: Holder,
         until: Instant,
     ) -> Result<(Arc<Connection>, Checkout), SlotError> {
         let server = || self.origin.name.clone();
-        let seat = match time::timeout_at(until, Arc::clone(&self.seats).acquire_owned()).await {
-            Ok(Ok(seat)) => seat,
-            Ok(Err(_)) => return Err(SlotError::Closing(server())),
+        let permit = match time::timeout_at(until, self.admission.admit(holder)).await {
+            Ok(Some(permit)) => permit,
+            Ok(None) => return Err(SlotError::Closing(server())),
             Err(_) => return Err(SlotError::Busy { server: server(), max: self.n_seats }),
         };
-        let mut checkout = self.checkout(self.next(), seat);
+        let mut checkout = self.checkout(self.next(), permit);
         let (connection, claim) = match checkout.keeper.claim() {
             Some((connection, claim)) => (connection, Some(claim)),
             None => {
@@ -93,14 +96,14 @@ impl Exclusive {
                 }
                 tokio::select! {
                     biased;
-                    leased = checkout.keeper.lease(Some(until)) => leased?,
+                    leased = checkout.keeper.lease(holder, Some(until)) => leased?,
                     // There may be no room for another one, while one of ours becomes free.
                     Ok(mut free) = inherited => {
                         std::mem::swap(&mut free.keeper, &mut checkout.keeper);
                         let claim = free.claim.take();
                         match checkout.keeper.live() {
                             Some(connection) => (connection, claim),
-                            None => checkout.keeper.lease(Some(until)).await?,
+                            None => checkout.keeper.lease(holder, Some(until)).await?,
                         }
                     }
                 }
@@ -110,8 +113,8 @@ impl Exclusive {
         Ok((connection, checkout))
     }
 
-    fn checkout(self: &Arc<Self>, keeper: Arc<Keeper>, seat: OwnedSemaphorePermit) -> Checkout {
-        Checkout { exclusive: Arc::clone(self), keeper, claim: None, seat: Some(seat) }
+    fn checkout(self: &Arc<Self>, keeper: Arc<Keeper>, permit: AdmissionPermit) -> Checkout {
+        Checkout { exclusive: Arc::clone(self), keeper, claim: None, permit: Some(permit) }
     }
 
     /// Joins those who have no connection yet.
@@ -144,12 +147,12 @@ impl Exclusive {
     }
 
     /// Takes a connection back that is in use until now: for who waits for one, else for later. Its
-    /// seat goes with it, so that there are never more connections than seats.
+    /// permit goes with it, so that there are never more connections than permits.
     fn give_back(
         self: &Arc<Self>,
         keeper: Arc<Keeper>,
         claim: Option<Claim>,
-        seat: Option<OwnedSemaphorePermit>,
+        permit: Option<AdmissionPermit>,
     ) {
         // Another server that has waited for room longer than any of ours goes first: what is idle
         // makes room.
@@ -159,7 +162,7 @@ impl Exclusive {
         let heir = if claim.is_some() && is_next { heirs.pop_front() } else { None };
         if let Some(heir) = heir {
             drop(heirs);
-            let free = Checkout { exclusive: Arc::clone(self), keeper, claim, seat };
+            let free = Checkout { exclusive: Arc::clone(self), keeper, claim, permit };
             // One that does not wait any more leaves it to be dropped, and so to be given back.
             drop(heir.send(free));
             return;
@@ -169,7 +172,7 @@ impl Exclusive {
         self.idle().push(keeper);
         drop(heirs);
         drop(claim);
-        drop(seat);
+        drop(permit);
     }
 
     /// Returns the connection that the next request would get, else one that is in use.
@@ -185,7 +188,7 @@ impl Exclusive {
 
     /// Takes no more requests.
     pub(super) fn close(&self) {
-        self.seats.close();
+        self.admission.close();
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Arc<Keeper>>> {
@@ -205,9 +208,9 @@ impl Exclusive {
 impl Drop for Checkout {
     fn drop(&mut self) {
         let (exclusive, keeper) = (Arc::clone(&self.exclusive), Arc::clone(&self.keeper));
-        let (claim, seat) = (self.claim.take(), self.seat.take());
+        let (claim, permit) = (self.claim.take(), self.permit.take());
         let Some(connection) = keeper.live().filter(|connection| !connection.is_quiet()) else {
-            exclusive.give_back(keeper, claim, seat);
+            exclusive.give_back(keeper, claim, permit);
             return;
         };
         self.exclusive.origin.dialer.tasks().spawn(async move {
@@ -217,7 +220,7 @@ impl Drop for Checkout {
                 connection.close();
                 connection.gone().await;
             }
-            exclusive.give_back(keeper, claim, seat);
+            exclusive.give_back(keeper, claim, permit);
         });
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! - The `min` connections that were used last stay, whether they are in use or not. Those of a
 //!   server that is to be there always are among them.
-//! - For room goes the one that was used longest ago; one with something that only its client
+//! - For room goes the one that was used longest ago, of an account that holds more than its share
+//!   where there is one; one with something that only its client
 //!   knows goes only when there is no other. A server that is to be there always is not looked at.
 //! - A time that was declared for a server is kept to the letter; the minimum prolongs only the
 //!   time that the pool gives to all.
@@ -26,6 +27,8 @@ pub(super) struct Idle<K> {
     pub(super) stay: Stay,
     /// What would be lost with it.
     pub(super) loss: Loss,
+    /// It counts for an account that holds more than its share of the seats.
+    pub(super) is_above_share: bool,
 }
 
 /// How long a connection may stay that nobody uses.
@@ -66,7 +69,8 @@ pub(super) fn evicted<K>(idle: Vec<Idle<K>>, n_busy: usize, min: usize) -> Optio
     let (kept, others): (Vec<_>, Vec<_>) =
         idle.into_iter().partition(|one| one.stay == Stay::Always);
     let left = unprotected(others, n_busy + kept.len(), min);
-    left.into_iter().min_by_key(|one| (one.loss, one.since)).map(|one| one.key)
+    let first = |one: &Idle<K>| (one.loss == Loss::Work, !one.is_above_share, one.loss, one.since);
+    left.into_iter().min_by_key(first).map(|one| one.key)
 }
 
 /// Returns the connections whose time is over, and when to look again unless something happens.
@@ -115,6 +119,7 @@ mod tests {
             since: start + minute * MINUTE,
             stay,
             loss: Loss::Nothing,
+            is_above_share: false,
         });
         idle.into()
     }
@@ -144,6 +149,15 @@ mod tests {
         assert_eq!(evicted(all.clone(), 0, 0), Some("none"));
         all.pop();
         assert_eq!(evicted(all, 0, 0), Some("state"));
+    }
+
+    #[test]
+    fn an_account_that_holds_more_than_its_share_makes_room_first() {
+        let start = Instant::now();
+        let mut all = idle(start, [("a", 1, POOLED), ("large", 2, POOLED), ("work", 1, POOLED)]);
+        (all[1].loss, all[1].is_above_share) = (Loss::State, true);
+        (all[2].loss, all[2].is_above_share) = (Loss::Work, true);
+        assert_eq!(evicted(all, 0, 0), Some("large"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use hints::Hints;
 pub use life::State;
 use roster::Roster;
 pub use slot::{Lease, Slot};
-pub use status::{Holder, PoolStatus, SlotStatus};
+pub use status::{PoolStatus, ServerConnections, SlotStatus};
 pub use wants::Wants;
 
 #[cfg(test)]

@@ -21,10 +21,10 @@ use tokio::{
 use super::{
     idle::{self, Idle},
     life::State,
-    seats::{Asked, Bounds, Seats, Ticket},
-    status::{Holder, PoolStatus},
+    seats::{Asked, Bounds, Seats},
+    status::{PoolStatus, ServerConnections},
 };
-use crate::{config, name::ServerName};
+use crate::{config, holder::Holder, name::ServerName, share::QueueTicket};
 
 /// A connection that nobody uses, by the number of its seat.
 type IdleGuest = Idle<(u64, Arc<dyn Guest>)>;
@@ -69,13 +69,14 @@ struct Books {
     /// How long a connection may stay that nobody uses, where nothing else is declared.
     stay: Option<Duration>,
     guests: HashMap<u64, Sitting>,
-    waiting: HashMap<Ticket, Waiting>,
+    waiting: HashMap<QueueTicket, Waiting>,
     n_seated: u64,
 }
 
 #[derive(Debug)]
 struct Sitting {
     guest: Weak<dyn Guest>,
+    holder: Holder,
     /// It was told to go.
     is_leaving: bool,
 }
@@ -116,12 +117,13 @@ struct Waiting {
 pub(super) struct Seat {
     roster: Arc<Roster>,
     number: u64,
+    holder: Holder,
 }
 
 /// A place in the queue; dropping it leaves the queue.
 struct Place<'a> {
     roster: &'a Arc<Roster>,
-    ticket: Ticket,
+    ticket: QueueTicket,
 }
 
 impl Roster {
@@ -179,18 +181,18 @@ impl Roster {
         self.books().stay
     }
 
-    /// Waits for a seat, as long as it takes. The connection that was used longest ago makes room,
+    /// Waits for a seat for `holder`, as long as it takes. The connection that was used longest ago makes room,
     /// as soon as there is one that nobody uses.
     ///
     /// # Cancel safety
     ///
     /// Safe: whoever leaves gives its place in the queue to the next.
-    pub(super) async fn seat(self: &Arc<Self>, guest: Weak<dyn Guest>) -> Seat {
+    pub(super) async fn seat(self: &Arc<Self>, holder: Holder, guest: Weak<dyn Guest>) -> Seat {
         let asked = Instant::now();
         let (ticket, mut seated) = {
             let mut books = self.books();
-            let ticket = match books.seats.ask(asked) {
-                Asked::Seated => return self.sit(&mut books, guest),
+            let ticket = match books.seats.ask(holder, asked) {
+                Asked::Seated => return self.sit(&mut books, holder, guest),
                 Asked::Queued(ticket) => ticket,
             };
             let (granted, seated) = oneshot::channel();
@@ -218,11 +220,11 @@ impl Roster {
         }
     }
 
-    fn sit(self: &Arc<Self>, books: &mut Books, guest: Weak<dyn Guest>) -> Seat {
+    fn sit(self: &Arc<Self>, books: &mut Books, holder: Holder, guest: Weak<dyn Guest>) -> Seat {
         books.n_seated += 1;
         let number = books.n_seated;
-        books.guests.insert(number, Sitting { guest, is_leaving: false });
-        Seat { roster: Arc::clone(self), number }
+        books.guests.insert(number, Sitting { guest, holder, is_leaving: false });
+        Seat { roster: Arc::clone(self), number, holder }
     }
 
     /// Seats those who may sit now.
@@ -233,7 +235,7 @@ impl Roster {
             self.post(&books);
             let granted = tickets.into_iter().filter_map(|ticket| {
                 let Waiting { guest, granted } = books.waiting.remove(&ticket)?;
-                Some((granted, self.sit(&mut books, guest)))
+                Some((granted, self.sit(&mut books, ticket.holder(), guest)))
             });
             granted.collect()
         };
@@ -358,11 +360,12 @@ impl Roster {
     }
 
     /// Returns who holds the connections.
-    pub(super) fn holders(&self) -> Vec<Holder> {
-        let mut holders = BTreeMap::<ServerName, Holder>::new();
+    pub(super) fn holders(&self) -> Vec<ServerConnections> {
+        let mut holders = BTreeMap::<ServerName, ServerConnections>::new();
         for (_, guest) in self.guests(|_| true) {
             let (server, state, n_requests) = guest.holding();
-            let holder = holders.entry(server.clone()).or_insert_with(|| Holder::none(server));
+            let holder =
+                holders.entry(server.clone()).or_insert_with(|| ServerConnections::none(server));
             holder.add(state, n_requests);
         }
         holders.into_values().collect()
@@ -401,8 +404,15 @@ impl Roster {
         // Guests are asked without the books: they may be about to open them.
         for (number, guest) in self.guests(Sitting::stays) {
             match guest.idle() {
-                Some(Idle { key: (), since, stay, loss }) => {
-                    look.idle.push(Idle { key: (number, guest), since, stay, loss });
+                Some(Idle { key: (), since, stay, loss, .. }) => {
+                    let is_above_share = self.books().is_above_share(number);
+                    look.idle.push(Idle {
+                        key: (number, guest),
+                        since,
+                        stay,
+                        loss,
+                        is_above_share,
+                    });
                 }
                 None if guest.holding().1 == State::Closed => look.n_closed += 1,
                 None => look.n_busy += 1,
@@ -446,6 +456,11 @@ impl Books {
         self.seats.n_waiting().max(self.seats.n_surplus())
     }
 
+    /// Tells whether the seat of this number is of an account that holds more than its share.
+    fn is_above_share(&self, number: u64) -> bool {
+        self.guests.get(&number).is_some_and(|sitting| self.seats.is_above_share(sitting.holder))
+    }
+
     /// Tells whether fewer go than are to; `n_closed` go without having been told so by us.
     fn is_short(&self, n_closed: usize) -> bool {
         let n_leaving = self.guests.values().filter(|guest| guest.is_leaving).count();
@@ -476,7 +491,7 @@ impl Drop for Seat {
         {
             let mut books = self.roster.books();
             books.guests.remove(&self.number);
-            books.seats.give_back();
+            books.seats.give_back(self.holder);
         }
         self.roster.seat_who_waits();
     }

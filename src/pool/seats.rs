@@ -4,23 +4,21 @@
 //!  ask ──▶ a seat is free and nobody waits? ──▶ seated
 //!              │ no
 //!              ▼
-//!            queue ──▶ first in it when a seat is given back ──▶ seated
+//!            queue ──▶ the next holder when a seat is given back ──▶ seated
 //!                 └──▶ has waited for `reserve_after`, and there is a reserve ──▶ seated
 //! ```
 //!
-//! Who came first sits first; nobody overtakes. Pure: time comes in as an argument.
-//! Source: seed 000, "Reserve pool"; design ruling 10.
+//! The queue is served round-robin over holders, and in its order inside each ([`FairQueue`]).
+//! Pure: time comes in as an argument.
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
-/// Somebody in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Ticket(u64);
+use crate::{
+    holder::{Account, Holder},
+    share::{FairQueue, QueueTicket},
+};
 
 /// How many seats there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +36,9 @@ pub(super) struct Bounds {
 pub(super) struct Seats {
     bounds: Bounds,
     n_taken: usize,
-    queue: VecDeque<Waiting>,
-    n_tickets: u64,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    ticket: Ticket,
-    since: Instant,
+    queue: FairQueue<()>,
+    /// Since when each waits, by the numbers of their tickets: the first has waited the longest.
+    since: BTreeMap<u64, Instant>,
 }
 
 /// The answer to who asks for a seat.
@@ -54,13 +47,13 @@ pub(super) enum Asked {
     /// Here it is.
     Seated,
     /// There is none yet.
-    Queued(Ticket),
+    Queued(QueueTicket),
 }
 
 impl Seats {
     /// Returns so many free seats.
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, n_taken: 0, queue: VecDeque::new(), n_tickets: 0 }
+        Self { bounds, n_taken: 0, queue: FairQueue::default(), since: BTreeMap::new() }
     }
 
     /// Changes how many there are; nobody has to stand up.
@@ -80,7 +73,7 @@ impl Seats {
 
     /// Returns how many wait.
     pub(super) fn n_waiting(&self) -> usize {
-        self.queue.len()
+        self.queue.n_waiting()
     }
 
     /// Returns how many sit although there is no seat for them any more.
@@ -88,51 +81,71 @@ impl Seats {
         self.n_taken.saturating_sub(self.bounds.size + self.bounds.reserve)
     }
 
-    /// Returns who sits next.
-    pub(super) fn next(&self) -> Option<Ticket> {
-        self.queue.front().map(|first| first.ticket)
+    /// Returns the holder that sits next.
+    pub(super) fn next(&self) -> Option<QueueTicket> {
+        self.queue.next_ticket()
+    }
+
+    /// Tells whether the account of `holder` has more than an equal share of the seats.
+    pub(super) fn is_above_share(&self, holder: Holder) -> bool {
+        // One more for what all clients share.
+        let n_accounts = self.queue.n_accounts() + 1;
+        self.queue.n_of_account(holder) * n_accounts > self.bounds.size
     }
 
     /// Asks for a seat.
-    pub(super) fn ask(&mut self, now: Instant) -> Asked {
-        if self.queue.is_empty() && self.n_taken < self.bounds.size {
+    pub(super) fn ask(&mut self, holder: Holder, now: Instant) -> Asked {
+        if self.queue.n_waiting() == 0 && self.n_taken < self.bounds.size {
             self.n_taken += 1;
+            if is_counted(holder) {
+                self.queue.hold(holder);
+            }
             return Asked::Seated;
         }
-        self.n_tickets += 1;
-        let ticket = Ticket(self.n_tickets);
-        self.queue.push_back(Waiting { ticket, since: now });
+        let ticket = self.queue.enqueue(holder, ());
+        self.since.insert(ticket.number(), now);
         Asked::Queued(ticket)
     }
 
-    /// Somebody stands up.
-    pub(super) fn give_back(&mut self) {
+    /// Takes the seat of `holder` back.
+    pub(super) fn give_back(&mut self, holder: Holder) {
         self.n_taken = self.n_taken.saturating_sub(1);
+        if is_counted(holder) {
+            self.queue.release(holder);
+        }
     }
 
-    /// Somebody does not wait any more; `false` when it was seated meanwhile.
-    pub(super) fn leave(&mut self, ticket: Ticket) -> bool {
-        let before = self.queue.len();
-        self.queue.retain(|waiting| waiting.ticket != ticket);
-        self.queue.len() < before
+    /// Takes out one that waits no longer; `false` when it was seated meanwhile.
+    pub(super) fn leave(&mut self, ticket: QueueTicket) -> bool {
+        self.since.remove(&ticket.number());
+        self.queue.remove(ticket).is_some()
     }
 
-    /// Seats who may sit now, in the order of the queue.
-    pub(super) fn seat(&mut self, now: Instant) -> BTreeSet<Ticket> {
-        let mut seated = BTreeSet::new();
-        while let Some(first) = self.queue.front() {
-            let has_waited =
-                now.saturating_duration_since(first.since) >= self.bounds.reserve_after;
+    /// Seats those that may sit now, and returns them in their order.
+    pub(super) fn seat(&mut self, now: Instant) -> Vec<QueueTicket> {
+        let mut seated = Vec::new();
+        while let Some((_, since)) = self.since.first_key_value() {
+            let has_waited = now.saturating_duration_since(*since) >= self.bounds.reserve_after;
             let reserve = if has_waited { self.bounds.reserve } else { 0 };
             if self.bounds.size + reserve <= self.n_taken {
                 break;
             }
-            seated.insert(first.ticket);
-            self.queue.pop_front();
+            let Some((ticket, ())) = self.queue.dequeue() else { break };
+            if !is_counted(ticket.holder()) {
+                self.queue.release(ticket.holder());
+            }
+            self.since.remove(&ticket.number());
             self.n_taken += 1;
+            seated.push(ticket);
         }
         seated
     }
+}
+
+/// Tells whether the seats of `holder` count against it. A connection that all clients share counts
+/// for none of them.
+fn is_counted(holder: Holder) -> bool {
+    holder.account != Account::Service
 }
 
 #[cfg(test)]
@@ -140,7 +153,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::holder::Member;
 
+    const ONE: Holder = Holder { account: Account::User(1), member: Member::Whole };
+    const OTHER: Holder = Holder { account: Account::User(2), member: Member::Whole };
     const AFTER: Duration = Duration::from_secs(5);
 
     fn seats(size: usize, reserve: usize) -> Seats {
@@ -148,7 +164,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn queued(asked: Asked) -> Ticket {
+    fn queued(asked: Asked) -> QueueTicket {
         match asked {
             Asked::Queued(ticket) => ticket,
             Asked::Seated => panic!("there was a seat"),
@@ -158,52 +174,71 @@ mod tests {
     #[test]
     fn who_came_first_sits_first_and_nobody_overtakes() {
         let (mut seats, now) = (seats(1, 0), Instant::now());
-        assert_eq!(seats.ask(now), Asked::Seated);
-        let (first, second) = (queued(seats.ask(now)), queued(seats.ask(now)));
+        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
 
-        seats.give_back();
-        queued(seats.ask(now));
-        assert_eq!(seats.seat(now), BTreeSet::from([first]));
+        seats.give_back(ONE);
+        queued(seats.ask(ONE, now));
+        assert_eq!(seats.seat(now), [first]);
 
-        seats.give_back();
-        assert_eq!(seats.seat(now), BTreeSet::from([second]));
+        seats.give_back(ONE);
+        assert_eq!(seats.seat(now), [second]);
+    }
+
+    #[test]
+    fn a_client_with_many_seats_waits_behind_one_with_none_and_what_all_share_goes_before_both() {
+        let (mut seats, now) = (seats(2, 0), Instant::now());
+        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        assert!(seats.is_above_share(ONE) && !seats.is_above_share(OTHER));
+        let third = queued(seats.ask(ONE, now));
+        let other = queued(seats.ask(OTHER, now));
+        let shared = queued(seats.ask(Holder::SERVICE, now));
+
+        let mut order = Vec::new();
+        for holder in [ONE, OTHER, ONE] {
+            seats.give_back(holder);
+            order.extend(seats.seat(now));
+        }
+
+        assert_eq!(order, [other, shared, third]);
     }
 
     #[test]
     fn who_leaves_the_queue_keeps_nobody_waiting() {
         let (mut seats, now) = (seats(1, 0), Instant::now());
-        assert_eq!(seats.ask(now), Asked::Seated);
-        let (first, second) = (queued(seats.ask(now)), queued(seats.ask(now)));
+        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
         assert!(seats.leave(first));
-        seats.give_back();
-        assert_eq!(seats.seat(now), BTreeSet::from([second]));
+        seats.give_back(ONE);
+        assert_eq!(seats.seat(now), [second]);
         assert!(!seats.leave(second), "it sits already");
     }
 
     #[test]
     fn the_reserve_is_for_those_who_have_waited() {
         let (mut seats, now) = (seats(1, 1), Instant::now());
-        assert_eq!(seats.ask(now), Asked::Seated);
-        let (first, second) = (queued(seats.ask(now)), queued(seats.ask(now)));
+        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
         assert!(seats.seat(now + AFTER - Duration::from_millis(1)).is_empty());
-        assert_eq!(seats.seat(now + AFTER), BTreeSet::from([first]));
+        assert_eq!(seats.seat(now + AFTER), [first]);
         assert!(seats.seat(now + 2 * AFTER).is_empty(), "the reserve is used up");
 
-        seats.give_back();
+        seats.give_back(ONE);
         assert_eq!(seats.n_taken(), 1, "the reserve is given back first");
-        assert_eq!(seats.seat(now + AFTER), BTreeSet::from([second]));
+        assert_eq!(seats.seat(now + AFTER), [second]);
     }
 
     #[test]
     fn with_fewer_seats_nobody_has_to_stand_up() {
         let (mut seats, now) = (seats(3, 0), Instant::now());
         for _ in 0..3 {
-            assert_eq!(seats.ask(now), Asked::Seated);
+            assert_eq!(seats.ask(ONE, now), Asked::Seated);
         }
         seats.set_bounds(Bounds { size: 1, reserve: 0, reserve_after: AFTER });
         assert_eq!((seats.n_taken(), seats.n_surplus()), (3, 2));
-        queued(seats.ask(now));
-        seats.give_back();
+        queued(seats.ask(ONE, now));
+        seats.give_back(ONE);
         assert!(seats.seat(now).is_empty());
     }
 
@@ -222,7 +257,7 @@ mod tests {
             for (step, seconds) in steps {
                 now += Duration::from_secs(seconds);
                 match step {
-                    0 | 1 => match seats.ask(now) {
+                    0 | 1 => match seats.ask(ONE, now) {
                         Asked::Seated => {
                             prop_assert!(waiting.is_empty(), "overtaken");
                             n_sitting += 1;
@@ -230,7 +265,7 @@ mod tests {
                         Asked::Queued(ticket) => waiting.push(ticket),
                     },
                     2 if n_sitting > 0 => {
-                        seats.give_back();
+                        seats.give_back(ONE);
                         n_sitting -= 1;
                     }
                     3 if !waiting.is_empty() => {
@@ -240,7 +275,7 @@ mod tests {
                     _ => {}
                 }
                 let seated = seats.seat(now);
-                let first: BTreeSet<Ticket> = waiting.drain(..seated.len()).collect();
+                let first: Vec<QueueTicket> = waiting.drain(..seated.len()).collect();
                 prop_assert_eq!(&seated, &first, "not in the order of the queue");
                 n_sitting += seated.len();
                 prop_assert_eq!(seats.n_taken(), n_sitting);

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     config::{self, Lifecycle, Server, Sharing, Start},
     connection::{Connection, Dialer, ListRevisions, Owner, Party, Traffic},
+    holder::Holder,
     name::ServerName,
     protocol::task::Offer,
 };
@@ -182,7 +183,21 @@ impl Slot {
         matches!(self.connections, Connections::Owned(_))
     }
 
-    /// Returns a connection for a request of `owner`, dialling first where there is none. However
+    /// Returns a connection for a request of metamcp itself, as [`Slot::lease_for`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Slot::lease_for`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the dial goes on for the others.
+    pub async fn lease(&self, owner: Option<&Owner>, until: Instant) -> Result<Lease, SlotError> {
+        self.lease_for(Holder::SERVICE, owner, until).await
+    }
+
+    /// Returns a connection for a request of `owner`, which counts for `holder`, dialling first where
+    /// there is none. However
     /// many ask at a time for one that they share, the server is dialled once. Room for another
     /// connection, or one that is given back where they are checked out, is waited for until
     /// `until`; a dial that has begun as long as it takes.
@@ -194,16 +209,21 @@ impl Slot {
     /// # Cancel safety
     ///
     /// Safe: the dial goes on for the others.
-    pub async fn lease(&self, owner: Option<&Owner>, until: Instant) -> Result<Lease, SlotError> {
+    pub async fn lease_for(
+        &self,
+        holder: Holder,
+        owner: Option<&Owner>,
+        until: Instant,
+    ) -> Result<Lease, SlotError> {
         let keeper = match &self.connections {
             Connections::Shared(keeper) => Arc::clone(keeper),
             Connections::Owned(owned) => owned.of(owner)?,
             Connections::Exclusive(exclusive) => {
-                let (connection, checkout) = exclusive.check_out(until).await?;
+                let (connection, checkout) = exclusive.check_out(holder, until).await?;
                 return Ok(Lease { connection, _held: Held::Checkout { _checkout: checkout } });
             }
         };
-        let (connection, claim) = keeper.lease(Some(until)).await?;
+        let (connection, claim) = keeper.lease(holder, Some(until)).await?;
         Ok(Lease { connection, _held: Held::Claim { _claim: claim } })
     }
 
@@ -295,7 +315,7 @@ impl Slot {
     /// Connects a shared server.
     pub(super) async fn connect(&self) {
         if let Connections::Shared(keeper) = &self.connections {
-            let _reported_by_the_dial = keeper.lease(None).await;
+            let _reported_by_the_dial = keeper.lease(Holder::SERVICE, None).await;
         }
     }
 

@@ -53,7 +53,7 @@ pub struct SlotStatus {
 
 /// The connections of one server, for those who wait for one of theirs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Holder {
+pub struct ServerConnections {
     /// The server.
     pub server: ServerName,
     /// How many connections it has, those that are being made included.
@@ -68,7 +68,7 @@ pub struct Holder {
     pub closing: usize,
 }
 
-impl Holder {
+impl ServerConnections {
     /// Returns one that has no connection.
     pub(super) fn none(server: ServerName) -> Self {
         Self { server, connections: 0, active: 0, requests: 0, connecting: 0, closing: 0 }
@@ -87,7 +87,7 @@ impl Holder {
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for ServerConnections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, connections, active, requests, connecting, closing } = self;
         let idle = connections - active - connecting - closing;

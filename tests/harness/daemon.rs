@@ -44,6 +44,8 @@ pub(crate) struct Start {
     http: &'static str,
     without_file: bool,
     keeps_sockets: bool,
+    /// The soft and the hard limit of open descriptors.
+    descriptors: Option<(u32, u32)>,
 }
 
 /// The sockets that a manager passes.
@@ -90,6 +92,12 @@ impl Start {
         self
     }
 
+    /// Limits how many descriptors it may have open.
+    pub(crate) fn descriptors(mut self, soft: u32, hard: u32) -> Self {
+        self.descriptors = Some((soft, hard));
+        self
+    }
+
     /// Keeps the sockets open when the service ends, so that it can be started again.
     pub(crate) fn keep_sockets(mut self) -> Self {
         self.keeps_sockets = true;
@@ -122,7 +130,16 @@ impl Start {
             child_fd,
         });
         let mappings: Vec<FdMapping> = mappings.collect();
-        let mut command = Command::new(PROGRAM);
+        let mut command = match self.descriptors {
+            None => Command::new(PROGRAM),
+            Some((soft, hard)) => {
+                let limited =
+                    format!(r#"ulimit -S -n {soft} && ulimit -H -n {hard} && exec "$0" "$@""#);
+                let mut command = Command::new("sh");
+                command.args(["-c", &limited, PROGRAM]);
+                command
+            }
+        };
         command.arg("serve");
         if !self.without_file {
             command.arg("--config").arg(directory.join("metamcp.toml"));
@@ -167,6 +184,7 @@ impl Daemon {
             http: "127.0.0.1:0",
             without_file: false,
             keeps_sockets: false,
+            descriptors: None,
         }
     }
 

@@ -95,8 +95,13 @@ pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest line or event from a server, in bytes. Source: 16 MiB, what clients accept.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// How many requests may be in flight on one connection. Ours.
+/// How many requests may be in flight on one connection; twice as many where the rest are of accounts
+/// below their share. Ours.
 pub const IN_FLIGHT_MAX: usize = 4096;
+
+/// How many requests may wait for room on one connection. Beyond it, the holder that has the most of
+/// them loses its newest. Ours: a quarter of what may be in flight.
+pub const IN_FLIGHT_QUEUE_MAX: usize = IN_FLIGHT_MAX / 4;
 
 /// How many answers are waited for on one connection whose clients have gone. Ours: over HTTP, each
 /// holds a TCP connection, and a process has 1,024 descriptors unless it is given more.

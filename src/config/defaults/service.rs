@@ -32,11 +32,11 @@ pub const FAREWELL: Duration = Duration::from_secs(4);
 pub const CONTROL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many operators' connections the control socket serves at a time. One more takes the place of
-/// the one that has had nothing running for the longest. Ours.
-pub const CONTROL_CONNECTIONS_MAX: usize = 64;
+/// the one of the user with the most that has had nothing running for the longest. Ours.
+pub const CONTROL_CONNECTIONS_MAX: usize = 48;
 
-/// How many of these one user may have. Ours: there is room left for another one, such as root.
-pub const CONTROL_CONNECTIONS_PER_USER_MAX: usize = 48;
+/// How many more there may be of users that have less than their share, such as root. Ours.
+pub const CONTROL_CONNECTIONS_RESERVE: usize = 16;
 
 /// How many connections the control socket holds in all, those included that are turned away just
 /// now and those of clients of MCP; more wait in the backlog. Ours.

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     config::defaults,
     era::{Client, introduce},
+    holder::Holder,
     protocol::{
         Message, RpcError,
         error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, UNSUPPORTED_VERSION},
@@ -234,7 +235,7 @@ impl Handshake<'_> {
         let request = Message::request(method::INITIALIZE, Some(&params));
         let left = self.time_left();
         let limits = Limits { silence: left, total: left };
-        let answer = match self.connection.call_of_ours(&request, limits).await {
+        let answer = match self.connection.call_of_ours(Holder::SERVICE, &request, limits).await {
             Ok(call) => call.finish().await,
             Err(failure) => Err(failure),
         };

@@ -3,6 +3,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::{
     connection::{Aside, Connection, DialError, Event, Failure, Limits, Owner, Party, Patience},
+    holder::Holder,
     name::ServerName,
     protocol::{Message, jsonrpc::Part},
 };
@@ -46,11 +47,11 @@ async fn a_call_waits_until_it_is_released_or_the_server_is_killed() {
     let server = servers.of("test");
     let connection = dial(&servers).await.expect("connects");
 
-    let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+    let waiting = connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent");
     server.release(1);
     waiting.finish().await.expect("answered");
 
-    let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+    let waiting = connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent");
     while server.n_calls() < 2 {
         tokio::task::yield_now().await;
     }
@@ -86,7 +87,7 @@ async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
             connection.notify(&Message::notification(method, params)).await;
         }
         // What is called off is told in both eras, and comes after all else.
-        let waiting = connection.call(&call("wait"), LIMITS).await.expect("sent");
+        let waiting = connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent");
         while server.n_calls() == 0 {
             tokio::task::yield_now().await;
         }
@@ -104,7 +105,7 @@ async fn however_many_are_called_off_at_once_the_server_hears_of_each() {
     let connection = dial(&servers).await.expect("connects");
     let mut waiting = Vec::new();
     for _ in 0..n_calls {
-        waiting.push(connection.call(&call("wait"), LIMITS).await.expect("sent"));
+        waiting.push(connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent"));
     }
     while server.n_calls() < n_calls {
         tokio::task::yield_now().await;
@@ -124,7 +125,7 @@ async fn a_client_that_is_asked_has_longer_than_a_server_may_be_silent() {
     let servers = Servers::new();
     let connection = dial_for(&servers, Party::Exclusive).await.expect("connects");
     let limits = Limits { total: 2 * defaults::INPUT_TIMEOUT, ..LIMITS };
-    let mut asking = connection.call(&call("ask"), limits).await.expect("sent");
+    let mut asking = connection.call(Holder::SERVICE, &call("ask"), limits).await.expect("sent");
     let Ok(Event::Aside(Aside::Question(question))) = asking.next().await else {
         panic!("the server asks");
     };
@@ -146,16 +147,18 @@ async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
     let dialling = dialer.dial(&name, &declared, 1, party, closing, Patience::none());
     let connection = dialling.await.expect("connects");
 
-    let ours = connection.call_of_ours(&call("ask"), LIMITS).await.expect("sent");
+    let ours = connection.call_of_ours(Holder::SERVICE, &call("ask"), LIMITS).await.expect("sent");
     let announcement = announced.recv().await.expect("announced: no client waits");
     assert!(matches!(announcement.aside, Aside::Question(_)), "{:?}", announcement.aside);
 
     // Many of ours, so that none of them is taken for the client's by luck.
     let mut others = Vec::new();
     for _ in 0..16 {
-        others.push(connection.call_of_ours(&call("wait"), LIMITS).await.expect("sent"));
+        others.push(
+            connection.call_of_ours(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent"),
+        );
     }
-    let mut asking = connection.call(&call("ask"), LIMITS).await.expect("sent");
+    let mut asking = connection.call(Holder::SERVICE, &call("ask"), LIMITS).await.expect("sent");
     let Ok(Event::Aside(Aside::Question(_))) = asking.next().await else {
         panic!("the one whom a client waits for");
     };

@@ -24,6 +24,7 @@ use crate::{
         listening::{self, listen},
         subscription::Filter,
     },
+    holder::Holder,
     protocol::{
         Era, Message,
         error::{INTERNAL_ERROR, INVALID_PARAMS},
@@ -354,7 +355,7 @@ impl Connection {
     async fn listen(self: &Arc<Self>, request: &Message) -> Result<Call, Failure> {
         // A subscription may be silent for ever.
         let limits = Limits { silence: FOR_EVER, total: FOR_EVER };
-        self.begin(request, Kind::Probe, limits).await
+        self.begin(Holder::SERVICE, request, Kind::Probe, limits).await
     }
 }
 

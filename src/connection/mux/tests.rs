@@ -3,17 +3,93 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocol::{Message, jsonrpc::Part};
+use crate::{
+    config::defaults,
+    holder::{Account, Member},
+    protocol::{Message, jsonrpc::Part},
+};
+
+const ONE: Holder = Holder::SERVICE;
+
+impl Queued for &str {
+    fn admitted(&mut self, _id: u64) {}
+}
+
+impl Queued for usize {
+    fn admitted(&mut self, _id: u64) {}
+}
+
+/// Returns a session of a user.
+fn session(uid: u32, number: u64) -> Holder {
+    Holder { account: Account::User(uid), member: Member::Session(number) }
+}
+
+/// Asks for room for a request of `holder`; returns its place in the queue where there is none.
+fn ask(mux: &mut Mux<usize>, holder: Holder) -> Option<QueueTicket> {
+    let waiter = mux.admit(holder, 0).err()?;
+    let before = mux.in_flight();
+    let (ticket, _) = mux.enqueue(holder, waiter);
+    (mux.in_flight() == before).then_some(ticket)
+}
+
+#[test]
+fn a_client_whose_requests_fill_the_connection_waits_and_others_do_not() {
+    let mut mux = Mux::new(8, 8);
+    for _ in 0..8 {
+        assert!(ask(&mut mux, session(1, 1)).is_none(), "free room is never refused");
+    }
+    let waiting = ask(&mut mux, session(1, 1)).expect("it waits");
+    assert!(ask(&mut mux, session(1, 2)).is_none(), "a session of the same user");
+    for _ in 0..4 {
+        assert!(ask(&mut mux, session(2, 1)).is_none(), "another user, to half of all");
+    }
+    assert!(ask(&mut mux, session(2, 1)).is_some());
+    assert_eq!(mux.in_flight(), 13);
+    // One answer makes room for none as long as more than the bound are in flight.
+    assert_eq!(mux.settle(1), Settled::Wanted(0));
+    assert!(mux.leave_queue(waiting).is_some());
+}
+
+#[test]
+fn a_place_that_becomes_free_goes_to_the_client_with_the_fewest() {
+    let mut mux = Mux::new(2, 2);
+    let ids: Vec<u64> = (0..2).filter_map(|_| mux.admit(session(1, 1), 0).ok()).collect();
+    let greedy = ask(&mut mux, session(1, 1)).expect("it waits");
+    mux.settle(ids[0]);
+    assert!(mux.leave_queue(greedy).is_none(), "it was admitted");
+    let greedy = ask(&mut mux, session(1, 1)).expect("it waits");
+    assert_eq!(mux.in_flight(), 2);
+    mux.abandon(ids[1], Duration::from_secs(60));
+    assert!(mux.leave_queue(greedy).is_none(), "what drains takes no place");
+    assert_eq!((mux.in_flight(), mux.draining()), (2, 1));
+    assert!(mux.drain().len() == 3 && mux.waitlist.is_none());
+}
+
+#[test]
+fn the_client_with_the_most_waiting_loses_its_newest_request_and_no_other_does() {
+    let mut mux = Mux::new(1, 1);
+    mux.admit(session(1, 1), 0).expect("room");
+    let full = (0..2).filter_map(|_| ask(&mut mux, session(2, 1))).count();
+    let first = ask(&mut mux, session(2, 1)).expect("it waits");
+    let waiting = defaults::IN_FLIGHT_QUEUE_MAX - full - 1;
+    for _ in 0..waiting {
+        let (_, lost) = mux.enqueue(session(1, 1), 1);
+        assert!(lost.is_none());
+    }
+    assert_eq!(mux.enqueue(session(2, 1), 2).1, Some(1), "that of the other");
+    assert_eq!(mux.enqueue(session(1, 1), 3).1, Some(3), "its own");
+    assert!(mux.leave_queue(first).is_some());
+}
 
 #[test]
 fn a_full_connection_takes_no_more_until_an_answer_comes() {
     let mut mux = Mux::new(2, 2);
-    let first = mux.admit("a").expect("room");
-    mux.admit("b").expect("room");
-    assert_eq!(mux.admit("c"), Err(Saturated));
+    let first = mux.admit(ONE, "a").expect("room");
+    mux.admit(ONE, "b").expect("room");
+    assert_eq!(mux.admit(ONE, "c"), Err("c"));
 
     assert_eq!(mux.settle(first), Settled::Wanted("a"));
-    assert!(mux.admit("c").is_ok());
+    assert!(mux.admit(ONE, "c").is_ok());
 }
 
 #[test]
@@ -21,8 +97,8 @@ fn a_request_that_nobody_waits_for_drains_until_its_time_is_up() {
     let now = Duration::from_secs(7);
     let minute = Duration::from_secs(60);
     let mut mux = Mux::new(8, 8);
-    let (gone, late) = (mux.admit("a").expect("room"), mux.admit("b").expect("room"));
-    let kept = mux.admit("c").expect("room");
+    let (gone, late) = (mux.admit(ONE, "a").expect("room"), mux.admit(ONE, "b").expect("room"));
+    let kept = mux.admit(ONE, "c").expect("room");
     assert_eq!(mux.abandon(gone, now + minute), Some(&"a"));
     assert_eq!(mux.abandon(late, now + 2 * minute), Some(&"b"));
     assert_eq!(mux.abandon(late, now), None, "once");
@@ -45,7 +121,7 @@ fn requests_that_drain_do_not_keep_new_ones_out() {
         let forgotten = mux.expire(Duration::ZERO);
         // Told, so that nothing reads on for them.
         assert_eq!(forgotten, (number >= 2).then(|| number - 2).into_iter().collect::<Vec<_>>());
-        let id = mux.admit(number).expect("a drained one makes room");
+        let id = mux.admit(ONE, number).expect("a drained one makes room");
         mux.abandon(id, later);
     }
     assert_eq!((mux.in_flight(), mux.draining()), (0, 2));
@@ -56,9 +132,9 @@ fn requests_that_drain_do_not_keep_new_ones_out() {
 fn only_so_many_drain() {
     let later = Duration::from_secs(300);
     let mut mux = Mux::new(100, 3);
-    let kept = mux.admit(0).expect("room");
+    let kept = mux.admit(ONE, 0).expect("room");
     for number in 1..=10 {
-        let id = mux.admit(number).expect("room");
+        let id = mux.admit(ONE, number).expect("room");
         mux.abandon(id, later);
     }
     assert_eq!(mux.expire(Duration::ZERO), [1, 2, 3, 4, 5, 6, 7]);
@@ -69,7 +145,7 @@ fn only_so_many_drain() {
 #[test]
 fn a_request_is_the_only_one_when_nothing_else_runs_for_nobody_either() {
     let mut mux = Mux::new(8, 8);
-    let (gone, kept) = (mux.admit("a").expect("room"), mux.admit("b").expect("room"));
+    let (gone, kept) = (mux.admit(ONE, "a").expect("room"), mux.admit(ONE, "b").expect("room"));
     assert_eq!(mux.sole(|_| true), None);
     mux.abandon(gone, Duration::from_secs(60));
     assert_eq!(mux.sole(|_| true), None, "the server may still talk about the first one");
@@ -129,7 +205,7 @@ proptest! {
                         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{client},"_meta":{{"progressToken":{id}}}}}}}"#
                     );
                     let request = Message::parse(text.into()).expect("a request");
-                    let Ok(number) = mux.admit(client) else { continue };
+                    let Ok(number) = mux.admit(ONE, client) else { continue };
                     let number_text = number.to_string();
                     let sent = request.edit([(Part::Id, &number_text), (Part::ProgressToken, &number_text)]);
                     let sent = Message::parse(sent).expect("still a request");

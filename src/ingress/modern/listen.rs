@@ -7,7 +7,10 @@ use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream};
 use tokio::time;
 
-use super::super::{Edge, Response, respond};
+use super::super::{
+    Edge, Response,
+    respond::{self, EdgeError},
+};
 use crate::{
     era::subscription::{self, Filter},
     protocol::{Message, jsonrpc::Part, sse},
@@ -25,7 +28,7 @@ pub(in super::super) struct Listening {
     /// What is to be said before anything else.
     first: VecDeque<Bytes>,
     /// Lasts as long as the stream.
-    _listener: Passing,
+    listener: Passing,
 }
 
 enum Stage {
@@ -37,22 +40,36 @@ enum Stage {
 }
 
 /// Opens the stream of a client that wants to be told of what is in `asked`.
-pub(super) fn open(edge: Arc<Edge>, view: &View, asked: Filter, request: &Message) -> Response {
-    let listening = Listening::new(edge, view, asked, request);
+pub(super) fn open(
+    edge: Arc<Edge>,
+    view: &View,
+    asked: Filter,
+    request: &Message,
+) -> Result<Response, EdgeError> {
+    let listening = Listening::new(Arc::clone(&edge), view, asked, request);
+    let permit = edge.stream_permit(listening.listener.session())?;
     // A proxy in between may hold the head back until something comes after it.
-    let opened = (Some(sse::KEEP_ALIVE), listening);
-    respond::event_stream(stream::unfold(opened, |(first, mut listening)| async move {
+    let opened = (Some(sse::KEEP_ALIVE), permit, listening);
+    let pieces = stream::unfold(opened, |(first, permit, mut listening)| async move {
         if let Some(first) = first {
-            return Some((first, (None, listening)));
+            return Some((first, (None, permit, listening)));
         }
         let silence = listening.edge.views.config().listen.keep_alive;
-        let piece = match time::timeout(silence, listening.next()).await {
-            Ok(Some(message)) => sse::encode(&message),
+        let next = tokio::select! {
+            next = time::timeout(silence, listening.next()) => next,
+            () = permit.evicted(), if !listening.is_ending() => Ok(listening.end()),
+        };
+        let piece = match next {
+            Ok(Some(message)) => {
+                permit.touch();
+                sse::encode(&message)
+            }
             Ok(None) => return None,
             Err(_) => sse::KEEP_ALIVE,
         };
-        Some((piece, (None, listening)))
-    }))
+        Some((piece, (None, permit, listening)))
+    });
+    Ok(respond::event_stream(pieces))
 }
 
 impl Listening {
@@ -71,7 +88,7 @@ impl Listening {
             (Arc::clone(&edge.views), view.clone(), Arc::clone(listener.session()));
         let settling = Box::pin(async move { views.honour(&view, &session, &asked).await });
         let stage = Stage::Settling(settling);
-        Self { edge, id, stage, reader, first: VecDeque::new(), _listener: listener }
+        Self { edge, id, stage, reader, first: VecDeque::new(), listener }
     }
 
     /// Returns the message that goes to the client next; `None` ends the stream.
@@ -84,11 +101,16 @@ impl Listening {
             return Some(first);
         }
         let stop = self.edge.stop.clone();
-        let is_open = !matches!(self.stage, Stage::Closed);
+        let is_open = !self.is_ending();
         tokio::select! {
             next = self.advance() => next,
             () = stop.cancelled(), if is_open => self.end(),
         }
+    }
+
+    /// Tells whether nothing comes any more but what is to be said already.
+    fn is_ending(&self) -> bool {
+        matches!(self.stage, Stage::Closed)
     }
 
     /// Goes on to the next message.

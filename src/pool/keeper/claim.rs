@@ -9,7 +9,8 @@ use super::{
     dial::{Dialled, Refused},
 };
 use crate::{
-    connection::Connection,
+    connection::{Connection, Party},
+    holder::Holder,
     pool::{
         error::SlotError,
         life::{Life, State},
@@ -47,8 +48,8 @@ impl Keeper {
     }
 
     /// Returns the connection and a lease of it, dialling first where there is none. However many
-    /// ask at a time, the server is dialled once. A seat is waited for until `until`, or for ever;
-    /// a dial that has begun as long as it takes.
+    /// ask at a time, the server is dialled once. A seat, which counts for `holder`, is waited for
+    /// until `until`, or for ever; a dial that has begun as long as it takes.
     ///
     /// # Errors
     ///
@@ -59,6 +60,7 @@ impl Keeper {
     /// Safe: the dial goes on for the others.
     pub(in crate::pool) async fn lease(
         self: &Arc<Self>,
+        holder: Holder,
         until: Option<Instant>,
     ) -> Result<(Arc<Connection>, Option<Claim>), SlotError> {
         let closing = || SlotError::Closing(self.name().clone());
@@ -69,6 +71,9 @@ impl Keeper {
             }
             if self.origin.leaving.is_cancelled() || self.state().is_closing {
                 return Err(closing());
+            }
+            if let Party::Owned(_) | Party::Exclusive = self.party {
+                self.state().holder = holder;
             }
             let mut outcome = std::pin::pin!(self.join_dial().outcome());
             let outcome = match until {
@@ -127,6 +132,7 @@ impl Keeper {
     /// Waits for the seats that a connection needs; `None` when nobody waits for it any more, or
     /// when it is not to be made.
     pub(super) async fn take_seats(self: &Arc<Self>) -> Option<Vec<Seat>> {
+        let holder = self.state().holder;
         let seats = async {
             let this = || {
                 let this: std::sync::Weak<Self> = Arc::downgrade(self);
@@ -135,10 +141,10 @@ impl Keeper {
             let mut seats = Vec::new();
             if let Some(own) = &self.origin.own {
                 self.waits_for(WaitsFor::Own);
-                seats.push(own.seat(this()).await);
+                seats.push(own.seat(holder, this()).await);
             }
             self.waits_for(WaitsFor::Pool);
-            seats.push(self.origin.roster.seat(this()).await);
+            seats.push(self.origin.roster.seat(holder, this()).await);
             seats
         };
         let taken = tokio::select! {

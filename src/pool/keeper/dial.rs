@@ -8,6 +8,7 @@ use super::{Claim, Keeper, KeeperState, Origin};
 use crate::{
     config::defaults,
     connection::{Connection, DialError, Failure, Patience},
+    holder::Holder,
     pool::{
         life::{Life, State},
         roster::Seat,
@@ -42,7 +43,7 @@ impl Keeper {
     pub(in crate::pool) fn dial_soon(self: &Arc<Self>) {
         let keeper = Arc::clone(self);
         self.origin.dialer.tasks().spawn(async move {
-            let _reported_by_the_dial = keeper.lease(None).await;
+            let _reported_by_the_dial = keeper.lease(Holder::SERVICE, None).await;
         });
     }
 

@@ -33,6 +33,7 @@ use crate::{
     backoff::Backoff,
     config::{Lifecycle, Server, defaults},
     connection::{Connection, Dialer, ListRevisions, Party},
+    holder::Holder,
     name::ServerName,
     single_flight::SingleFlight,
 };
@@ -95,6 +96,8 @@ struct KeeperState {
     /// Given back when the connection is down.
     seats: Vec<Seat>,
     waits_for: Option<WaitsFor>,
+    /// The party that its seats count for: a connection that all share counts for the service.
+    holder: Holder,
     /// How many wait for a connection.
     n_asking: usize,
     used: Instant,
@@ -155,6 +158,7 @@ impl Keeper {
                 generation: 0,
                 seats: Vec::new(),
                 waits_for: None,
+                holder: Holder::SERVICE,
                 n_asking: 0,
                 used: Instant::now(),
                 put_away: None,
@@ -309,7 +313,7 @@ impl Guest for Keeper {
             () if matches!(self.party, Party::Owned(_)) || self.is_watched() => Loss::State,
             () => Loss::Nothing,
         };
-        Some(Idle { key: (), since, stay: self.stay(), loss })
+        Some(Idle { key: (), since, stay: self.stay(), loss, is_above_share: false })
     }
 
     fn put_away(&self) -> bool {

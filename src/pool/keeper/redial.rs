@@ -13,6 +13,7 @@ use crate::{
     breaker::Incident,
     config::defaults,
     connection::Party,
+    holder::Holder,
     pool::{error::SlotError, gate::Tripped},
 };
 
@@ -82,7 +83,7 @@ impl Keeper {
                 Err(Tripped { retry_in }) => time::sleep(retry_in).await,
             }
         };
-        let outcome = self.lease(None).await.map(drop);
+        let outcome = self.lease(Holder::SERVICE, None).await.map(drop);
         if permit.is_probe() {
             match &outcome {
                 Ok(()) => permit.succeeded(),

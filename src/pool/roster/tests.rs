@@ -49,7 +49,13 @@ impl Guest for Sitter {
     fn idle(&self) -> Option<Idle<()>> {
         let since = *self.idle_since.lock().expect("unpoisoned");
         happens(&self.when_seen);
-        Some(Idle { key: (), since: since?, stay: Stay::Own(Some(SECOND)), loss: Loss::Nothing })
+        Some(Idle {
+            key: (),
+            since: since?,
+            stay: Stay::Own(Some(SECOND)),
+            loss: Loss::Nothing,
+            is_above_share: false,
+        })
     }
 
     fn put_away(&self) -> bool {
@@ -74,7 +80,10 @@ async fn what_becomes_idle_while_the_sweep_looks_is_closed_at_its_time() {
     let roster = Roster::of_one(5);
     let begin = Instant::now();
     let (first, other) = (Sitter::idle_since(begin), Arc::new(Sitter::default()));
-    let _seats = [roster.seat(weak(&first)).await, roster.seat(weak(&other)).await];
+    let _seats = [
+        roster.seat(Holder::SERVICE, weak(&first)).await,
+        roster.seat(Holder::SERVICE, weak(&other)).await,
+    ];
     #[expect(clippy::disallowed_methods, reason = "a test ends it")]
     let sweep = tokio::spawn(Arc::clone(&roster).sweep());
     yield_now().await;
@@ -98,12 +107,15 @@ async fn one_that_waits_has_one_connection_go_whoever_looks_meanwhile() {
     let roster = Roster::of_one(2);
     let begin = Instant::now();
     let (first, other) = (Sitter::idle_since(begin), Sitter::idle_since(begin + SECOND));
-    let _seats = [roster.seat(weak(&first)).await, roster.seat(weak(&other)).await];
+    let _seats = [
+        roster.seat(Holder::SERVICE, weak(&first)).await,
+        roster.seat(Holder::SERVICE, weak(&other)).await,
+    ];
     let looks = Arc::clone(&roster);
     *first.when_put_away.lock().expect("unpoisoned") = Some(Box::new(move || looks.make_room()));
 
     let guest = Arc::new(Sitter::default());
-    let waits = time::timeout(SECOND, roster.seat(weak(&guest)));
+    let waits = time::timeout(SECOND, roster.seat(Holder::SERVICE, weak(&guest)));
     assert!(waits.await.is_err(), "no seat was given back");
     assert_eq!((first.n_put_away(), other.n_put_away()), (1, 0));
 }

@@ -5,5 +5,9 @@
 
 mod bystanders;
 mod calm;
+mod exclusive;
+mod hanging_calls;
+mod idle_connections;
+mod streams;
 
 use bystanders::Bystanders;

@@ -1,0 +1,95 @@
+//! The requests that wait for room on a connection that is at its bound.
+//!
+//! There is a waitlist only at the bound, so that the usual request counts for its holder at no cost.
+//!
+//! The bound is soft for small holders, so that one client whose requests hang holds up no other:
+//!
+//! ```text
+//!   0 ─────────────── max ───────────────── 1.5 × max ───────────────── 2 × max
+//!   all holders        members below their     accounts below their
+//!                      share of an account     share of the connection
+//! ```
+
+use crate::{
+    config::defaults,
+    holder::Holder,
+    share::{FairQueue, QueueTicket},
+};
+
+/// A request that can be queued.
+pub(in super::super) trait Queued {
+    /// Takes note that it was admitted, with this id.
+    fn admitted(&mut self, id: u64);
+}
+
+/// The requests that wait for room on one connection, and the holders of those in flight.
+#[derive(Debug)]
+pub(super) struct Waitlist<W> {
+    queue: FairQueue<W>,
+}
+
+impl<W> Waitlist<W> {
+    /// Returns an empty waitlist beside the requests of `in_flight`.
+    pub(super) fn new(in_flight: impl Iterator<Item = Holder>) -> Box<Self> {
+        let mut queue = FairQueue::default();
+        in_flight.for_each(|holder| queue.hold(holder));
+        Box::new(Self { queue })
+    }
+
+    /// Counts one more in flight for `holder`, unless others wait.
+    pub(super) fn admit(&mut self, holder: Holder) -> bool {
+        let is_free = self.queue.n_waiting() == 0;
+        if is_free {
+            self.queue.hold(holder);
+        }
+        is_free
+    }
+
+    /// Queues a request. Returns its place, and the request that loses its own for it, if one must.
+    pub(super) fn enqueue(&mut self, holder: Holder, waiter: W) -> (QueueTicket, Option<W>) {
+        let ticket = self.queue.enqueue(holder, waiter);
+        let is_too_long = self.queue.n_waiting() > defaults::IN_FLIGHT_QUEUE_MAX;
+        let shed = if is_too_long { self.queue.shed() } else { None };
+        (ticket, shed.map(|(_, waiter)| waiter))
+    }
+
+    /// Takes a request out of the queue.
+    pub(super) fn leave(&mut self, ticket: QueueTicket) -> Option<W> {
+        self.queue.remove(ticket)
+    }
+
+    /// Counts one fewer in flight for `holder`.
+    pub(super) fn release(&mut self, holder: Holder) {
+        self.queue.release(holder);
+    }
+
+    /// Admits the next request, if there is room for it beside `n_in_flight` others.
+    pub(super) fn next(&mut self, n_in_flight: usize, max: usize) -> Option<(Holder, W)> {
+        let holder = self.queue.next()?;
+        if n_in_flight >= self.limit(holder, max) {
+            return None;
+        }
+        self.queue.dequeue().map(|(ticket, waiter)| (ticket.holder(), waiter))
+    }
+
+    /// Returns how many requests may be in flight when the next one is of `holder`.
+    fn limit(&self, holder: Holder, max: usize) -> usize {
+        let of_account = max / self.queue.n_accounts().max(1);
+        let of_member = (of_account / self.queue.n_members(holder).max(1)).max(1);
+        match () {
+            () if self.queue.n_of_account(holder) < of_account => 2 * max,
+            () if self.queue.n_of_member(holder) < of_member => max + max / 2,
+            () => max,
+        }
+    }
+
+    /// Returns how many wait.
+    pub(super) fn n_waiting(&self) -> usize {
+        self.queue.n_waiting()
+    }
+
+    /// Takes out all that wait.
+    pub(super) fn drain(mut self: Box<Self>) -> Vec<W> {
+        self.queue.drain()
+    }
+}

@@ -1,0 +1,66 @@
+//! The limit on open descriptors: raised for the service, as it was for its children.
+//!
+//! A program that calls `select()` breaks on descriptors from 1,024 on. So each child gets back the
+//! soft limit that the service was started with.
+
+use std::sync::OnceLock;
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+
+/// The limits that the service was started with, once they were raised.
+static INHERITED: OnceLock<Rlimit> = OnceLock::new();
+
+/// Raises the soft limit to the hard one.
+pub fn raise() {
+    let inherited = *INHERITED.get_or_init(|| getrlimit(Resource::Nofile));
+    let raised = Rlimit { current: inherited.maximum, ..inherited };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => tracing::debug!(
+            from = inherited.current,
+            to = raised.current,
+            "soft limit of descriptors raised"
+        ),
+        Err(error) => tracing::warn!(
+            %error,
+            "cannot raise the soft limit of descriptors ({:?}): fewer clients are served at a time",
+            inherited.current
+        ),
+    }
+}
+
+/// Gives the process `pid`, which has just been started, the limits that the service was started with.
+pub fn restore(pid: Pid) {
+    if let Some(inherited) = INHERITED.get()
+        && inherited.current != inherited.maximum
+        && let Err(error) = prlimit(Some(pid), Resource::Nofile, *inherited)
+    {
+        // It has gone, or belongs to another user by now.
+        tracing::debug!(%error, pid = pid.as_raw_nonzero(), "child keeps the raised limit of descriptors");
+    }
+}
+
+/// Returns how many descriptors the service may have open.
+pub fn limit() -> usize {
+    let current = getrlimit(Resource::Nofile).current;
+    current.and_then(|current| usize::try_from(current).ok()).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_is_raised_to_the_hard_one() {
+        let hard = getrlimit(Resource::Nofile).maximum;
+        let lowered = Rlimit { current: Some(64), maximum: hard };
+        setrlimit(Resource::Nofile, lowered).expect("lower is always allowed");
+
+        raise();
+
+        assert_eq!(getrlimit(Resource::Nofile).current, hard);
+        let child = std::process::id();
+        let child = Pid::from_raw(i32::try_from(child).expect("small")).expect("a process");
+        restore(child);
+        assert_eq!(limit(), 64, "as it was at the start");
+    }
+}

@@ -1,0 +1,25 @@
+//! Calls that are never answered, on a server that serves one request at a time on each connection.
+
+use super::Bystanders;
+use crate::{
+    harness::{client::running, daemon::Daemon, fake::Fakes},
+    server_status, until,
+};
+
+#[tokio::test]
+async fn hanging_calls_of_one_client_leave_a_connection_to_the_others() {
+    let fakes = Fakes::new();
+    let server = fakes.server("fake", &[]) + "sharing = \"exclusive\"\nmax_connections = 4\n";
+    let daemon = Daemon::with(server).ready();
+    let bystanders = Bystanders::start(&daemon, "/servers/fake").await;
+    let client = daemon.client("/servers/fake").initialized().await;
+
+    let hanging: Vec<_> = (0..8).map(|_| running(client.clone().hold("a"))).collect();
+    // All but one, and that one is for the others.
+    until(async || server_status(&daemon, "fake").await["in_flight"].as_u64() >= Some(3)).await;
+    bystanders.go_on().await;
+    bystanders.go_on().await;
+
+    drop(hanging);
+    bystanders.end().await;
+}
