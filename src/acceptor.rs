@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::defaults, telemetry::liveness::Pulse};
+use crate::{config::defaults, peer::Caller, telemetry::liveness::Pulse};
 
 /// Something that connections come from.
 pub trait Listener {
@@ -22,6 +22,10 @@ pub trait Listener {
     ///
     /// Safe: a connection that was not accepted stays in the backlog.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Returns the party at the other end of a connection, which has a number of its own from then
+    /// on: to be called once for each. Takes some microseconds, and does not block.
+    fn caller(stream: &Self::Stream) -> Caller;
 }
 
 impl Listener for TcpListener {
@@ -30,6 +34,10 @@ impl Listener for TcpListener {
     async fn next(&self) -> io::Result<TcpStream> {
         self.accept().await.map(|(stream, _peer)| stream)
     }
+
+    fn caller(stream: &TcpStream) -> Caller {
+        Caller::of_tcp(stream)
+    }
 }
 
 impl Listener for UnixListener {
@@ -37,6 +45,10 @@ impl Listener for UnixListener {
 
     async fn next(&self) -> io::Result<UnixStream> {
         self.accept().await.map(|(stream, _peer)| stream)
+    }
+
+    fn caller(stream: &UnixStream) -> Caller {
+        Caller::of_unix(stream)
     }
 }
 

@@ -145,6 +145,7 @@
 //! |---|---|
 //! | [`name`] | server names and their grammar |
 //! | [`holder`] | the parties that capacity is shared between |
+//! | [`peer`] | the clients at the other end of connections, as the kernel knows them |
 //! | [`backoff`] | pauses between attempts |
 //! | [`report`] | an error and its causes on one line |
 //! | [`files`] | files that are replaced whole, kept for the service itself or for others, and where a user has them |
@@ -253,6 +254,7 @@ pub mod import;
 pub mod ingress;
 pub mod meta;
 pub mod name;
+pub mod peer;
 pub mod pool;
 pub mod protocol;
 pub mod provision;

@@ -18,6 +18,9 @@ const EXITING: u64 = 0x0000_0004;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: Pid,
+    /// The process that started it, or the one that has taken it over since; none where that is
+    /// outside of our namespace of process numbers.
+    pub(super) parent: Option<Pid>,
     pub(super) group: i32,
     /// When it was started, in ticks since the system was.
     pub(super) started: u64,
@@ -57,11 +60,12 @@ impl Process {
         // anything.
         let mut fields = stat.rsplit_once(") ")?.1.split(' ');
         let is_dead = matches!(fields.next()?, "Z" | "X");
-        let group = fields.nth(1)?.parse().ok()?;
+        let parent = Pid::from_raw(fields.next()?.parse().ok()?);
+        let group = fields.next()?.parse().ok()?;
         let flags: u64 = fields.nth(3)?.parse().ok()?;
         let started = fields.nth(12)?.parse().ok()?;
         let (is_of_kernel, is_ending) = (flags & KERNEL_THREAD != 0, flags & EXITING != 0);
-        (!is_dead && !is_of_kernel).then_some(Self { pid, group, started, is_ending })
+        (!is_dead && !is_of_kernel).then_some(Self { pid, parent, group, started, is_ending })
     }
 
     /// Returns the environment that it was started with, as `NAME=VALUE` and a NUL each, where we
@@ -92,6 +96,13 @@ impl Process {
     /// Tells whether it is a process of our own user.
     pub(super) fn is_of_our_user(&self) -> bool {
         fs::metadata(path(self.pid, "")).is_ok_and(|entry| entry.uid() == getuid().as_raw())
+    }
+
+    /// Tells whether it has the socket with this number open, as far as it shows its files.
+    pub(super) fn has_socket(&self, inode: u32) -> bool {
+        let link = format!("socket:[{inode}]");
+        let files = fs::read_dir(path(self.pid, "fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|to| *to == *link)
     }
 
     /// Tells whether it still runs.

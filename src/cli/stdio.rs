@@ -11,6 +11,7 @@ use crate::{
     control::client::ClientError,
     daemon::{Daemon, Listeners},
     ingress::pipe::Pipe,
+    peer::Caller,
     protocol::ndjson::Lines,
     report::chain,
     systemd::capabilities,
@@ -106,6 +107,7 @@ pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed
             reader: tokio::io::stdin(),
             lines: Lines::new(defaults::BODY_BYTES_MAX),
             writer: tokio::io::stdout(),
+            holder: Caller::of_own_user().holder,
             tells_end: false,
         };
         let served = Box::pin(daemon.run_for_one(choice, pipe)).await;

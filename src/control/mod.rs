@@ -18,8 +18,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::defaults,
+    holder::Holder,
     ingress::Edge,
     meta::nearest,
+    peer::Caller,
     protocol::{
         Message, ParseError, RpcError, Shape,
         error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
@@ -34,6 +36,7 @@ use crate::{
 
 mod attach;
 mod auth;
+mod authority;
 pub mod client;
 mod completions;
 mod daemon;
@@ -51,6 +54,7 @@ mod servers;
 mod tasks;
 mod tools;
 
+use authority::Authority;
 use method::{Answer, Method};
 pub use order::{Order, ReloadError};
 use params::Params;
@@ -81,6 +85,8 @@ pub struct Desk {
     seats: Arc<Seats>,
     /// Those of clients of MCP at the socket.
     places: Arc<Semaphore>,
+    /// Tells operators from servers.
+    authority: Authority,
     /// Cancelled when nothing more is to be taken on.
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
@@ -92,8 +98,10 @@ pub struct Desk {
 /// Who has sent a request.
 #[derive(Clone, Debug)]
 struct Asker {
-    /// Who it is, where that is known.
+    /// The process at the other end of the control socket; none over HTTP.
     peer: Option<Peer>,
+    /// The party at the other end of the connection.
+    caller: Caller,
     /// Takes what is told before the answer, where there is a way to.
     lines: Option<mpsc::Sender<Bytes>>,
 }
@@ -102,6 +110,11 @@ impl Asker {
     /// Returns the user, where it is known.
     fn uid(&self) -> Option<u32> {
         self.peer.map(|peer| peer.uid)
+    }
+
+    /// Returns the party that the request counts for.
+    fn holder(&self) -> Holder {
+        self.caller.holder
     }
 }
 
@@ -127,7 +140,8 @@ impl Desk {
             defaults::CONTROL_CONNECTIONS_PER_USER_MAX,
         );
         let places = Arc::new(Semaphore::new(defaults::CONTROL_ATTACHED_MAX));
-        Arc::new(Self { parts, seats, places, stop, hurry, tasks })
+        let authority = Authority::default();
+        Arc::new(Self { parts, seats, places, authority, stop, hurry, tasks })
     }
 
     /// Returns the group that is let in at the socket, if any is.
@@ -147,6 +161,9 @@ impl Desk {
     async fn try_answer(&self, request: &Message, asker: &Asker) -> Answer {
         let asked = request.method().unwrap_or_default();
         let method = Method::named(asked).ok_or_else(|| unknown_method(asked))?;
+        if method.is_for_operators() {
+            self.check_operator(asker, method).await?;
+        }
         let params = Params::read(method, request.params())?;
         tokio::select! {
             biased;

@@ -28,8 +28,9 @@ use super::{
     seats::Seat,
 };
 use crate::{
-    acceptor,
+    acceptor::{self, Listener as _},
     config::defaults,
+    peer::Caller,
     protocol::{
         Message, RpcError, Shape,
         error::{INTERNAL_ERROR, INVALID_REQUEST},
@@ -56,15 +57,22 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, pulse: Pulse) {
         // In the order in which they come: tasks begin in any, and who has come before could lose its
         // seat to who has waited longer, before it has said a word.
         let seat = door.known(&stream).map(|peer| desk.seats.take(peer.uid));
+        let caller = UnixListener::caller(&stream);
         let (desk, door) = (Arc::clone(&desk), Arc::clone(&door));
-        async move { connection(stream, seat, &desk, &door).await }
+        async move { connection(stream, caller, seat, &desk, &door).await }
     };
     acceptor::accept(listener, defaults::CONTROL_ACCEPTED_MAX, pulse, stop, tasks, serve).await;
 }
 
 /// Serves who has connected, if they may ask and have a `seat`; that of a stranger is taken only when
 /// it is known that they may.
-async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<Desk>, door: &Door) {
+async fn connection(
+    stream: UnixStream,
+    caller: Caller,
+    seat: Option<Option<Seat>>,
+    desk: &Arc<Desk>,
+    door: &Door,
+) {
     let group = desk.control_group();
     let peer = match door.admit(&stream, group.as_deref()).await {
         Ok(peer) => peer,
@@ -75,7 +83,7 @@ async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<D
             return turn_away(stream, refusal.to_rpc()).await;
         }
     };
-    let Peer { uid, gid, pid } = peer;
+    let Peer { uid, gid, pid, process: _ } = peer;
     tracing::debug!(peer_uid = uid, peer_gid = gid, peer_pid = pid, "operator connected");
     let Some(seat) = seat.unwrap_or_else(|| desk.seats.take(uid)) else {
         let text = "as many connections as are served have something running";
@@ -85,7 +93,7 @@ async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<D
         return turn_away(stream, error).await;
     };
     let attached = tokio::select! {
-        attached = converse(stream, desk, peer, &seat) => attached,
+        attached = converse(stream, desk, (peer, caller), &seat) => attached,
         () = seat.lost() => {
             tracing::debug!(peer_uid = uid, "operator's seat given to another one");
             None
@@ -94,7 +102,7 @@ async fn connection(stream: UnixStream, seat: Option<Option<Seat>>, desk: &Arc<D
     // A client of MCP keeps no operator waiting.
     drop(seat);
     if let Some(attached) = attached {
-        Box::pin(attached.serve(desk)).await;
+        Box::pin(attached.serve(desk, caller.holder)).await;
     }
 }
 
@@ -109,12 +117,12 @@ async fn turn_away(mut stream: UnixStream, error: RpcError) {
 async fn converse(
     stream: UnixStream,
     desk: &Arc<Desk>,
-    peer: Peer,
+    (peer, caller): (Peer, Caller),
     seat: &Seat,
 ) -> Option<Attached> {
     let (reader, mut writer) = stream.into_split();
     let (lines, queue) = mpsc::channel(defaults::CONTROL_LINES_QUEUE);
-    let asker = Asker { peer: Some(peer), lines: Some(lines) };
+    let asker = Asker { peer: Some(peer), caller, lines: Some(lines) };
     let mut conversation = Conversation {
         desk,
         seat,

@@ -17,7 +17,14 @@ use super::{
     route,
     stall::Stall,
 };
-use crate::{acceptor, config::defaults, report::chain, telemetry::liveness::Pulse, tls};
+use crate::{
+    acceptor::{self, Listener as _},
+    config::defaults,
+    peer::Caller,
+    report::chain,
+    telemetry::liveness::Pulse,
+    tls,
+};
 
 /// Serves clients on `listener` until `stop`, through TLS where `tls` has a certificate; connections
 /// that are open then finish their current answer, in tasks that `tasks` owns.
@@ -36,13 +43,15 @@ pub async fn serve(
     let stopped = stop.clone();
     let serve = |stream| {
         let (edge, tls) = (Arc::clone(&edge), Arc::clone(&tls));
-        Quiet::new(connection(stream, edge, tls, stopped.clone()))
+        let caller = TcpListener::caller(&stream);
+        Quiet::new(connection(stream, caller, edge, tls, stopped.clone()))
     };
     acceptor::accept(listener, defaults::CLIENT_CONNECTIONS_MAX, pulse, stop, tasks, serve).await;
 }
 
 async fn connection(
     stream: TcpStream,
+    caller: Caller,
     edge: Arc<Edge>,
     tls: Arc<tls::Current>,
     stop: CancellationToken,
@@ -77,7 +86,9 @@ async fn connection(
     let service = service_fn(|request| {
         asked.cancel();
         let edge = Arc::clone(&edge);
-        async move { Ok::<_, std::convert::Infallible>(route::respond(edge, address, request).await) }
+        async move {
+            Ok::<_, std::convert::Infallible>(route::respond(edge, caller, address, request).await)
+        }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
