@@ -4,7 +4,7 @@ use std::{io, os::unix::net::UnixStream, path::PathBuf};
 
 use serde_json::json;
 
-use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, service};
+use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, serve, service};
 use crate::{
     bridge::{self, Target},
     config::{self, LogLevel, Sources, defaults},
@@ -90,6 +90,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 /// Serves the client on standard input and output with servers of its own, which `sources` declare;
 /// SIGHUP reads them again.
 pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed> {
+    serve::forbid_dumps()?;
     // While the process has one thread: it changes what threads inherit.
     capabilities::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;

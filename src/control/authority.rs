@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_which_process_of_which_server_has_asked_for_what() {
-        let (method, server) = (Method::DaemonStop, "git".parse().ok());
+        let (method, server) = (Method::DaemonStop, ServerName::new("git").ok());
         let refusal = Refusal { method, pid: Some(7), server, is_server: true };
         let expected =
             "`daemon/stop` is for operators, and process 7 comes from server `git` of this service";

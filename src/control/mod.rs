@@ -56,7 +56,7 @@ mod tools;
 
 use authority::Authority;
 use method::{Answer, Method};
-pub use order::{Order, ReloadError};
+pub use order::{NamedFile, Order, ReloadError};
 use params::Params;
 use peer::Peer;
 use seats::Seats;

@@ -36,16 +36,13 @@ const TCP: u8 = 6;
 const VERSION_4: u8 = 2;
 const VERSION_6: u8 = 10;
 
-/// `TCP_LISTEN`. Where no connection has the addresses, the kernel shows a listener at the address.
-const LISTENING: u8 = 10;
-
 /// The length of `struct nlmsghdr`, of `struct inet_diag_sockid`, and of a whole request.
 const HEADER_BYTES: usize = 16;
 const ID_BYTES: usize = 48;
 const REQUEST_BYTES: usize = HEADER_BYTES + 8 + ID_BYTES;
 
-/// The part of `struct inet_diag_sockid` that tells connections apart: ports and addresses.
-const ADDRESSES_BYTES: usize = 36;
+/// The part of `struct inet_diag_sockid` that has the two ports.
+const PORTS_BYTES: usize = 4;
 
 /// Finds the socket at `client` that is connected to `ours`, if it is in our network namespace.
 ///
@@ -115,11 +112,11 @@ fn parse(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> io::Result<Option<Loca
         let error = io::Error::from_raw_os_error(error.saturating_neg());
         return if error.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(error) };
     }
-    let state = *answer.get(HEADER_BYTES + 1).ok_or_else(short)?;
-    let told = answer.get(HEADER_BYTES + 4..).ok_or_else(short)?;
-    let is_same = told.get(..ADDRESSES_BYTES)
-        == request.get(HEADER_BYTES + 8..).and_then(|id| id.get(..ADDRESSES_BYTES));
-    if state == LISTENING || !is_same {
+    // Where no connection has the addresses, the kernel shows a listener at one of them, which has no
+    // second port.
+    let ports = |from: &[u8]| from.first_chunk::<PORTS_BYTES>().copied();
+    let told = answer.get(HEADER_BYTES + 4..).and_then(ports).ok_or_else(short)?;
+    if Some(told) != ports(&request[HEADER_BYTES + 8..]) {
         return Ok(None);
     }
     // Behind the addresses are the times and the lengths of the queues.
@@ -153,7 +150,7 @@ mod tests {
         let request = request(address("127.0.0.1:1"), address("127.0.0.1:2"));
         let mut whole = vec![0; 88];
         whole[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
-        whole[20..56].copy_from_slice(&request[24..60]);
+        whole[20..24].copy_from_slice(&request[24..28]);
         whole[80] = 7;
         let found = parse(&whole, &request).expect("whole");
         assert_eq!(found, Some(LocalSocket { uid: u32::from_ne_bytes([7, 0, 0, 0]), inode: 0 }));

@@ -5,5 +5,6 @@
 
 mod bystanders;
 mod calm;
+mod child_as_operator;
 
 use bystanders::Bystanders;
