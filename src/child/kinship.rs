@@ -17,7 +17,7 @@ use super::{
     mark::{Mark, Service},
     processes::Process,
 };
-use crate::systemd::unit;
+use crate::{peer::sock_diag, systemd::unit};
 
 /// How many ancestors of a process are looked at. Ours: more than any shell and supervisor between
 /// an operator and the first process.
@@ -70,6 +70,33 @@ impl Lineage {
     }
 }
 
+/// Returns the relation of the processes that have the socket with this number open, and one of them:
+/// a server of ours, if there is one.
+pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
+    let mut found = None;
+    // Whether a process that may be a server does not show its files.
+    let mut is_any_hidden = false;
+    for process in Process::all() {
+        match process.has_socket(inode) {
+            Some(false) => {}
+            None => is_any_hidden |= !process.is_out_of_reach(),
+            Some(true) => {
+                let process = ClientProcess(process);
+                let kinship = process.kinship();
+                if kinship != Kinship::Stranger {
+                    return (Some(process.pid()), kinship);
+                }
+                found = Some(process.pid());
+            }
+        }
+    }
+    // A socket that is open, and that no process shows, belongs to one that shows nothing.
+    match found.is_some() || (!is_any_hidden && sock_diag::is_open(inode)) {
+        true => (found, Kinship::Stranger),
+        false => (None, Kinship::Hidden),
+    }
+}
+
 fn mark_of(pid: Pid) -> Option<Mark> {
     Process::read(pid).ok().flatten().and_then(|process| Mark::find(&process.environment()?))
 }
@@ -78,12 +105,6 @@ impl ClientProcess {
     /// Returns the process with this number as it is now, unless it has ended or is hidden from us.
     pub fn see(pid: i32) -> Option<Self> {
         Process::read(Pid::from_raw(pid)?).ok().flatten().map(Self)
-    }
-
-    /// Returns the processes that have the socket with this number open, as far as they show their
-    /// files.
-    pub fn with_socket(inode: u32) -> Vec<Self> {
-        Process::all().filter(|process| process.has_socket(inode)).map(Self).collect()
     }
 
     /// Returns its number.
@@ -100,8 +121,11 @@ impl ClientProcess {
         if !self.0.runs() {
             return Kinship::Hidden;
         }
-        let Some(environment) = self.0.environment() else { return Kinship::Hidden };
-        let mark = our_mark(&environment);
+        let mark = match self.0.environment() {
+            Some(environment) => our_mark(&environment),
+            None if self.0.is_out_of_reach() => None,
+            None => return Kinship::Hidden,
+        };
         let found = (0..LOOKS_MAX).find_map(|_| self.ancestry().ok());
         match found {
             Some(Lineage { child: None, mark: inherited }) if mark.or(inherited).is_none() => {
@@ -207,15 +231,17 @@ mod tests {
         assert_eq!(seen(parent.as_raw_nonzero().get()).kinship(), Kinship::Stranger);
     }
 
-    #[test]
-    fn the_processes_that_have_a_socket_are_found() {
-        use std::os::unix::fs::MetadataExt as _;
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
-        let file = std::fs::File::from(std::os::fd::OwnedFd::from(socket));
+    #[tokio::test]
+    async fn a_socket_belongs_to_the_processes_that_have_it_open_and_to_none_once_it_is_closed() {
+        use std::os::{fd::AsFd as _, unix::fs::MetadataExt as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let client = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
+        let client = client.expect("connects");
+        let file = client.as_fd().try_clone_to_owned().map(std::fs::File::from).expect("open");
         let inode = u32::try_from(file.metadata().expect("open").ino()).expect("small");
-        let ours = seen(getpid().as_raw_nonzero().get());
-        assert!(ClientProcess::with_socket(inode).contains(&ours));
-        drop(file);
-        assert!(!ClientProcess::with_socket(inode).contains(&ours));
+        let own = getpid().as_raw_nonzero().get();
+        assert_eq!(of_socket(inode), (Some(own), Kinship::Stranger));
+        drop((client, file));
+        assert_eq!(of_socket(inode), (None, Kinship::Hidden));
     }
 }

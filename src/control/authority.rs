@@ -128,25 +128,12 @@ impl Asker {
 impl Origin {
     /// Returns the process that asks, as far as it is known, and its relation to our servers. Blocks.
     fn look_up(self) -> (Option<i32>, Kinship) {
-        let processes = match self {
-            Self::Foreign => return (None, Kinship::Stranger),
-            Self::Untold => return (None, Kinship::Hidden),
-            Self::Process(process) => vec![process],
-            Self::Socket(inode) => ClientProcess::with_socket(inode),
-        };
-        // One server among those that share a socket is enough.
-        let mut found = (None, Kinship::Hidden);
-        for process in processes {
-            match (process.kinship(), found.1) {
-                (server @ Kinship::Server(_), _) => return (Some(process.pid()), server),
-                (Kinship::Stranger, Kinship::Hidden) if found.0.is_none() => {
-                    found = (Some(process.pid()), Kinship::Stranger);
-                }
-                (Kinship::Hidden, _) => found = (Some(process.pid()), Kinship::Hidden),
-                (Kinship::Stranger, _) => {}
-            }
+        match self {
+            Self::Foreign => (None, Kinship::Stranger),
+            Self::Untold => (None, Kinship::Hidden),
+            Self::Process(process) => (Some(process.pid()), process.kinship()),
+            Self::Socket(inode) => kinship::of_socket(inode),
         }
-        found
     }
 }
 
