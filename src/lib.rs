@@ -217,6 +217,9 @@
 //!   it is a detail of one file.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
+//! - A server that this process has started is refused what belongs to the operator. Which process
+//!   asks is known by what the kernel says of its socket ([`peer`], [`child::kinship`]).
+//! - The service is not dumpable: no process of its user reads its memory and its environment.
 //! - Who asks on the control socket is known by what the kernel says of them. One connection there can
 //!   neither use up the seats nor wait for ever; nor can many, as long as they have nothing running.
 //! - What is known of a server is answered without starting it. It is never the truth: what is on the

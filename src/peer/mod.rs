@@ -5,7 +5,10 @@
 
 use std::{
     io,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use tokio::net::{TcpStream, UnixStream};
@@ -76,7 +79,15 @@ impl Caller {
 }
 
 fn account_of(uid: u32) -> Account {
-    if uid == OVERFLOW_USER { Account::Unknown } else { Account::User(uid) }
+    static SHOWS_ALL: OnceLock<bool> = OnceLock::new();
+    let map = || std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let shows_all = *SHOWS_ALL.get_or_init(|| shows_all_users(&map()));
+    if uid == OVERFLOW_USER && !shows_all { Account::Unknown } else { Account::User(uid) }
+}
+
+/// Tells whether a user namespace with this map shows all users. Source: user_namespaces(7).
+fn shows_all_users(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Returns a connection of `account` that has a number of its own.
@@ -189,6 +200,13 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
         assert_eq!(Caller::of_unix(&ours).holder.account, own_account());
         assert_eq!(Caller::of_own_user().holder.account, own_account());
-        assert_eq!(account_of(OVERFLOW_USER), Account::Unknown);
+    }
+
+    #[test]
+    fn a_user_namespace_that_hides_users_is_known_by_its_map() {
+        assert!(shows_all_users("         0          0 4294967295\n"));
+        for map in ["0 100000 65536\n", "0 0 1\n65534 65534 1\n", ""] {
+            assert!(!shows_all_users(map), "{map}");
+        }
     }
 }
