@@ -33,11 +33,13 @@ identity
   // (
     if urls == [ ] then
       {
+        # Not PrivateNetwork=: whose a connection is, the kernel tells only in
+        # the network namespace of the client, and by AF_NETLINK.
         IPAddressDeny = "any";
-        PrivateNetwork = true;
         # The empty entry takes back those of the package's unit.
         RestrictAddressFamilies = [
           ""
+          "AF_NETLINK"
           "AF_UNIX"
         ];
       }

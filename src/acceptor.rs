@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::defaults, holder::Account, telemetry::liveness::Pulse};
+use crate::{config::defaults, peer::Caller, telemetry::liveness::Pulse};
 
 /// Something that connections come from.
 pub trait Listener {
@@ -23,8 +23,9 @@ pub trait Listener {
     /// Safe: a connection that was not accepted stays in the backlog.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
-    /// Returns the account that a connection counts for.
-    fn account(stream: &Self::Stream) -> Account;
+    /// Returns the party at the other end of a connection, which has a number of its own from then
+    /// on: to be called once for each. Takes some microseconds, and does not block.
+    fn caller(stream: &Self::Stream) -> Caller;
 }
 
 impl Listener for TcpListener {
@@ -34,8 +35,8 @@ impl Listener for TcpListener {
         self.accept().await.map(|(stream, _peer)| stream)
     }
 
-    fn account(_stream: &TcpStream) -> Account {
-        Account::Unknown
+    fn caller(stream: &TcpStream) -> Caller {
+        Caller::of_tcp(stream)
     }
 }
 
@@ -46,8 +47,8 @@ impl Listener for UnixListener {
         self.accept().await.map(|(stream, _peer)| stream)
     }
 
-    fn account(stream: &UnixStream) -> Account {
-        stream.peer_cred().map_or(Account::Unknown, |peer| Account::User(peer.uid()))
+    fn caller(stream: &UnixStream) -> Caller {
+        Caller::of_unix(stream)
     }
 }
 

@@ -13,6 +13,8 @@ use std::{
 
 use rustix::fs::{Mode, OFlags};
 
+pub mod trusted;
+
 /// How the name of a draft ends: a directory may have files of others.
 const DRAFT: &str = ".metamcp";
 

@@ -145,6 +145,7 @@
 //! |---|---|
 //! | [`name`] | server names and their grammar |
 //! | [`holder`] | the parties that capacity is shared between |
+//! | [`peer`] | the clients at the other end of connections, as the kernel knows them |
 //! | [`backoff`] | pauses between attempts |
 //! | [`report`] | an error and its causes on one line |
 //! | [`files`] | files that are replaced whole, kept for the service itself or for others, and where a user has them |
@@ -221,6 +222,9 @@
 //!   it is a detail of one file.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
+//! - A server that this process has started is refused what belongs to the operator. Which process
+//!   asks is known by what the kernel says of its socket ([`peer`], [`child::kinship`]).
+//! - The service is not dumpable: no process of its user reads its memory and its environment.
 //! - Who asks on the control socket is known by what the kernel says of them. One connection there can
 //!   neither use up the seats nor wait for ever; nor can many, as long as they have nothing running.
 //! - What is known of a server is answered without starting it. It is never the truth: what is on the
@@ -259,6 +263,7 @@ pub mod import;
 pub mod ingress;
 pub mod meta;
 pub mod name;
+pub mod peer;
 pub mod pool;
 pub mod protocol;
 pub mod provision;

@@ -7,6 +7,7 @@
 pub mod environment;
 mod family;
 mod journal;
+pub mod kinship;
 pub mod ladder;
 pub mod launch;
 mod mark;
@@ -18,6 +19,7 @@ pub mod stderr;
 pub mod unit;
 
 pub use family::see_off_orphans;
+pub use kinship::{ClientProcess, Kinship, Lineage};
 pub use launch::{Home, Host, Kind, LaunchError, Launched, Launcher, Tenant};
 pub use process::{Child, Exit, Program};
 pub use spawn_error::SpawnError;

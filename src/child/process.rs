@@ -15,7 +15,8 @@ use tokio::{
 };
 
 use super::{
-    SpawnError, environment, family::Family, ladder::LADDER, mark::Mark, processes::Process,
+    SpawnError, environment, family::Family, kinship, ladder::LADDER, mark::Mark,
+    processes::Process,
 };
 use crate::{config::defaults, descriptors};
 
@@ -90,6 +91,7 @@ impl Child {
     ///
     /// [`SpawnError`] names the program and what stood in the way.
     pub fn spawn(program: &Program) -> Result<(Self, Pipes), SpawnError> {
+        kinship::starts_one();
         let mark = Mark::next();
         #[expect(clippy::disallowed_methods, reason = "the one place that starts processes")]
         let mut command = Command::new(&program.command);

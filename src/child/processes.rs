@@ -3,7 +3,7 @@
 use std::{fs, io, os::fd::OwnedFd, os::unix::fs::MetadataExt as _, path::PathBuf};
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getuid, kill_process, pidfd_open, pidfd_send_signal,
+    Pid, PidfdFlags, Signal, geteuid, getuid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
 /// Among the flags of a process: it is a thread of the kernel. Source: `PF_KTHREAD` in Linux'
@@ -18,6 +18,9 @@ const EXITING: u64 = 0x0000_0004;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: Pid,
+    /// The process that started it, or the one that has taken it over since; none where that is
+    /// outside of our namespace of process numbers.
+    pub(super) parent: Option<Pid>,
     pub(super) group: i32,
     /// When it was started, in ticks since the system was.
     pub(super) started: u64,
@@ -57,11 +60,12 @@ impl Process {
         // anything.
         let mut fields = stat.rsplit_once(") ")?.1.split(' ');
         let is_dead = matches!(fields.next()?, "Z" | "X");
-        let group = fields.nth(1)?.parse().ok()?;
+        let parent = Pid::from_raw(fields.next()?.parse().ok()?);
+        let group = fields.next()?.parse().ok()?;
         let flags: u64 = fields.nth(3)?.parse().ok()?;
         let started = fields.nth(12)?.parse().ok()?;
         let (is_of_kernel, is_ending) = (flags & KERNEL_THREAD != 0, flags & EXITING != 0);
-        (!is_dead && !is_of_kernel).then_some(Self { pid, group, started, is_ending })
+        (!is_dead && !is_of_kernel).then_some(Self { pid, parent, group, started, is_ending })
     }
 
     /// Returns the environment that it was started with, as `NAME=VALUE` and a NUL each, where we
@@ -94,6 +98,41 @@ impl Process {
         fs::metadata(path(self.pid, "")).is_ok_and(|entry| entry.uid() == getuid().as_raw())
     }
 
+    /// Tells whether it has the socket with this number open, if it shows its files.
+    pub(super) fn has_socket(&self, inode: u32) -> Option<bool> {
+        let link = format!("socket:[{inode}]");
+        let mut is_seen_whole = true;
+        for file in fs::read_dir(path(self.pid, "fd")).ok()?.flatten() {
+            match fs::read_link(file.path()) {
+                Ok(to) if *to == *link => return Some(true),
+                Ok(_) => {}
+                // It was closed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => is_seen_whole = false,
+            }
+        }
+        is_seen_whole.then_some(false)
+    }
+
+    /// Tells whether no process that this one starts can have become it: it belongs to another user,
+    /// or has a capability outside of our bounding set, in a user namespace as ours.
+    pub(super) fn is_out_of_reach(&self) -> bool {
+        let read =
+            |process: &str, file: &str| fs::read_to_string(format!("/proc/{process}/{file}"));
+        let its = self.pid.as_raw_nonzero().to_string();
+        let (Ok(status), Ok(ours)) = (read(&its, "status"), read("self", "status")) else {
+            return false;
+        };
+        let has_same_namespace = || {
+            // A namespace that a process without capabilities makes has one user.
+            let maps = (read(&its, "uid_map"), read("self", "uid_map"));
+            matches!(maps, (Ok(its), Ok(ours)) if its == ours && !its.is_empty())
+        };
+        !has_user(&status, geteuid().as_raw())
+            || (capabilities(&status, "CapPrm:") & !capabilities(&ours, "CapBnd:") != 0
+                && has_same_namespace())
+    }
+
     /// Tells whether it still runs.
     pub(super) fn runs(&self) -> bool {
         matches!(Self::read(self.pid), Ok(Some(now)) if now.started == self.started)
@@ -121,6 +160,19 @@ impl Held {
             None => Ok(()),
         };
     }
+}
+
+/// Tells whether a process has rights of a user, by its `status`. Source: `proc_pid_status(5)`.
+fn has_user(status: &str, uid: u32) -> bool {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    // Where it cannot be told, it may have them.
+    line.is_none_or(|line| line.split_whitespace().any(|word| word.parse() == Ok(uid)))
+}
+
+/// Returns a set of capabilities in the `status` of a process, a bit each; all where it cannot be told.
+fn capabilities(status: &str, set: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(set));
+    line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok()).unwrap_or(u64::MAX)
 }
 
 fn path(pid: Pid, file: &str) -> PathBuf {
@@ -154,6 +206,15 @@ mod tests {
         assert_eq!(parse(ends), Some((5, 4242)));
         assert!(process(ends).expect("it runs").is_ending);
         assert_eq!(parse("7 (sh) S 1"), None);
+    }
+
+    #[test]
+    fn the_user_and_the_capabilities_of_a_process_are_read() {
+        let status = "Name:\tsh\nUid:\t1000\t1000\t7\t1000\nCapPrm:\t0000000000000400\nCapBnd:\t00000000000001ff\n";
+        assert!(has_user(status, 1000) && has_user(status, 7) && has_user("", 8));
+        assert!(!has_user(status, 100));
+        let [permitted, bounding] = ["CapPrm:", "CapBnd:"].map(|set| capabilities(status, set));
+        assert_eq!((permitted, bounding), (0x400, 0x1ff));
     }
 
     #[test]

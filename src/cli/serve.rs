@@ -53,6 +53,8 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         // leads a session already is let be.
         let _leads_one = rustix::process::setsid();
     }
+    // Before a secret is read.
+    forbid_dumps()?;
     // First of all, while the process has one thread: both change what threads inherit.
     let inherited =
         Inherited::take().map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
@@ -100,6 +102,12 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     // A name that is being looked up cannot be called off; the exit does not wait for it.
     runtime.shutdown_timeout(LEFTOVERS);
     served
+}
+
+/// Keeps other processes of our user out of this one.
+pub(super) fn forbid_dumps() -> Result<(), Failed> {
+    let forbidden = capabilities::forbid_dumps();
+    forbidden.map_err(|error| Failed::new(FAILED, format!("forbid core dumps: {error}")))
 }
 
 /// Returns all that says how the service is to be: the file, the variables and the flags.

@@ -4,13 +4,14 @@ use std::{io, os::unix::net::UnixStream, path::PathBuf};
 
 use serde_json::json;
 
-use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, service};
+use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, serve, service};
 use crate::{
     bridge::{self, Target},
     config::{self, LogLevel, Sources, defaults},
     control::client::ClientError,
     daemon::{Daemon, Listeners},
     ingress::pipe::Pipe,
+    peer::Caller,
     protocol::ndjson::Lines,
     report::chain,
     systemd::capabilities,
@@ -89,6 +90,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 /// Serves the client on standard input and output with servers of its own, which `sources` declare;
 /// SIGHUP reads them again.
 pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed> {
+    serve::forbid_dumps()?;
     // While the process has one thread: it changes what threads inherit.
     capabilities::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
@@ -106,6 +108,7 @@ pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed
             reader: tokio::io::stdin(),
             lines: Lines::new(defaults::BODY_BYTES_MAX),
             writer: tokio::io::stdout(),
+            holder: Caller::of_own_user().holder,
             tells_end: false,
         };
         let served = Box::pin(daemon.run_for_one(choice, pipe)).await;

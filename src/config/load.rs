@@ -41,8 +41,13 @@ pub fn file(path: &Path) -> Result<Config, LoadError> {
 pub(super) fn text(path: &Path) -> Result<String, LoadError> {
     let bytes =
         std::fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+    decoded(path, &bytes)
+}
+
+/// Returns the text that these bytes of the file at `path` are.
+pub(super) fn decoded(path: &Path, bytes: &[u8]) -> Result<String, LoadError> {
     // Editors may mark the beginning of a file; it means nothing.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
         let at = error.valid_up_to();
         let problem = Problem::at(at..at + 1, "not UTF-8").help("save the file as UTF-8");

@@ -92,10 +92,24 @@ impl Sources {
     ///
     /// [`LoadError`] when the file cannot be read, or one of them says something that is not meant.
     pub fn load(&self) -> Result<Loaded, LoadError> {
-        let base = match &self.file {
-            Some(path) => load::text(path)?,
-            None => self.without_file.clone(),
-        };
+        match &self.file {
+            Some(path) => self.load_over(load::text(path)?),
+            None => self.load_over(self.without_file.clone()),
+        }
+    }
+
+    /// Checks all of it, with the file at `path` as these bytes of it were read.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Content`] when one of them says something that is not meant.
+    pub fn load_read(&self, path: &Path, bytes: &[u8]) -> Result<Loaded, LoadError> {
+        let sources = Self { file: Some(path.to_owned()), ..self.clone() };
+        sources.load_over(load::decoded(path, bytes)?)
+    }
+
+    /// Checks all of it, with `base` as the text of the file.
+    fn load_over(&self, base: String) -> Result<Loaded, LoadError> {
         let mut layers = Layers::new(self.file.clone(), base);
         let problem = |layers: &Layers, problem: Problem| {
             LoadError::Content(Box::new(layers.locate(problem)))

@@ -14,6 +14,7 @@ use tokio::{
 use super::{Desk, Method, Params};
 use crate::{
     config::defaults,
+    holder::Holder,
     ingress::pipe::{self, Pipe},
     protocol::{
         Message, RpcError, Shape,
@@ -98,15 +99,15 @@ impl Attaching {
 }
 
 impl Attached {
-    /// Serves the client until it goes, or the service does.
-    pub(super) async fn serve(self, desk: &Desk) {
+    /// Serves the client, whose requests count for `holder`, until it goes or the service does.
+    pub(super) async fn serve(self, desk: &Desk, holder: Holder) {
         let Self { attaching: Attaching { view, place, answer }, reader, mut writer, lines } = self;
         // It fits into the buffer of any socket.
         let line = [&answer[..], b"\n"].concat();
         if writer.write_all(&line).await.is_err() {
             return;
         }
-        let pipe = Pipe { reader, lines, writer, tells_end: true };
+        let pipe = Pipe { reader, lines, writer, holder, tells_end: true };
         let end = pipe::serve(Arc::clone(&desk.edge), view, pipe).await;
         drop(place);
         tracing::debug!(?end, "client detached");

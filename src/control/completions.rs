@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Desk, Params};
+use super::{Answer, Asker, Desk, Params};
 use crate::{protocol::mcp::method, view::operator};
 
 /// Answers `completions/complete`.
-pub(super) async fn complete(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn complete(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
     let server: String = params.required("server")?;
     let reference = object(params, "ref")?;
     let kind = match word(params, &reference, "ref", "type")? {
@@ -32,7 +32,8 @@ pub(super) async fn complete(desk: &Desk, params: &Params<'_>) -> Answer {
     if params.raw("context").is_some() {
         asked["context"] = object(params, "context")?;
     }
-    let exchange = desk.views.operator_ask(&server, method::COMPLETE, &asked.to_string())?;
+    let exchange =
+        desk.views.operator_ask(&server, method::COMPLETE, &asked.to_string(), asker.holder())?;
     operator::finish(exchange, None).await
 }
 

@@ -1,13 +1,19 @@
 //! What operators ask about the service itself, and want it to do.
 
-use std::path::PathBuf;
+use std::{io::Read as _, path::PathBuf};
 
 use serde_json::json;
+use tokio::task;
 
-use super::{Answer, Asker, Desk, Params, order};
+use super::{Answer, Asker, Desk, NamedFile, Params, order};
 use crate::{
     config::defaults,
-    protocol::{RpcError, error::INVALID_REQUEST},
+    files::trusted::{self, Distrust},
+    protocol::{
+        RpcError,
+        error::{INVALID_PARAMS, INVALID_REQUEST},
+    },
+    report::chain,
     status::camel,
 };
 
@@ -43,26 +49,68 @@ pub(super) async fn status(desk: &Desk, params: &Params<'_>) -> Answer {
 /// started with: the next reload, by whatever way, reads that one.
 pub(super) async fn reload(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
     let path: Option<PathBuf> = params.optional::<String>("configPath")?.map(PathBuf::from);
-    if let Some(path) = &path {
-        if !asker.peer.is_some_and(super::Peer::is_master) {
+    tracing::info!(peer_uid = asker.uid(), path = ?path, "reload asked for by an operator");
+    let from = match path {
+        None => None,
+        Some(path) if asker.peer.is_some_and(super::Peer::is_master) => {
+            Some(read_named(path, params).await?)
+        }
+        Some(_) => {
             let text = "only root and the user of the service may name another configuration file";
             let error = RpcError::new(INVALID_REQUEST, "FORBIDDEN", text)
                 .suggest("Leave `configPath` out, or ask as one of them on the control socket.");
             return Err(error.into());
         }
-        // The service is somewhere else than who asks. What is no file would hold it up.
-        let found = std::fs::metadata(path);
-        if !path.is_absolute() {
-            return Err(params.wrong("configPath", "an absolute path"));
-        }
-        if found.is_ok_and(|found| !found.is_file() || found.len() > defaults::CONFIG_BYTES_MAX) {
-            return Err(params.wrong("configPath", "a file, and not larger than any configuration"));
-        }
-    }
-    tracing::info!(peer_uid = asker.uid(), path = ?path, "reload asked for by an operator");
-    let diff = order::reload(&desk.orders, path).await?;
+    };
+    let diff = order::reload(&desk.orders, from).await?;
     let answer = json!({ "added": diff.added, "removed": diff.removed, "changed": diff.changed });
     Ok(answer.to_string())
+}
+
+/// Reads the configuration file at `path`, which no other user can have written.
+async fn read_named(path: PathBuf, params: &Params<'_>) -> Result<NamedFile, Box<RpcError>> {
+    // The service is somewhere else than the operator who asks.
+    if !path.is_absolute() {
+        return Err(params.wrong("configPath", "an absolute path"));
+    }
+    let reading = task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        let file = trusted::open(&path)?;
+        let failed = |source| Distrust::Io { path: path.clone(), source };
+        // It may grow meanwhile.
+        file.take(defaults::CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Ok::<_, Distrust>(NamedFile { path, bytes })
+    });
+    match reading.await {
+        Ok(Ok(named)) if named.bytes.len() as u64 <= defaults::CONFIG_BYTES_MAX => Ok(named),
+        Ok(Ok(_) | Err(Distrust::Kind { .. })) => {
+            Err(params.wrong("configPath", "a file, and not larger than any configuration"))
+        }
+        Ok(Err(error)) => Err(distrusted(&error).into()),
+        Err(_panicked) => Err(RpcError::stopping(false).into()),
+    }
+}
+
+fn distrusted(error: &Distrust) -> RpcError {
+    let (name, suggestion) = match error {
+        Distrust::Io { .. } | Distrust::Links { .. } | Distrust::Kind { .. } => {
+            ("CONFIG_INVALID", "See that the service may read the file.")
+        }
+        Distrust::Owner { .. } => {
+            ("CONFIG_UNTRUSTED", "Give it to root or to the user of the service with `chown`.")
+        }
+        Distrust::Writable { .. } => {
+            ("CONFIG_UNTRUSTED", "Take that right from the others with `chmod go-w`.")
+        }
+    };
+    let (Distrust::Io { path, .. }
+    | Distrust::Links { path }
+    | Distrust::Kind { path }
+    | Distrust::Owner { path, .. }
+    | Distrust::Writable { path, .. }) = error;
+    RpcError::new(INVALID_PARAMS, name, chain(error))
+        .suggest(format!("{suggestion} The old configuration stays in force."))
+        .context(json!({ "file": path.display().to_string() }))
 }
 
 /// Answers `daemon/stop`.

@@ -134,6 +134,34 @@ impl Method {
         }
     }
 
+    /// Tells whether it belongs to the operator, so that a server of ours is refused it.
+    ///
+    /// A server may be an agent: it reads lists and calls tools, as every client does. A task is for
+    /// every client that knows its id, which is random; all ids together are for the operator.
+    pub(super) fn is_for_operators(self) -> bool {
+        match self {
+            Self::ConfigReload | Self::DaemonStop | Self::AuthStatus | Self::TasksList => true,
+            Self::ServersList
+            | Self::ToolsList
+            | Self::ToolsInfo
+            | Self::ToolsCall
+            | Self::ToolsValidate
+            | Self::ToolsGrep
+            | Self::ToolsCallAsync
+            | Self::TasksGet
+            | Self::TasksResult
+            | Self::TasksCancel
+            | Self::ToolsSearch
+            | Self::ResourcesList
+            | Self::ResourcesRead
+            | Self::PromptsList
+            | Self::PromptsGet
+            | Self::CompletionsComplete
+            | Self::DaemonStatus
+            | Self::McpAttach => false,
+        }
+    }
+
     /// Answers a request.
     pub(super) async fn run(self, desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
         match self {
@@ -143,17 +171,17 @@ impl Method {
             Self::ToolsCall => tools::call(desk, params, asker).await,
             Self::ToolsValidate => tools::validate(desk, params).await,
             Self::ToolsGrep => tools::grep(desk, params).await,
-            Self::ToolsCallAsync => tasks::call(desk, params).await,
-            Self::TasksList => tasks::list(desk, params).await,
-            Self::TasksGet => tasks::get(desk, params).await,
-            Self::TasksResult => tasks::result(desk, params).await,
-            Self::TasksCancel => tasks::cancel(desk, params).await,
+            Self::ToolsCallAsync => tasks::call(desk, params, asker).await,
+            Self::TasksList => tasks::list(desk, params, asker).await,
+            Self::TasksGet => tasks::get(desk, params, asker).await,
+            Self::TasksResult => tasks::result(desk, params, asker).await,
+            Self::TasksCancel => tasks::cancel(desk, params, asker).await,
             Self::ToolsSearch => tools::search(desk, params).await,
             Self::ResourcesList => resources::list(desk, params).await,
-            Self::ResourcesRead => resources::read(desk, params).await,
+            Self::ResourcesRead => resources::read(desk, params, asker).await,
             Self::PromptsList => prompts::list(desk, params).await,
-            Self::PromptsGet => prompts::get(desk, params).await,
-            Self::CompletionsComplete => completions::complete(desk, params).await,
+            Self::PromptsGet => prompts::get(desk, params, asker).await,
+            Self::CompletionsComplete => completions::complete(desk, params, asker).await,
             Self::AuthStatus => auth::status(desk, params).await,
             Self::DaemonStatus => daemon::status(desk, params).await,
             // Its connection is not one that it could be.

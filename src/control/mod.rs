@@ -21,6 +21,7 @@ use crate::{
     holder::{Account, Holder, Member},
     ingress::Edge,
     meta::nearest,
+    peer::Caller,
     protocol::{
         Message, ParseError, RpcError, Shape,
         error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
@@ -36,6 +37,7 @@ use crate::{
 
 mod attach;
 mod auth;
+mod authority;
 pub mod client;
 mod completions;
 mod daemon;
@@ -52,8 +54,9 @@ mod servers;
 mod tasks;
 mod tools;
 
+use authority::Authority;
 use method::{Answer, Method};
-pub use order::{Order, ReloadError};
+pub use order::{NamedFile, Order, ReloadError};
 use params::Params;
 use peer::Peer;
 pub use server::serve;
@@ -82,6 +85,8 @@ pub struct Desk {
     connections: Arc<Evictables>,
     /// Those of clients of MCP at the socket.
     places: Arc<Semaphore>,
+    /// Tells operators from servers.
+    authority: Authority,
     /// Cancelled when nothing more is to be taken on.
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
@@ -93,8 +98,10 @@ pub struct Desk {
 /// Who has sent a request.
 #[derive(Clone, Debug)]
 struct Asker {
-    /// Who it is, where that is known.
+    /// The process at the other end of the control socket; none over HTTP.
     peer: Option<Peer>,
+    /// The party at the other end of the connection.
+    caller: Caller,
     /// Takes what is told before the answer, where there is a way to.
     lines: Option<mpsc::Sender<Bytes>>,
 }
@@ -103,6 +110,11 @@ impl Asker {
     /// Returns the user, where it is known.
     fn uid(&self) -> Option<u32> {
         self.peer.map(|peer| peer.uid)
+    }
+
+    /// Returns the party that the request counts for.
+    fn holder(&self) -> Holder {
+        self.caller.holder
     }
 }
 
@@ -128,7 +140,8 @@ impl Desk {
             reserve: defaults::CONTROL_CONNECTIONS_RESERVE,
         });
         let places = Arc::new(Semaphore::new(defaults::CONTROL_ATTACHED_MAX));
-        Arc::new(Self { parts, connections, places, stop, hurry, tasks })
+        let authority = Authority::default();
+        Arc::new(Self { parts, connections, places, authority, stop, hurry, tasks })
     }
 
     /// Takes a place for a connection of the user `uid`; `None` where all have something running.
@@ -154,6 +167,9 @@ impl Desk {
     async fn try_answer(&self, request: &Message, asker: &Asker) -> Answer {
         let asked = request.method().unwrap_or_default();
         let method = Method::named(asked).ok_or_else(|| unknown_method(asked))?;
+        if method.is_for_operators() {
+            self.check_operator(asker, method).await?;
+        }
         let params = Params::read(method, request.params())?;
         tokio::select! {
             biased;

@@ -18,8 +18,8 @@ use crate::{
 pub enum Order {
     /// Read the configuration again.
     Reload {
-        /// The file that it is read from now on; the one that it came from where there is none.
-        from: Option<PathBuf>,
+        /// The file that it is read from, now and later; the one that it came from where there is none.
+        from: Option<NamedFile>,
         /// Takes what has changed.
         told: oneshot::Sender<Result<ServerDiff, ReloadError>>,
     },
@@ -28,6 +28,15 @@ pub enum Order {
         /// Takes the word that it will be done.
         told: oneshot::Sender<()>,
     },
+}
+
+/// A configuration file that an operator has named, as it was read.
+#[derive(Debug)]
+pub struct NamedFile {
+    /// The file.
+    pub path: PathBuf,
+    /// What it held, of which no other user than root and ours can have written anything.
+    pub bytes: Vec<u8>,
 }
 
 /// Why the configuration stays as it was.
@@ -112,7 +121,7 @@ fn capital(text: &str) -> String {
 /// Dropped halfway, it is done all the same, or not.
 pub(super) async fn reload(
     orders: &mpsc::Sender<Order>,
-    from: Option<PathBuf>,
+    from: Option<NamedFile>,
 ) -> Result<ServerDiff, Box<RpcError>> {
     let (told, outcome) = oneshot::channel();
     give(orders, Order::Reload { from, told }, outcome)

@@ -21,6 +21,7 @@ use tokio::{
 };
 
 use crate::{
+    child::ClientProcess,
     config::defaults,
     protocol::{RpcError, error::INVALID_REQUEST},
 };
@@ -35,6 +36,8 @@ pub(super) struct Peer {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) pid: Option<i32>,
+    /// The process as it was when its connection was taken; known only where it is of our user.
+    pub(super) process: Option<ClientProcess>,
 }
 
 /// Why somebody is not let in.
@@ -62,7 +65,10 @@ pub(super) struct Door {
 impl Peer {
     fn of(stream: &UnixStream) -> std::io::Result<Self> {
         let found = stream.peer_cred()?;
-        Ok(Self { uid: found.uid(), gid: found.gid(), pid: found.pid() })
+        let (uid, gid, pid) = (found.uid(), found.gid(), found.pid());
+        // Its number may be that of another process later.
+        let process = pid.filter(|_| uid == own_user()).and_then(ClientProcess::see);
+        Ok(Self { uid, gid, pid, process })
     }
 
     /// Tells whether it is root or our own user: who could as well stop us with a signal.
@@ -71,7 +77,7 @@ impl Peer {
     }
 }
 
-fn own_user() -> u32 {
+pub(super) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -180,7 +186,7 @@ mod tests {
     use super::*;
 
     fn peer(uid: u32) -> Peer {
-        Peer { uid, gid: 70_000, pid: None }
+        Peer { uid, gid: 70_000, pid: None, process: None }
     }
 
     #[test]

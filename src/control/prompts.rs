@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Answer, Desk, Params, listing, params::Kind};
+use super::{Answer, Asker, Desk, Params, listing, params::Kind};
 use crate::{protocol::mcp::List, view::operator};
 
 impl Kind for BTreeMap<String, String> {
@@ -17,7 +17,7 @@ pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Answers `prompts/get`.
-pub(super) async fn get(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn get(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
     let server: String = params.required("server")?;
     let name: String = params.required("name")?;
     let arguments: Option<BTreeMap<String, String>> = params.optional("arguments")?;
@@ -25,6 +25,7 @@ pub(super) async fn get(desk: &Desk, params: &Params<'_>) -> Answer {
         Some(arguments) => json!({ "name": name, "arguments": arguments }),
         None => json!({ "name": name }),
     };
-    let exchange = desk.views.operator_prompt(&server, &name, &asked.to_string()).await?;
+    let exchange =
+        desk.views.operator_prompt(&server, &name, &asked.to_string(), asker.holder()).await?;
     operator::finish(exchange, None).await
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Answer, Desk, Params, listing};
+use super::{Answer, Asker, Desk, Params, listing};
 use crate::{
     protocol::mcp::{List, method},
     view::operator,
@@ -14,10 +14,11 @@ pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Answers `resources/read`.
-pub(super) async fn read(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn read(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
     let server: String = params.required("server")?;
     let uri: String = params.required("uri")?;
     let asked = json!({ "uri": uri }).to_string();
-    let exchange = desk.views.operator_ask(&server, method::RESOURCES_READ, &asked)?;
+    let exchange =
+        desk.views.operator_ask(&server, method::RESOURCES_READ, &asked, asker.holder())?;
     operator::finish(exchange, None).await
 }

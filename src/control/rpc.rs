@@ -8,14 +8,15 @@ use futures_util::future::BoxFuture;
 use super::{Asker, Desk, read};
 use crate::{
     ingress::{Answered, Operators},
+    peer::Caller,
     protocol::Shape,
 };
 
 impl Operators for Desk {
-    fn answer(self: Arc<Self>, body: Bytes) -> BoxFuture<'static, Answered> {
+    fn answer(self: Arc<Self>, body: Bytes, caller: Caller) -> BoxFuture<'static, Answered> {
         Box::pin(async move {
-            // Nobody knows who is at the other end, and nothing is told before the answer.
-            let asker = Asker { peer: None, lines: None };
+            // Nothing is told before the answer.
+            let asker = Asker { peer: None, caller, lines: None };
             match read(body) {
                 Err(error) => Answered::Unreadable(error.complete().render(None)),
                 Ok(message) if message.shape() == Shape::Request => {

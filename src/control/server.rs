@@ -27,8 +27,9 @@ use super::{
     read,
 };
 use crate::{
-    acceptor,
+    acceptor::{self, Listener as _},
     config::defaults,
+    peer::Caller,
     protocol::{
         Message, RpcError, Shape,
         error::{INTERNAL_ERROR, INVALID_REQUEST},
@@ -56,8 +57,9 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, pulse: Pulse) {
         // In the order in which they come: tasks begin in any, and an early one could lose its place
         // to a later one before it has said a word.
         let permit = door.known(&stream).map(|peer| desk.admit(peer.uid));
+        let caller = UnixListener::caller(&stream);
         let (desk, door) = (Arc::clone(&desk), Arc::clone(&door));
-        async move { connection(stream, permit, &desk, &door).await }
+        async move { connection(stream, caller, permit, &desk, &door).await }
     };
     acceptor::accept(listener, defaults::CONTROL_ACCEPTED_MAX, pulse, stop, tasks, serve).await;
 }
@@ -66,6 +68,7 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, pulse: Pulse) {
 /// allowed.
 async fn connection(
     stream: UnixStream,
+    caller: Caller,
     permit: Option<Option<EvictablePermit>>,
     desk: &Arc<Desk>,
     door: &Door,
@@ -80,7 +83,7 @@ async fn connection(
             return turn_away(stream, refusal.to_rpc()).await;
         }
     };
-    let Peer { uid, gid, pid } = peer;
+    let Peer { uid, gid, pid, process: _ } = peer;
     tracing::debug!(peer_uid = uid, peer_gid = gid, peer_pid = pid, "operator connected");
     let Some(permit) = permit.unwrap_or_else(|| desk.admit(uid)) else {
         let text = "as many connections as are served have something running";
@@ -90,7 +93,7 @@ async fn connection(
         return turn_away(stream, error).await;
     };
     let attached = tokio::select! {
-        attached = converse(stream, desk, peer, &permit) => attached,
+        attached = converse(stream, desk, (peer, caller), &permit) => attached,
         () = permit.evicted() => {
             tracing::debug!(peer_uid = uid, "operator's idle connection makes room for another");
             None
@@ -99,7 +102,7 @@ async fn connection(
     // A client of MCP keeps no operator waiting.
     drop(permit);
     if let Some(attached) = attached {
-        Box::pin(attached.serve(desk)).await;
+        Box::pin(attached.serve(desk, caller.holder)).await;
     }
 }
 
@@ -114,12 +117,12 @@ async fn turn_away(mut stream: UnixStream, error: RpcError) {
 async fn converse(
     stream: UnixStream,
     desk: &Arc<Desk>,
-    peer: Peer,
+    (peer, caller): (Peer, Caller),
     permit: &EvictablePermit,
 ) -> Option<Attached> {
     let (reader, mut writer) = stream.into_split();
     let (lines, queue) = mpsc::channel(defaults::CONTROL_LINES_QUEUE);
-    let asker = Asker { peer: Some(peer), lines: Some(lines) };
+    let asker = Asker { peer: Some(peer), caller, lines: Some(lines) };
     let mut conversation = Conversation {
         desk,
         permit,

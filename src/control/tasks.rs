@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use super::{Answer, Desk, Params, to_text, tools};
+use super::{Answer, Asker, Desk, Method, Params, to_text, tools};
 use crate::{
     call::CallError,
     config::defaults,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Answers `tools/call-async`.
-pub(super) async fn call(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
     let wanted = tools::wanted(params)?;
     let patience = match params.optional::<u64>("timeout")? {
         Some(0) => return Err(params.wrong("timeout", "at least 1 ms")),
@@ -34,16 +34,18 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>) -> Answer {
         // That of the call itself, which nobody waits for.
         timeout: None,
         meta: params.meta()?,
+        holder: asker.holder(),
     };
     let (tool, request) = desk.views.operator_request(&call).await?;
-    let work = Work { slot: tool.slot, tool: tool.item, request, patience };
+    let (slot, tool, holder) = (tool.slot, tool.item, asker.holder());
+    let work = Work { slot, tool, request, patience, holder };
     let task = desk.calls.start(work).await.map_err(not_started)?;
     let told = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
     Ok(to_text(&told))
 }
 
 /// Answers `tasks/list`: ours, and what servers list themselves that are connected.
-pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn list(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
     let wanted: Option<String> = params.optional("server")?;
     if let Some(server) = &wanted {
         desk.views.of_server(server).map_err(|error| error.to_operator())?;
@@ -63,7 +65,8 @@ pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
     }
     let listing = desk.views.listing_tasks();
     let listing = listing.iter().filter(|server| is_wanted(server.as_str()));
-    let listed = listing.map(|server| async move { (server, own(desk, server.as_str()).await) });
+    let listed =
+        listing.map(|server| async move { (server, own(desk, server.as_str(), asker).await) });
     for (server, told) in futures_util::future::join_all(listed).await {
         let is_ours = |told: &Value| {
             ours.iter().any(|task| {
@@ -80,14 +83,13 @@ pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Returns the tasks that a server lists, as far as it does in time.
-async fn own(desk: &Desk, server: &str) -> Vec<Value> {
+async fn own(desk: &Desk, server: &str, asker: &Asker) -> Vec<Value> {
     let mut tasks = Vec::new();
     let reading = async {
         let mut params = "{}".to_owned();
         for _ in 0..defaults::TASK_PAGES_MAX {
-            let Ok(answer) = desk.views.ask_about_task(server, task::LIST, &params).await else {
-                return;
-            };
+            let asking = desk.views.ask_about_task(server, task::LIST, &params, asker.holder());
+            let Ok(answer) = asking.await else { return };
             let page: Value = answer
                 .part(Part::Result)
                 .and_then(|result| serde_json::from_str(result).ok())
@@ -104,22 +106,22 @@ async fn own(desk: &Desk, server: &str) -> Vec<Value> {
 }
 
 /// Answers `tasks/get`.
-pub(super) async fn get(desk: &Desk, params: &Params<'_>) -> Answer {
-    match find(desk, params)? {
+pub(super) async fn get(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+    match find(desk, params, (asker, Method::TasksGet)).await? {
         Found::Ours(task) => {
             let task = looked_at(desk, *task).await;
             Ok(to_text(&task.told(desk.calls.expiry())))
         }
-        Found::Of { server, id } => ask(desk, &server, task::GET, &id).await,
+        Found::Of { server, id } => ask(desk, &server, task::GET, &id, asker).await,
     }
 }
 
 /// Answers `tasks/result`.
-pub(super) async fn result(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn result(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
     let is_waiting = params.flag("wait")?;
-    let task = match find(desk, params)? {
+    let task = match find(desk, params, (asker, Method::TasksResult)).await? {
         Found::Ours(task) => looked_at(desk, *task).await,
-        Found::Of { server, id } => return ask(desk, &server, task::RESULT, &id).await,
+        Found::Of { server, id } => return ask(desk, &server, task::RESULT, &id, asker).await,
     };
     let patience = desk.views.config().service.request_timeout;
     let task = match is_waiting && !task.status.has_ended() {
@@ -130,10 +132,10 @@ pub(super) async fn result(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Answers `tasks/cancel`.
-pub(super) async fn cancel(desk: &Desk, params: &Params<'_>) -> Answer {
-    let task = match find(desk, params)? {
+pub(super) async fn cancel(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+    let task = match find(desk, params, (asker, Method::TasksCancel)).await? {
         Found::Ours(task) => *task,
-        Found::Of { server, id } => return ask(desk, &server, task::CANCEL, &id).await,
+        Found::Of { server, id } => return ask(desk, &server, task::CANCEL, &id, asker).await,
     };
     if task.status.has_ended() {
         return Err(ended(&task).into());
@@ -163,13 +165,24 @@ enum Found {
     },
 }
 
-fn find(desk: &Desk, params: &Params<'_>) -> Result<Found, Box<RpcError>> {
+/// Returns the task that `asker` means in a request of this method.
+///
+/// A server of ours finds only what it was told the id of: the ids of servers may be guessed.
+async fn find(
+    desk: &Desk,
+    params: &Params<'_>,
+    (asker, method): (&Asker, Method),
+) -> Result<Found, Box<RpcError>> {
     let id: String = params.required("taskId")?;
     let server: Option<String> = params.optional("server")?;
     if let Some(task) = desk.calls.find(server.as_deref(), &id) {
+        if task.id != id {
+            desk.check_operator(asker, method).await?;
+        }
         return Ok(Found::Ours(Box::new(task)));
     }
     let Some(server) = server else { return Err(unknown(&id).into()) };
+    desk.check_operator(asker, method).await?;
     desk.views.of_server(&server).map_err(|error| error.to_operator())?;
     // Asking a server that is not there would start it, and it would know nothing.
     match desk.views.is_connected(&server) {
@@ -189,14 +202,14 @@ async fn looked_at(desk: &Desk, task: Task) -> Task {
 }
 
 /// Asks a server about a task that was not begun here.
-async fn ask(desk: &Desk, server: &str, method: &str, id: &str) -> Answer {
+async fn ask(desk: &Desk, server: &str, method: &str, id: &str, asker: &Asker) -> Answer {
     let params = json!({ "taskId": id }).to_string();
-    let answer =
-        desk.views.ask_about_task(server, method, &params).await.map_err(|error| match error {
-            // A server that has no tasks does not know this one either.
-            CallError::Untranslatable { .. } => unknown(id),
-            error => error.to_operator(),
-        })?;
+    let answer = desk.views.ask_about_task(server, method, &params, asker.holder()).await;
+    let answer = answer.map_err(|error| match error {
+        // A server that has no tasks does not know this one either.
+        CallError::Untranslatable { .. } => unknown(id),
+        error => error.to_operator(),
+    })?;
     match (answer.part(Part::Result), answer.part(Part::Error)) {
         (Some(result), _) => Ok(result.to_owned()),
         (None, error) => Err(told(error.unwrap_or("{}"), server, id).into()),

@@ -145,6 +145,7 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
         args: params.object("arguments")?.unwrap_or("{}"),
         timeout,
         meta: params.meta()?,
+        holder: asker.holder(),
     };
     let begun = desk.views.operator_call(&call).await?;
     let result = operator::finish(begun.exchange, asker.lines.as_ref()).await?;

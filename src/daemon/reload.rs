@@ -1,15 +1,11 @@
 //! Reads the configuration again: what did not change is not touched.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, io, path::Path, sync::Arc};
 
 use super::Daemon;
 use crate::{
-    config::{Sources, defaults, diff::ServerDiff, load::LoadError, secret::credentials_directory},
-    control::ReloadError,
+    config::{defaults, diff::ServerDiff, load::LoadError, secret::credentials_directory},
+    control::{NamedFile, ReloadError},
     report::chain,
     systemd::notify,
     tls::Identity,
@@ -23,7 +19,7 @@ impl Daemon {
     /// # Errors
     ///
     /// [`ReloadError`] when all stays as it was.
-    pub(super) fn reload(&mut self, from: Option<PathBuf>) -> Result<ServerDiff, ReloadError> {
+    pub(super) fn reload(&mut self, from: Option<NamedFile>) -> Result<ServerDiff, ReloadError> {
         notify::reloading();
         let replaced = self.replace_config(from);
         notify::ready(&self.status_line());
@@ -33,13 +29,15 @@ impl Daemon {
     /// As [`Daemon::reload`], without a word to the service manager.
     pub(super) fn replace_config(
         &mut self,
-        from: Option<PathBuf>,
+        from: Option<NamedFile>,
     ) -> Result<ServerDiff, ReloadError> {
-        let Some(path) = from.or_else(|| self.source.file.clone()) else {
+        let named = from.map(|named| (named.path, Some(named.bytes)));
+        let known = || self.source.file.clone().map(|path| (path, None));
+        let Some((path, bytes)) = named.or_else(known) else {
             tracing::info!("nothing to reload: there is no configuration file");
             return Err(ReloadError::NoFile);
         };
-        let applied = self.apply(&path);
+        let applied = self.apply(&path, bytes.as_deref());
         self.notice = applied.as_ref().err().map(ReloadError::notice);
         if applied.is_ok() {
             self.source.file = Some(path);
@@ -47,11 +45,14 @@ impl Daemon {
         applied
     }
 
-    fn apply(&self, path: &Path) -> Result<ServerDiff, ReloadError> {
-        check_file(path)?;
+    /// Applies the file at `path`, of which these `bytes` were read if it was read already.
+    fn apply(&self, path: &Path, bytes: Option<&[u8]>) -> Result<ServerDiff, ReloadError> {
         // Variables and flags hold as they were at the start.
-        let sources = Sources { file: Some(path.to_owned()), ..self.source.clone() };
-        let new = sources.load().map(|loaded| loaded.config).inspect_err(|error| {
+        let loaded = match bytes {
+            Some(bytes) => self.source.load_read(path, bytes),
+            None => check_file(path).and_then(|()| self.source.load()),
+        };
+        let new = loaded.map(|loaded| loaded.config).inspect_err(|error| {
             let text = chain(error);
             tracing::error!(error = text, "configuration refused, the old one stays in force");
         })?;

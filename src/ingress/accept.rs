@@ -22,7 +22,8 @@ use super::{
 use crate::{
     acceptor::{self, Listener as _},
     config::defaults,
-    holder::{Holder, Member},
+    holder::Member,
+    peer::Caller,
     report::chain,
     share::{EvictablePermit, EvictableUse},
     telemetry::liveness::Pulse,
@@ -46,10 +47,11 @@ pub async fn serve(
     let stopped = stop.clone();
     let serve = |stream| {
         let (edge, tls) = (Arc::clone(&edge), Arc::clone(&tls));
+        let caller = TcpListener::caller(&stream);
         // In the order in which they come, which their tasks may not keep.
-        let account = TcpListener::account(&stream);
-        let permit = edge.connections.admit_on_probation(Holder { account, member: Member::Whole });
-        Quiet::new(connection(stream, permit.map(Arc::new), edge, tls, stopped.clone()))
+        let permit = edge.connections.admit_on_probation(caller.holder.member(Member::Whole));
+        let permit = permit.map(Arc::new);
+        Quiet::new(connection(stream, caller, permit, edge, tls, stopped.clone()))
     };
     let n_accepted = accepted_max(edge.connections.bounds());
     acceptor::accept(listener, n_accepted, pulse, stop, tasks, serve).await;
@@ -57,6 +59,7 @@ pub async fn serve(
 
 async fn connection(
     stream: TcpStream,
+    caller: Caller,
     permit: Option<Arc<EvictablePermit>>,
     edge: Arc<Edge>,
     tls: Arc<tls::Current>,
@@ -96,7 +99,7 @@ async fn connection(
         let (edge, permit) = (Arc::clone(&edge), Arc::clone(&permit));
         async move {
             let running = permit.run();
-            let response = route::respond(edge, &permit, address, request).await;
+            let response = route::respond(edge, &permit, caller, address, request).await;
             Ok::<_, std::convert::Infallible>(held(response, running))
         }
     });

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     body::{self, ReadError},
     config::{SessionMode, defaults},
+    holder::Holder,
     protocol::{
         Batch, Message, Shape,
         jsonrpc::Part,
@@ -40,20 +41,21 @@ pub(super) const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const EVENTS: &[u8] = b"text/event-stream";
 
-/// Answers a request at the path of `view`.
+/// Answers a request at the path of `view`, which has come over the connection of `holder`.
 pub(super) async fn respond(
     edge: Arc<Edge>,
     view: &View,
     request: Request<Incoming>,
+    holder: Holder,
 ) -> Result<Response, EdgeError> {
     let sessions = edge.views.sessions();
     match *request.method() {
-        Method::POST => post(edge, view, request).await,
+        Method::POST => post(edge, view, request, holder).await,
         Method::GET | Method::DELETE if modern::is_named(request.headers()) => {
             Err(EdgeError::Method("POST"))
         }
         _ if sessions.mode() == SessionMode::Off => Err(EdgeError::Method("POST")),
-        Method::GET => listen(edge, view, request.headers()),
+        Method::GET => listen(edge, view, request.headers(), holder),
         // The connections that clients share are everybody's and stay.
         Method::DELETE => {
             version(request.headers())?;
@@ -66,15 +68,20 @@ pub(super) async fn respond(
 }
 
 /// Opens the stream for what servers say of their own accord.
-fn listen(edge: Arc<Edge>, view: &View, headers: &HeaderMap) -> Result<Response, EdgeError> {
+fn listen(
+    edge: Arc<Edge>,
+    view: &View,
+    headers: &HeaderMap,
+    holder: Holder,
+) -> Result<Response, EdgeError> {
     check_takes_events(headers)?;
     let version = version(headers)?;
     let (sessions, id) = (edge.views.sessions(), text(headers, &SESSION));
     let is_passing = id.is_none() && sessions.mode() == SessionMode::Lenient;
     let session = match is_passing {
         // Nobody can tell whose stream it is: it carries what everybody is told.
-        true => sessions.open(view.scope(), version, "{}"),
-        false => sessions.find(id, || view.scope())?,
+        true => sessions.open(view.scope(), version, "{}", holder),
+        false => sessions.find(id, || view.scope(), holder)?,
     };
     let last = text(headers, &LAST_EVENT).and_then(|id| id.parse().ok());
     if let Some(rest) = last.and_then(|last| session.resume(last)) {
@@ -131,23 +138,25 @@ pub(super) fn check_takes_events(headers: &HeaderMap) -> Result<(), EdgeError> {
 }
 
 /// Opens the session of a client that shakes hands.
-pub(super) fn open(edge: &Edge, view: &View, handshake: &Message) -> Arc<Session> {
+pub(super) fn open(edge: &Edge, view: &View, handshake: &Message, holder: Holder) -> Arc<Session> {
     let asked = handshake.string(Part::ProtocolVersion);
     let capabilities = handshake.part(Part::Capabilities).unwrap_or("{}");
-    edge.views.sessions().open(view.scope(), asked.as_deref(), capabilities)
+    edge.views.sessions().open(view.scope(), asked.as_deref(), capabilities, holder)
 }
 
 async fn post(
     edge: Arc<Edge>,
     view: &View,
     request: Request<Incoming>,
+    holder: Holder,
 ) -> Result<Response, EdgeError> {
     let (head, body) = request.into_parts();
     check_content_type(&head.headers)?;
     let posted = match Posted::parse(read(body).await?)? {
         Posted::One(message) if modern::is_spoken(&head.headers, &message) => {
             // Boxed, as all that is not the usual call: that need not have the room.
-            return Ok(Box::pin(modern::respond(edge, view, &head.headers, message)).await);
+            let answering = modern::respond(edge, view, &head.headers, message, holder);
+            return Ok(Box::pin(answering).await);
         }
         Posted::Several(_) if modern::is_named(&head.headers) => {
             return Err(EdgeError::NoBatches(version::MODERN.to_owned()));
@@ -163,8 +172,8 @@ async fn post(
     let sessions = edge.views.sessions();
     let id = text(&head.headers, &SESSION);
     let session = match posted.initialize() {
-        Some(message) => open(&edge, view, message),
-        None => sessions.find(id, || view.scope())?,
+        Some(message) => open(&edge, view, message, holder),
+        None => sessions.find(id, || view.scope(), holder)?,
     };
     let version = version.or(session.version()).unwrap_or(version::ASSUMED);
     if matches!(posted, Posted::Several(_)) && !version::has_batches(version) {

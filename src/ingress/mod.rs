@@ -116,8 +116,8 @@ impl Edge {
 
     /// Returns a place for a stream of the client of `session`, from the largest holder where all are
     /// taken.
-    fn stream_permit(&self, session: &Session) -> Result<EvictablePermit, EdgeError> {
-        self.streams.admit(session.holder()).ok_or(EdgeError::StreamsFull)
+    fn stream_permit(&self, holder: Holder) -> Result<EvictablePermit, EdgeError> {
+        self.streams.admit(holder).ok_or(EdgeError::StreamsFull)
     }
 
     fn operators(&self) -> Option<Arc<dyn Operators>> {

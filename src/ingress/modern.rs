@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     era::subscription::Filter,
+    holder::Holder,
     protocol::{
         Message, Pieces, RpcError, Shape,
         error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, METHOD_NOT_FOUND, UNSUPPORTED_VERSION},
@@ -83,9 +84,10 @@ pub(super) async fn respond(
     view: &View,
     headers: &HeaderMap,
     message: Message,
+    holder: Holder,
 ) -> Response {
     let id = message.part(Part::Id).map(str::to_owned);
-    match try_respond(edge, view, headers, message).await {
+    match try_respond(edge, view, headers, message, holder).await {
         Ok(response) => response,
         Err(error) => error.into_response_to(id.as_deref()),
     }
@@ -96,12 +98,13 @@ async fn try_respond(
     view: &View,
     headers: &HeaderMap,
     message: Message,
+    holder: Holder,
 ) -> Result<Response, EdgeError> {
     match message.shape() {
         Shape::Response => return Err(EdgeError::Response),
         Shape::Notification => {
             served(told(headers, VERSION_HEADER)?)?;
-            let session = Session::anonymous(view.scope());
+            let session = Session::anonymous(view.scope(), holder);
             mcp::deliver(&edge, view, &message, &session).await;
             return Ok(respond::empty(StatusCode::ACCEPTED));
         }
@@ -119,7 +122,7 @@ async fn try_respond(
     }
     check_arguments(&edge, view, headers, &message)?;
     let accepts = accepts.preferring(&edge);
-    let session = Session::of_request(view.scope(), introduction);
+    let session = Session::of_request(view.scope(), introduction, holder);
     Ok(mcp::reply(edge, view, message, &session, accepts).into_response().await)
 }
 

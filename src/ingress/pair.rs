@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     config::defaults,
+    holder::Holder,
     protocol::{Message, Shape, mcp::method, sse},
     session::{self, Reader, Session},
     share::EvictablePermit,
@@ -64,10 +65,10 @@ impl std::fmt::Debug for Pair {
 }
 
 impl Pairs {
-    fn open(&self, view: View) -> (Box<str>, mpsc::Receiver<Posted>) {
+    fn open(&self, view: View, holder: Holder) -> (Box<str>, mpsc::Receiver<Posted>) {
         let id: Box<str> = uuid::Uuid::new_v4().simple().to_string().into();
         let (requests, posted) = mpsc::channel(defaults::PAIR_REQUESTS_MAX);
-        let session = Session::anonymous(view.scope());
+        let session = Session::anonymous(view.scope(), holder);
         self.by_id().insert(id.clone(), Pair { view, requests, session });
         (id, posted)
     }
@@ -102,6 +103,7 @@ pub(super) fn open(
     edge: Arc<Edge>,
     view: View,
     request: &Request<Incoming>,
+    holder: Holder,
 ) -> Result<Response, EdgeError> {
     if !edge.views.config().listen.legacy_sse {
         return Err(EdgeError::PairsOff);
@@ -111,8 +113,8 @@ pub(super) fn open(
     }
     mcp::check_takes_events(request.headers())?;
     mcp::version(request.headers())?;
-    let permit = Arc::new(edge.stream_permit(&Session::anonymous(view.scope()))?);
-    let (id, posted) = edge.pairs.open(view);
+    let permit = Arc::new(edge.stream_permit(holder)?);
+    let (id, posted) = edge.pairs.open(view, holder);
     let address = format!("{MESSAGES}?{STREAM_KEY}{id}");
     let first = vec![sse::encode_endpoint(&address)];
     let down = Down {
@@ -167,7 +169,8 @@ async fn start(edge: Arc<Edge>, id: &str, pair: Pair, message: Message) -> Resul
     let mut opened = None;
     // A stream is a session: a second handshake changes nothing.
     if message.method() == Some(method::INITIALIZE) && pair.session.id().is_none() {
-        let session = mcp::open(&edge, &pair.view, &message);
+        // The account is that of the stream, whoever posts.
+        let session = mcp::open(&edge, &pair.view, &message, pair.session.holder());
         if !edge.pairs.adopt(id, &session) {
             end(&edge, &session);
             return Err(EdgeError::NoPair);

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     config::defaults,
     era::subscription::Filter,
+    holder::Holder,
     protocol::{
         Batch, Era, Message, Pieces, RpcError, Shape,
         error::INTERNAL_ERROR,
@@ -69,6 +70,8 @@ pub struct Pipe<R, W> {
     pub lines: Lines,
     /// Where messages for the client go.
     pub writer: W,
+    /// The party that the connection counts for.
+    pub holder: Holder,
     /// Tells the client with [`DETACHED`] how many messages were taken, if the service stops.
     pub tells_end: bool,
 }
@@ -84,9 +87,9 @@ where
     W: AsyncWrite + Unpin,
 {
     let _counted = edge.board.client();
-    let Pipe { mut reader, lines, writer, tells_end } = pipe;
+    let Pipe { mut reader, lines, writer, holder, tells_end } = pipe;
     let mut writer = Stall::new(writer, edge.views.config().listen.write_timeout);
-    let mut service = Service::new(edge, view, lines);
+    let mut service = Service::new(edge, view, lines, holder);
     let end = service.run(&mut reader, &mut writer).await;
     if end == End::Stopped && tells_end {
         let params = format!(r#"{{"read":{}}}"#, service.n_taken);
@@ -111,6 +114,8 @@ type Turn = BoxFuture<'static, Option<(Source, Pieces)>>;
 struct Service {
     edge: Arc<Edge>,
     view: View,
+    /// The party that the pipe counts for.
+    holder: Holder,
     /// One that remembers nothing until the client has shaken hands.
     session: Arc<Session>,
     lines: Lines,
@@ -140,11 +145,12 @@ impl Drop for Service {
 }
 
 impl Service {
-    fn new(edge: Arc<Edge>, view: View, lines: Lines) -> Self {
-        let session = Session::anonymous(view.scope());
+    fn new(edge: Arc<Edge>, view: View, lines: Lines, holder: Holder) -> Self {
+        let session = Session::anonymous(view.scope(), holder);
         Self {
             edge,
             view,
+            holder,
             session,
             lines,
             n_taken: 0,
@@ -321,7 +327,7 @@ impl Service {
         }
         // A pipe is a session: a second handshake changes nothing.
         if is_handshake && self.session.id().is_none() {
-            self.session = mcp::open(&self.edge, &self.view, &request);
+            self.session = mcp::open(&self.edge, &self.view, &request, self.holder);
             self.reader = Some(self.session.read(None));
         }
         let session = Arc::clone(&self.session);
@@ -341,7 +347,7 @@ impl Service {
             self.sources.push(Source::Listening(Box::new(listening), cancelled).turn());
             return Ok(());
         }
-        let session = Session::of_request(self.view.scope(), introduction);
+        let session = Session::of_request(self.view.scope(), introduction, self.holder);
         self.run_request(request, &session);
         Ok(())
     }

@@ -6,18 +6,19 @@ use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
 use super::{Edge, Response, bearer, mcp, origin, pair, respond, rpc};
-use crate::{share::EvictablePermit, telemetry::liveness::Stuck, view::View};
+use crate::{peer::Caller, share::EvictablePermit, telemetry::liveness::Stuck, view::View};
 use respond::EdgeError;
 
-/// Answers one HTTP request, which has come in at `address` on the connection of `permit`.
+/// Answers one HTTP request of `caller`, which has come in at `address` on the connection of `permit`.
 pub(super) async fn respond(
     edge: Arc<Edge>,
     permit: &EvictablePermit,
+    caller: Caller,
     address: Option<IpAddr>,
     request: Request<Incoming>,
 ) -> Response {
     let is_rpc = request.uri().path() == rpc::PATH;
-    match dispatch(edge, permit, address, request).await {
+    match dispatch(edge, permit, caller, address, request).await {
         Ok(response) => response,
         Err(error) if is_rpc => error.into_complete_response(),
         Err(error) => error.into_response(),
@@ -27,18 +28,19 @@ pub(super) async fn respond(
 async fn dispatch(
     edge: Arc<Edge>,
     permit: &EvictablePermit,
+    mut caller: Caller,
     address: Option<IpAddr>,
     request: Request<Incoming>,
 ) -> Result<Response, EdgeError> {
     // First of all: a page of another site cannot even try a token.
     origin::check(request.headers(), &edge.views.config().listen, address)?;
-    if let Some(token) = edge.token.get()
-        && !bearer::is_open(&request)
-        && let Err(denied) = bearer::check(request.headers(), &token)
-    {
-        // Boxed: those who are let in need not have the room.
-        let is_read = Box::pin(bearer::skip(request)).await;
-        return Err(EdgeError::Unauthorized { denied, is_read });
+    if let Some(token) = edge.token.get().filter(|_| !bearer::is_open(&request)) {
+        if let Err(denied) = bearer::check(request.headers(), &token) {
+            // Boxed: those who are let in need not have the room.
+            let is_read = Box::pin(bearer::skip(request)).await;
+            return Err(EdgeError::Unauthorized { denied, is_read });
+        }
+        caller = caller.with_token(token.fingerprint());
     }
     permit.prove();
     let path = request.uri().path();
@@ -52,17 +54,17 @@ async fn dispatch(
             return probe(&request, || respond::json(StatusCode::OK, &edge.board.status()));
         }
         // Boxed: others need not have the room.
-        rpc::PATH => return Box::pin(rpc::respond(&edge, request)).await,
+        rpc::PATH => return Box::pin(rpc::respond(&edge, caller, request)).await,
         pair::MESSAGES => return Box::pin(pair::send(edge, request)).await,
         _ => {}
     }
     // A server may be called `sse`.
     if let Some(path) = path.strip_suffix("/sse").filter(|path| *path != "/servers") {
         let view = if path.is_empty() { edge.views.root() } else { view(&edge, path)? };
-        return pair::open(edge, view, &request);
+        return pair::open(edge, view, &request, caller.holder);
     }
     let view = view(&edge, path)?;
-    mcp::respond(edge, &view, request).await
+    mcp::respond(edge, &view, request, caller.holder).await
 }
 
 /// Tells whether probes and operators ask there, for whom some connections are kept.

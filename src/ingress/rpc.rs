@@ -1,6 +1,7 @@
 //! The operator's interface over HTTP: one request in a body, its answer in another.
 //!
-//! Off unless the operator wants it: whoever reaches the port may use it, as they may run every tool.
+//! Off unless the operator wants it: every client that reaches the port may use it, as it may call
+//! every tool. A server that this service has started is refused what belongs to the operator.
 
 use std::{fmt, sync::Arc};
 
@@ -12,14 +13,15 @@ use super::{
     Edge, Response, mcp,
     respond::{self, EdgeError},
 };
+use crate::peer::Caller;
 
 /// The path.
 pub(super) const PATH: &str = "/rpc";
 
 /// Who answers operators.
 pub trait Operators: fmt::Debug + Send + Sync {
-    /// Answers the message in `body`.
-    fn answer(self: Arc<Self>, body: Bytes) -> BoxFuture<'static, Answered>;
+    /// Answers the message in `body`, which `caller` has sent.
+    fn answer(self: Arc<Self>, body: Bytes, caller: Caller) -> BoxFuture<'static, Answered>;
 }
 
 /// What becomes of a message of an operator.
@@ -36,6 +38,7 @@ pub enum Answered {
 /// Answers a request at the path.
 pub(super) async fn respond(
     edge: &Edge,
+    caller: Caller,
     request: Request<Incoming>,
 ) -> Result<Response, EdgeError> {
     let operators = edge.operators().filter(|_| edge.views.config().listen.rpc);
@@ -45,7 +48,7 @@ pub(super) async fn respond(
     }
     mcp::check_content_type(request.headers())?;
     let body = mcp::read(request.into_body()).await?;
-    Ok(match operators.answer(body).await {
+    Ok(match operators.answer(body, caller).await {
         Answered::Answer(answer) => respond::json_bytes(StatusCode::OK, answer),
         Answered::Nothing => respond::empty(StatusCode::ACCEPTED),
         Answered::Unreadable(answer) => respond::json_bytes(StatusCode::BAD_REQUEST, answer),

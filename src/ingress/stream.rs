@@ -47,7 +47,7 @@ pub(super) fn open(
     takes_priming: bool,
     is_passing: bool,
 ) -> Result<Response, EdgeError> {
-    let permit = edge.stream_permit(session)?;
+    let permit = edge.stream_permit(session.holder())?;
     let reader = session.read(last);
     let first = match takes_priming {
         true => sse::encode_priming(&reader.position().to_string(), None),

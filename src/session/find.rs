@@ -11,6 +11,7 @@ use super::{Kind, Scope, Session, Sessions, Ticket};
 use crate::{
     config::{SessionMode, defaults},
     connection::Owner,
+    holder::Holder,
     protocol::version,
 };
 
@@ -27,21 +28,28 @@ pub enum NoSession {
 
 impl Sessions {
     /// Opens a session for a client that asks for protocol version `asked` and has these
-    /// capabilities, JSON text.
-    pub fn open(&self, scope: Scope, asked: Option<&str>, capabilities: &str) -> Arc<Session> {
+    /// capabilities, JSON text. It belongs to the account of `holder`.
+    pub fn open(
+        &self,
+        scope: Scope,
+        asked: Option<&str>,
+        capabilities: &str,
+        holder: Holder,
+    ) -> Arc<Session> {
         if self.mode() == SessionMode::Off {
-            return Session::anonymous(scope);
+            return Session::anonymous(scope, holder);
         }
         // What is no object is none of a client's capabilities.
         let capabilities = if capabilities.starts_with('{') { capabilities } else { "{}" };
         let version = version::negotiate(asked);
         let id = self.seal.issue(&Ticket::new(unix_now(), version, capabilities));
-        self.insert(id.into(), scope, Some(version), capabilities)
+        self.insert(id.into(), scope, Some(version), capabilities, holder)
     }
 
     /// Returns the session of a request that brings `id`, or none, at a view with this scope.
     ///
-    /// One that this process does not know begins with what its id says, if it is one of ours.
+    /// One that this process does not know begins with what its id says, if it is one of ours, and
+    /// belongs to the account of `holder`.
     ///
     /// # Errors
     ///
@@ -50,11 +58,12 @@ impl Sessions {
         &self,
         id: Option<&str>,
         scope: impl FnOnce() -> Scope,
+        holder: Holder,
     ) -> Result<Arc<Session>, NoSession> {
         let mode = self.mode();
         let id = match (mode, id) {
             (SessionMode::Off, _) | (SessionMode::Lenient, None) => {
-                return Ok(Session::anonymous(scope()));
+                return Ok(Session::anonymous(scope(), holder));
             }
             (SessionMode::Strict, None) => return Err(NoSession::Missing),
             (SessionMode::Lenient | SessionMode::Strict, Some(id)) => id,
@@ -70,7 +79,7 @@ impl Sessions {
         match self.ticket(id) {
             Some(ticket) if !is_strict || !self.has_ended(&ticket) => {
                 let Ticket { number: _, issued: _, version, capabilities } = &ticket;
-                let session = self.insert(id.into(), scope(), Some(version), capabilities);
+                let session = self.insert(id.into(), scope(), Some(version), capabilities, holder);
                 // Its client may have ended it at this moment.
                 if is_strict && self.has_ended(&ticket) {
                     self.forget(id);
@@ -79,8 +88,8 @@ impl Sessions {
                 Ok(session)
             }
             _ if is_strict => Err(NoSession::Unknown),
-            _ if is_session_id(id) => Ok(self.insert(id.into(), scope(), None, "{}")),
-            _ => Ok(Session::anonymous(scope())),
+            _ if is_session_id(id) => Ok(self.insert(id.into(), scope(), None, "{}", holder)),
+            _ => Ok(Session::anonymous(scope(), holder)),
         }
     }
 
@@ -132,10 +141,12 @@ impl Sessions {
         scope: Scope,
         version: Option<&'static str>,
         capabilities: &str,
+        holder: Holder,
     ) -> Arc<Session> {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         let owner = Owner::new(key, capabilities);
-        let session = Session::new(Kind::Known { id: Arc::clone(&id), version, owner }, scope);
+        let kind = Kind::Known { id: Arc::clone(&id), version, owner };
+        let session = Session::new(kind, scope, holder);
         session.touch(Instant::now(), self.since);
         let session = Arc::new(session);
         let (session, evicted) = {

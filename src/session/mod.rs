@@ -85,6 +85,8 @@ pub enum Scope {
 pub struct Session {
     kind: Kind,
     scope: Scope,
+    /// The party that requests of the client count for.
+    holder: Holder,
     memory: Mutex<Memory>,
     outbox: Outbox,
     /// When it was used last, in milliseconds since the registry was made.
@@ -137,31 +139,38 @@ impl Scope {
 }
 
 impl Session {
-    fn new(kind: Kind, scope: Scope) -> Self {
+    /// Returns a session that `opener` has opened, and that is a member of its own of the same account
+    /// if it is remembered.
+    fn new(kind: Kind, scope: Scope, opener: Holder) -> Self {
+        let member = kind.owner().map_or(opener.member, |owner| Member::Session(owner.key));
         Self {
             kind,
             scope,
+            holder: opener.member(member),
             memory: Mutex::default(),
             outbox: Outbox::default(),
             used_ms: AtomicU64::new(0),
         }
     }
 
-    /// Returns the session of a client that cannot be told from others: nothing is remembered.
-    pub fn anonymous(scope: Scope) -> Arc<Self> {
-        Arc::new(Self::new(Kind::Anonymous, scope))
+    /// Returns the session of a client that cannot be told from others: nothing is remembered. Its
+    /// requests count for `holder`.
+    pub fn anonymous(scope: Scope, holder: Holder) -> Arc<Self> {
+        Arc::new(Self::new(Kind::Anonymous, scope, holder))
     }
 
-    /// Returns the session of one request of the modern era, in which nothing is remembered.
-    pub fn of_request(scope: Scope, introduction: Introduction) -> Arc<Self> {
-        Arc::new(Self::new(Kind::Request { introduction, told: OnceLock::new() }, scope))
+    /// Returns the session of one request of the modern era, in which nothing is remembered, and
+    /// which counts for `holder`.
+    pub fn of_request(scope: Scope, introduction: Introduction, holder: Holder) -> Arc<Self> {
+        Arc::new(Self::new(Kind::Request { introduction, told: OnceLock::new() }, scope, holder))
     }
 
     /// Returns the session of a client that sends the id `a`.
     #[cfg(test)]
     fn of_test() -> Arc<Self> {
         let owner = Owner::new(1, "{}");
-        Arc::new(Self::new(Kind::Known { id: "a".into(), version: None, owner }, Scope::Every))
+        let kind = Kind::Known { id: "a".into(), version: None, owner };
+        Arc::new(Self::new(kind, Scope::Every, Holder::unknown()))
     }
 
     /// Tells whether the client speaks the modern era.
@@ -203,10 +212,7 @@ impl Session {
 
     /// Returns the party that requests of the client count for.
     pub fn holder(&self) -> Holder {
-        match self.owner() {
-            Some(owner) => Holder::unknown().member(Member::Session(owner.key)),
-            None => Holder::unknown(),
-        }
+        self.holder
     }
 
     /// Returns the id that the client sends.

@@ -9,6 +9,7 @@ use std::{
 use super::{Kind, Scope, Session, Sessions};
 use crate::{
     connection::Owner,
+    holder::Holder,
     pool::{Guest, Slot},
     protocol::Level,
 };
@@ -21,13 +22,13 @@ pub struct Passing {
 }
 
 impl Sessions {
-    /// Opens a session that no client knows the id of. Its client wants to see log messages of this
+    /// Opens a session that no client knows the id of and that sends no calls. Its client wants to see log messages of this
     /// `level`, of the servers in `scope`.
     pub fn pass(self: &Arc<Self>, scope: Scope, level: Option<Level>) -> Passing {
         let number = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         // No header can have this as its value.
         let key: Arc<str> = format!("\0{number}").into();
-        let session = Session::new(Kind::Passing, scope);
+        let session = Session::new(Kind::Passing, scope, Holder::SERVICE);
         if level.is_some() {
             session.memory().level = level;
             self.n_levels.fetch_add(1, Ordering::Relaxed);

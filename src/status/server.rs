@@ -119,6 +119,14 @@ impl Board {
         }
     }
 
+    /// Returns the server of which `is_one` tells that one of its processes is meant.
+    pub fn server_with_process(&self, is_one: impl Fn(u32) -> bool) -> Option<ServerName> {
+        self.homes()
+            .into_iter()
+            .find(|home| home.pids.iter().any(|pid| is_one(*pid)))
+            .map(|home| home.server)
+    }
+
     /// Returns whose memory each server's is.
     pub(super) fn homes(&self) -> Vec<Home> {
         let slots = self.pool.slots();

@@ -1,11 +1,26 @@
-//! Gives up the privileges that nothing here needs, before the first child could inherit them.
+//! Gives up the privileges that nothing here needs, before the first child could inherit them, and
+//! keeps other processes out of the memory of this one.
+
+use std::io;
 
 use caps::{CapSet, Capability, errors::CapsError};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 /// The sets in the order in which they can be cleared: shrinking the bounding set takes
 /// `CAP_SETPCAP` from the effective one.
 const SETS: [CapSet; 5] =
     [CapSet::Ambient, CapSet::Bounding, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted];
+
+/// Keeps every other process of our user out of this one: none attaches to it as a debugger or reads
+/// its memory, its environment and its open files, and no core dump has them. A child gets that right
+/// back when it executes its program. Source: `PR_SET_DUMPABLE` in prctl(2).
+///
+/// # Errors
+///
+/// [`io::Error`] when the system refuses.
+pub fn forbid_dumps() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
 
 /// Drops every capability of this thread, and so of every thread and child that it starts.
 ///

@@ -13,6 +13,10 @@ pub struct Unit {
     pub is_of_user: bool,
 }
 
+/// The group within that of a unit in which systemd runs its `ExecReload=` and such. Source:
+/// systemd.exec(5), `Delegate=`, and systemd's `src/core/execute.c`.
+const CONTROL_GROUP: &str = "/.control";
+
 /// The name that we ship it with.
 const NAME: &str = "metamcp.service";
 
@@ -91,9 +95,47 @@ impl Unit {
     }
 }
 
+/// Tells whether a process is in the control group of the unit that this process is the main one of.
+/// What systemd itself runs there for the unit, as `ExecReload=`, is not.
+pub fn shares_our_group(pid: i32) -> bool {
+    let is_main = |pid: &str| pid.parse() == Ok(std::process::id());
+    if !std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|pid| is_main(&pid)) {
+        return false;
+    }
+    let group_of = |process: &str| {
+        let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+        // Source: cgroups(7): the one of version 2 has the number 0 and no controllers.
+        groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+    };
+    let (ours, its) = (group_of("self"), group_of(&pid.to_string()));
+    ours.zip(its).is_some_and(|(ours, its)| is_within(&its, &ours))
+}
+
+fn is_within(group: &str, unit: &str) -> bool {
+    // The group of all processes is no unit.
+    let Some(rest) = group.strip_prefix(unit).filter(|_| unit != "/") else { return false };
+    rest.is_empty() || (rest.starts_with('/') && !rest.starts_with(CONTROL_GROUP))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_is_in_a_unit_unless_systemd_runs_it_beside_the_service() {
+        let unit = "/system.slice/metamcp.service";
+        for (group, expected) in [
+            (unit.to_owned(), true),
+            (format!("{unit}/deeper"), true),
+            (format!("{unit}/.control"), false),
+            (format!("{unit}d"), false),
+            ("/system.slice".to_owned(), false),
+            ("/".to_owned(), false),
+        ] {
+            assert_eq!(is_within(&group, unit), expected, "{group}");
+        }
+        assert!(!is_within("/anything", "/"), "a container may have no units");
+    }
 
     #[test]
     fn the_unit_of_a_process_is_that_of_its_control_group() {

@@ -17,6 +17,7 @@ use super::{Bounds, End, Event, Shelf, Status, Store, Task};
 use crate::{
     call::CallError,
     config::defaults,
+    holder::Holder,
     pool::Slot,
     protocol::{Message, mcp::Item},
     view::Views,
@@ -51,6 +52,8 @@ pub struct Work {
     pub request: Message,
     /// For how long it may run.
     pub patience: Duration,
+    /// The party that it counts for.
+    pub holder: Holder,
 }
 
 /// Why a call does not begin.

@@ -14,6 +14,7 @@ use crate::{
     call::{CallError, Exchange},
     config::{Transport, defaults},
     connection::{Aside, Event as Came, Limits},
+    holder::Holder,
     pool::Lease,
     protocol::{
         Members, Message, RpcError,
@@ -62,7 +63,8 @@ impl Tasks {
         // The server keeps it at least until we have seen its end, and for as long as we do.
         let ttl = work.patience + self.expiry();
         let request = reporting(work.request, &id);
-        let calling = self.views.call_in_background(work.slot, &work.tool, request, limits, ttl);
+        let (slot, tool) = (work.slot, &work.tool);
+        let calling = self.views.call_in_background(slot, tool, request, limits, ttl, work.holder);
         tokio::pin!(calling);
         let begun = loop {
             tokio::select! {
@@ -235,10 +237,11 @@ impl Tasks {
     /// Asks a server how its task is doing, and for what came of it.
     async fn ask(&self, server: &str, upstream: &Upstream) -> Told {
         let params = params(&upstream.id);
-        let answer = match self.views.ask_about_task(server, task::GET, &params).await {
-            Ok(answer) => answer,
-            Err(error) => return refused(error),
-        };
+        let answer =
+            match self.views.ask_about_task(server, task::GET, &params, Holder::SERVICE).await {
+                Ok(answer) => answer,
+                Err(error) => return refused(error),
+            };
         let Some(told) = answer.part(Part::Result).and_then(Members::read) else {
             return match end_of(&answer) {
                 // Something of its own is out of order, and it says nothing about the task.
@@ -254,7 +257,11 @@ impl Tasks {
         let poll_ms = told.get("pollInterval").and_then(|ms| ms.parse().ok()).or(upstream.poll_ms);
         match told.string("status").as_deref() {
             Some("completed" | "failed") => {
-                match self.views.ask_about_task(server, task::RESULT, &params).await {
+                match self
+                    .views
+                    .ask_about_task(server, task::RESULT, &params, Holder::SERVICE)
+                    .await
+                {
                     Ok(answer) => Told::Ended(end_of(&answer)),
                     Err(error) => refused(error),
                 }
@@ -272,7 +279,8 @@ impl Tasks {
 
     /// Has a server cancel its task.
     async fn tell_cancelled(&self, server: &str, id: &str) -> Result<(), NotCancelled> {
-        let asked = self.views.ask_about_task(server, task::CANCEL, &params(id)).await;
+        let asked =
+            self.views.ask_about_task(server, task::CANCEL, &params(id), Holder::SERVICE).await;
         let answer = asked.map_err(NotCancelled::Unasked)?;
         match end_of(&answer) {
             End::Error { message, .. } => Err(NotCancelled::Refused(message)),

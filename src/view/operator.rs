@@ -24,6 +24,7 @@ use crate::{
     catalog::Listing,
     config::defaults,
     connection::{Aside, Event, Limits},
+    holder::Holder,
     meta::{ToolId, Verdict, Wanted, nearest},
     name::ServerName,
     pool::{Guest, Slot},
@@ -48,6 +49,8 @@ pub struct Call<'a> {
     pub timeout: Option<Duration>,
     /// What goes with the parameters, as the JSON text of an object: its progress token, if it has one.
     pub meta: Option<&'a str>,
+    /// The party that the call counts for.
+    pub holder: Holder,
 }
 
 /// A call that can be sent.
@@ -159,7 +162,7 @@ impl Views {
     pub async fn operator_call(&self, call: &Call<'_>) -> Result<Begun, Box<RpcError>> {
         let limits = self.limits_within(call.timeout);
         let (tool, request) = self.operator_request(call).await?;
-        let exchange = self.operator_exchange(tool.slot, request, limits);
+        let exchange = self.operator_exchange(tool.slot, request, limits, call.holder);
         Ok(Begun { id: tool.id, exchange })
     }
 
@@ -190,7 +193,7 @@ impl Views {
         Ok((tool, request))
     }
 
-    /// Prepares a request of `method` with `params`, JSON text, to a server.
+    /// Prepares a request of `method` with `params`, JSON text, to a server. It counts for `holder`.
     ///
     /// # Errors
     ///
@@ -200,13 +203,14 @@ impl Views {
         server: &str,
         method: &str,
         params: &str,
+        holder: Holder,
     ) -> Result<Exchange, Box<RpcError>> {
         let slot = self.operator_slot(server)?;
         let request = Message::request(method, Some(params));
-        Ok(self.operator_exchange(slot, request, self.limits()))
+        Ok(self.operator_exchange(slot, request, self.limits(), holder))
     }
 
-    /// Prepares to get a prompt of a server with `params`, JSON text.
+    /// Prepares to get a prompt of a server with `params`, JSON text. It counts for `holder`.
     ///
     /// # Errors
     ///
@@ -220,6 +224,7 @@ impl Views {
         server: &str,
         name: &str,
         params: &str,
+        holder: Holder,
     ) -> Result<Exchange, Box<RpcError>> {
         let slot = self.operator_slot(server)?;
         let (lister, limits) = (Some(&self.onlooker), self.limits());
@@ -238,11 +243,17 @@ impl Views {
             return Err(error.into());
         }
         let request = Message::request(method::PROMPTS_GET, Some(params));
-        Ok(self.operator_exchange(slot, request, limits))
+        Ok(self.operator_exchange(slot, request, limits, holder))
     }
 
-    fn operator_exchange(&self, slot: Arc<Slot>, request: Message, limits: Limits) -> Exchange {
-        let session = Session::anonymous(Scope::Every);
+    fn operator_exchange(
+        &self,
+        slot: Arc<Slot>,
+        request: Message,
+        limits: Limits,
+        holder: Holder,
+    ) -> Exchange {
+        let session = Session::anonymous(Scope::Every, holder);
         let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
         let owner = guest.as_ref().map(Guest::owner);
         Exchange::new(slot, owner, session.client(), session.holder(), request, limits)

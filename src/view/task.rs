@@ -11,6 +11,7 @@ use crate::{
     config::defaults,
     connection::Limits,
     era,
+    holder::Holder,
     name::ServerName,
     pool::{FinishedTask, Guest, Lease, Slot},
     protocol::{
@@ -80,7 +81,7 @@ pub struct Background {
 impl Views {
     /// Returns the operator's call of a tool, `definition`, that is to go on for at most
     /// `limits.total` without its caller: as a task of the server, kept there for `ttl`, where it has
-    /// tasks and the tool takes them.
+    /// tasks and the tool takes them. It counts for `holder`, who started it.
     ///
     /// # Errors
     ///
@@ -96,8 +97,9 @@ impl Views {
         request: Message,
         limits: Limits,
         ttl: Duration,
+        holder: Holder,
     ) -> Result<Background, CallError> {
-        let session = Session::anonymous(Scope::Every);
+        let session = Session::anonymous(Scope::Every, holder);
         // Where each client has a connection of its own, this is a client.
         let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
         let exchange = |request| {
@@ -132,7 +134,7 @@ impl Views {
     }
 
     /// Asks a server about one of its tasks, or for all that it has: `method` with `params`, JSON text,
-    /// in the words of the legacy era. Returns its answer.
+    /// in the words of the legacy era. Returns its answer. The request counts for `holder`.
     ///
     /// # Errors
     ///
@@ -146,10 +148,11 @@ impl Views {
         server: &str,
         method: &str,
         params: &str,
+        holder: Holder,
     ) -> Result<Message, CallError> {
         let slot = self.pool.slot(server).ok_or_else(|| self.unknown_server(server))?;
         let request = Message::request(method, Some(params));
-        let session = Session::anonymous(Scope::Every);
+        let session = Session::anonymous(Scope::Every, holder);
         let ours = task::id_of(&request).and_then(|id| slot.finished().get(&id, Instant::now()));
         if let Some(Outcome::Answer(answer)) = ours.and_then(|ours| about_finished(&request, &ours))
         {

@@ -83,18 +83,22 @@
       "Wants=*"
     ];
   };
-  "with units alone the service has neither a network nor executable memory" = {
+  "with units alone the service makes no socket of IP and has no executable memory" = {
     module = server { };
     has.${service} = [
       "IPAddressDeny=any"
       "MemoryDenyWriteExecute=true"
-      "PrivateNetwork=true"
       "ProcSubset=pid"
       "RestrictAddressFamilies="
+      "RestrictAddressFamilies=AF_NETLINK"
       "RestrictAddressFamilies=AF_UNIX"
       "SupplementaryGroups=metamcp-servers"
     ];
-    lacks.${service} = [ "DynamicUser=*" ];
+    lacks.${service} = [
+      "DynamicUser=*"
+      # The kernel tells the user of a client in the client's namespace alone.
+      "PrivateNetwork=*"
+    ];
   };
   "an endpoint for embeddings is reached" = {
     module = settings {

@@ -12,6 +12,7 @@ use crate::{
     catalog::Store,
     config::{Config, Lifecycle, SessionRules, Sharing},
     connection::in_process::{Manner, Server, Servers, TTL, declared},
+    holder::Holder,
     pool::{Pool, Slot},
     protocol::mcp::method,
     session::{Next, Reader, Scope, Seal, Session, Sessions},
@@ -80,7 +81,7 @@ impl Rig {
     }
 
     fn client(&self, scope: Scope) -> Client {
-        let session = self.sessions.open(scope, None, "{}");
+        let session = self.sessions.open(scope, None, "{}", Holder::unknown());
         Client { stream: session.read(None), session }
     }
 
@@ -242,7 +243,7 @@ async fn a_list_that_nobody_has_seen_cannot_be_compared_but_the_next_time() {
 #[tokio::test(start_paused = true)]
 async fn without_a_listener_a_list_is_read_for_who_searches_alone() {
     let rig = Rig::new();
-    let deaf = rig.sessions.open(Scope::Every, None, "{}");
+    let deaf = rig.sessions.open(Scope::Every, None, "{}", Holder::unknown());
     rig.catalog.all(List::Tools, deaf.owner(), LIMITS).await;
     let n_before = rig.server("a").n_lists();
 

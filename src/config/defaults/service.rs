@@ -69,6 +69,14 @@ pub const GROUP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// another host, and others have work to do as well.
 pub const GROUP_LOOKUPS_MAX: usize = 4;
 
+/// How long it is looked up whether a process that asks for what belongs to the operator comes from a
+/// server. Ours: some ten milliseconds with a thousand processes.
+pub const KINSHIP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The least time between two log lines about requests that were refused because a server sent them;
+/// those in between are counted. Ours.
+pub const REFUSAL_LOG_PAUSE: Duration = Duration::from_secs(10);
+
 /// How long it is found out how much memory the servers take; what is not known by then is left out.
 /// Ours: some milliseconds for each process.
 pub const MEMORY_PATIENCE: Duration = Duration::from_secs(2);

@@ -47,7 +47,7 @@ pub(super) fn open(
     request: &Message,
 ) -> Result<Response, EdgeError> {
     let listening = Listening::new(Arc::clone(&edge), view, asked, request);
-    let permit = edge.stream_permit(listening.listener.session())?;
+    let permit = edge.stream_permit(listening.listener.session().holder())?;
     // A proxy in between may hold the head back until something comes after it.
     let opened = (Some(sse::KEEP_ALIVE), permit, listening);
     let pieces = stream::unfold(opened, |(first, permit, mut listening)| async move {

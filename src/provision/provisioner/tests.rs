@@ -12,6 +12,7 @@ use crate::{
     catalog::Store,
     config::{SessionRules, load::parsed},
     connection::in_process::{Manner, Server, Servers},
+    holder::Holder,
     protocol::mcp::method,
     provision::{DeclaredServer, ListedServer},
     session::{Next, Scope, Seal},
@@ -85,7 +86,7 @@ impl Rig {
 
     /// Returns of what a client of the merged view hears while something is done.
     async fn heard_while<T>(&self, done: impl Future<Output = T>) -> BTreeSet<String> {
-        let session = self.sessions.open(Scope::Every, None, "{}");
+        let session = self.sessions.open(Scope::Every, None, "{}", Holder::unknown());
         let mut stream = session.read(None);
         done.await;
         time::sleep(2 * defaults::LIST_CHANGED_DEBOUNCE).await;

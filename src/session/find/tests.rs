@@ -5,12 +5,15 @@ use super::*;
 use crate::{
     config::{Config, SessionRules},
     connection::Dialer,
+    holder::{Account, Member},
     pool::Pool,
     protocol::Level,
     session::Seal,
 };
 
 const SAMPLING: &str = r#"{"sampling":{}}"#;
+/// The connection that all of them come over.
+const HOLDER: Holder = Holder { account: Account::User(7), member: Member::Connection(1) };
 const MS: Duration = Duration::from_millis(1);
 
 /// A process with this key.
@@ -23,11 +26,11 @@ fn sessions(mode: SessionMode, key: u8) -> Arc<Sessions> {
 }
 
 fn open(sessions: &Sessions) -> Arc<Session> {
-    sessions.open(Scope::Every, Some("2025-06-18"), SAMPLING)
+    sessions.open(Scope::Every, Some("2025-06-18"), SAMPLING, HOLDER)
 }
 
 fn find(sessions: &Sessions, id: &str) -> Result<Arc<Session>, NoSession> {
-    sessions.find(Some(id), || Scope::Every)
+    sessions.find(Some(id), || Scope::Every, HOLDER)
 }
 
 fn id(session: &Session) -> &str {
@@ -69,8 +72,9 @@ async fn an_id_of_another_key_gives_nothing_and_where_it_is_strict_it_is_none() 
 
 #[tokio::test]
 async fn without_an_id_a_client_is_nobody_or_is_asked_for_one() {
-    let none =
-        |mode| sessions(mode, 1).find(None, || Scope::Every).map(|found| found.id().is_some());
+    let none = |mode| {
+        sessions(mode, 1).find(None, || Scope::Every, HOLDER).map(|found| found.id().is_some())
+    };
     assert_eq!(none(SessionMode::Lenient), Ok(false));
     assert_eq!(none(SessionMode::Off), Ok(false));
     assert_eq!(none(SessionMode::Strict), Err(NoSession::Missing));
@@ -187,7 +191,20 @@ async fn a_session_that_made_room_has_not_ended() {
 async fn capabilities_that_are_none_are_not_handed_on() {
     let lenient = sessions(SessionMode::Lenient, 1);
     for odd in ["5", "null", "[1]", "\"x\""] {
-        let opened = lenient.open(Scope::Every, None, odd);
+        let opened = lenient.open(Scope::Every, None, odd, HOLDER);
         assert_eq!((capabilities(&opened), opened.version()), ("{}", Some(version::LEGACY_LATEST)));
     }
+}
+
+#[tokio::test]
+async fn a_session_belongs_to_the_account_of_the_connection_that_it_began_on() {
+    let sessions = sessions(SessionMode::Lenient, 1);
+    let (one, other) = (open(&sessions), open(&sessions));
+    assert_eq!([&one, &other].map(|session| session.holder().account), [HOLDER.account; 2]);
+    assert_ne!(one.holder().member, other.holder().member, "each is a member of its own");
+    let elsewhere = Holder { account: Account::User(8), member: Member::Connection(2) };
+    let found = sessions.find(Some(id(&one)), || Scope::Every, elsewhere).expect("it is known");
+    assert_eq!(found.holder(), one.holder(), "another connection changes nothing");
+    let nameless = sessions.find(None, || Scope::Every, elsewhere).expect("any will do");
+    assert_eq!(nameless.holder(), elsewhere, "without a session, the connection is the member");
 }

@@ -7,6 +7,7 @@ use crate::{
     catalog::{Catalog, Store as Cache},
     config::{SessionRules, load::parsed},
     connection::in_process::Servers,
+    holder::Holder,
     pool::Pool,
     protocol::mcp::method,
     provision::Provisioner,
@@ -57,7 +58,13 @@ impl Rig {
         let tool = page.expect("a page").items.remove(0);
         let params = format!(r#"{{"name":"{}","arguments":{{}}}}"#, tool.key);
         let request = Message::request(method::TOOLS_CALL, Some(&params));
-        Work { slot: self.pool.slot("git").expect("declared"), tool, request, patience }
+        Work {
+            slot: self.pool.slot("git").expect("declared"),
+            tool,
+            request,
+            patience,
+            holder: Holder::SERVICE,
+        }
     }
 
     async fn start(&self, tool: &str) -> String {

@@ -5,6 +5,7 @@
 
 mod bystanders;
 mod calm;
+mod child_as_operator;
 mod exclusive;
 mod hanging_calls;
 mod idle_connections;

@@ -13,7 +13,7 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt};
 
 use crate::{
     call::Call,
@@ -91,6 +91,12 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             let message = call.message(&text("this answer is cut short"));
             Ok(Next::Last(Write::Partial { message, n_bytes: arguments.required("byte")? }))
         }
+        "dial" => {
+            let (to, text) = (arguments.required("to")?, arguments.required("text")?);
+            let replied = dial(to, text).await;
+            let replied = replied.map_err(|error| Fault::new(-32603, format!("dial: {error}")))?;
+            answer(&json!({ "replied": replied }).to_string())
+        }
         "duplicate" => Ok(Next::Twice(text("twice"))),
         "echo" => {
             let value: Box<RawValue> = arguments.required("value")?;
@@ -154,6 +160,12 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
         }
         "progress" => progress(call, arguments).await,
         "raw" => Ok(Next::Verbatim(arguments.required("result")?)),
+        "read" => {
+            let path: PathBuf = arguments.required("path")?;
+            let read = std::fs::read(path).map(|bytes| bytes.len());
+            let error = read.as_ref().err().map(|error| format!("{:?}", error.kind()));
+            answer(&json!({ "n_bytes": read.ok(), "error": error }).to_string())
+        }
         "release" => {
             let key: String = arguments.required("key")?;
             let n_released = fake.release(&key).await;
@@ -245,6 +257,26 @@ async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
         }
     }
     Ok(Next::Answer(message::told(&json!({ "steps": n_steps, "n": n }).to_string())))
+}
+
+/// Says `text` at a Unix socket or a TCP address, and returns the first line that comes back, or of HTTP
+/// the whole answer.
+async fn dial(to: String, text: String) -> std::io::Result<String> {
+    async fn converse<S: AsyncRead + AsyncWrite>(stream: S, text: &str) -> std::io::Result<String> {
+        let mut stream = std::pin::pin!(tokio::io::BufStream::new(stream));
+        stream.write_all(text.as_bytes()).await?;
+        stream.flush().await?;
+        let mut replied = String::new();
+        match text.starts_with("POST") {
+            true => stream.read_to_string(&mut replied).await?,
+            false => stream.read_line(&mut replied).await?,
+        };
+        Ok(replied)
+    }
+    match to.starts_with('/') {
+        true => converse(tokio::net::UnixStream::connect(to).await?, &text).await,
+        false => converse(tokio::net::TcpStream::connect(to).await?, &text).await,
+    }
 }
 
 /// Counts an execution, and only then goes on.

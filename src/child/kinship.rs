@@ -1,0 +1,247 @@
+//! Whether a process is one of our servers, or comes from one.
+//!
+//! Three things tell. A server and what it starts descend from this process, have its [`Mark`] in
+//! their environment, and, where systemd runs this service, are in the control group of its unit. A
+//! process can leave one of them, so each of them counts.
+//!
+//! Everything here blocks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, getpid, test_kill_process},
+};
+
+use super::{
+    mark::{Mark, Service},
+    processes::Process,
+};
+use crate::{peer::sock_diag, systemd::unit};
+
+/// How many ancestors of a process are looked at. Ours: more than any shell and supervisor between
+/// an operator and the first process.
+const ANCESTORS_MAX: usize = 256;
+
+/// How often the ancestors are looked at again because one of them has ended meanwhile. Ours.
+const LOOKS_MAX: usize = 3;
+
+/// Whether this process has started a server since it began.
+static HAS_STARTED_ONE: AtomicBool = AtomicBool::new(false);
+
+/// A process that a client of ours is, at the time at which it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientProcess(Process);
+
+/// The relation of a process to our servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinship {
+    /// It comes from no server of ours.
+    Stranger,
+    /// It is a server of ours, or comes from one.
+    Server(Lineage),
+    /// It has ended, or does not show its environment, so it may be one.
+    Hidden,
+}
+
+/// The server that a process comes from, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    /// Our own child among its ancestors.
+    child: Option<Pid>,
+    mark: Option<Mark>,
+}
+
+/// Notes that this process starts a server.
+pub(super) fn starts_one() {
+    HAS_STARTED_ONE.store(true, Ordering::Relaxed);
+}
+
+/// Tells whether any process can be a server of ours.
+pub fn has_started_one() -> bool {
+    HAS_STARTED_ONE.load(Ordering::Relaxed)
+}
+
+impl Lineage {
+    /// Tells whether it leads to the server whose process has this number.
+    pub fn leads_to(&self, pid: u32) -> bool {
+        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+        self.child == Some(pid) || (self.mark.is_some() && mark_of(pid) == self.mark)
+    }
+}
+
+/// Returns the relation of the processes that have the socket with this number open, and one of them:
+/// a server of ours, if there is one.
+pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
+    let mut found = None;
+    // Whether a process that may be a server does not show its files.
+    let mut is_any_hidden = false;
+    for process in Process::all() {
+        match process.has_socket(inode) {
+            Some(false) => {}
+            None => is_any_hidden |= !process.is_out_of_reach(),
+            Some(true) => {
+                let process = ClientProcess(process);
+                let kinship = process.kinship();
+                if kinship != Kinship::Stranger {
+                    return (Some(process.pid()), kinship);
+                }
+                found = Some(process.pid());
+            }
+        }
+    }
+    // A socket that is open, and that no process shows, belongs to one that shows nothing.
+    match found.is_some() || (!is_any_hidden && sock_diag::is_open(inode)) {
+        true => (found, Kinship::Stranger),
+        false => (None, Kinship::Hidden),
+    }
+}
+
+fn mark_of(pid: Pid) -> Option<Mark> {
+    Process::read(pid).ok().flatten().and_then(|process| Mark::find(&process.environment()?))
+}
+
+impl ClientProcess {
+    /// Returns the process with this number as it is now, unless it has ended or is hidden from us.
+    pub fn see(pid: i32) -> Option<Self> {
+        Process::read(Pid::from_raw(pid)?).ok().flatten().map(Self)
+    }
+
+    /// Returns its number.
+    pub fn pid(&self) -> i32 {
+        self.0.pid.as_raw_nonzero().get()
+    }
+
+    /// Returns its relation to our servers.
+    pub fn kinship(&self) -> Kinship {
+        if self.0.pid == getpid() {
+            return Kinship::Stranger;
+        }
+        // A process of the same number may be another one by now.
+        if !self.0.runs() {
+            return Kinship::Hidden;
+        }
+        let mark = match self.0.environment() {
+            Some(environment) => our_mark(&environment),
+            None if self.0.is_out_of_reach() => None,
+            None => return Kinship::Hidden,
+        };
+        let found = (0..LOOKS_MAX).find_map(|_| self.ancestry().ok());
+        match found {
+            Some(Lineage { child: None, mark: inherited }) if mark.or(inherited).is_none() => {
+                match unit::shares_our_group(self.pid()) {
+                    true => Kinship::Server(Lineage { child: None, mark: None }),
+                    false => Kinship::Stranger,
+                }
+            }
+            Some(Lineage { child, mark: inherited }) => {
+                Kinship::Server(Lineage { child, mark: mark.or(inherited) })
+            }
+            None if mark.is_some() => Kinship::Server(Lineage { child: None, mark }),
+            None => Kinship::Hidden,
+        }
+    }
+
+    /// Returns the child of ours and the mark of ours among its ancestors.
+    fn ancestry(&self) -> Result<Lineage, Vanished> {
+        let mut found = Lineage { child: None, mark: None };
+        let mut process = self.0;
+        for _ in 0..ANCESTORS_MAX {
+            if process.parent == Some(getpid()) {
+                found.child = Some(process.pid);
+                return Ok(found);
+            }
+            let Some(parent) = process.parent else { return Ok(found) };
+            process = match Process::read(parent) {
+                Ok(Some(parent)) => parent,
+                // Where `/proc` hides processes of other users, it hides no child of ours.
+                _ if test_kill_process(parent) == Err(Errno::PERM) => return Ok(found),
+                Ok(None) | Err(_) => return Err(Vanished),
+            };
+            let environment = process.environment().unwrap_or_default();
+            found.mark = found.mark.or(our_mark(&environment));
+        }
+        Ok(found)
+    }
+}
+
+/// An ancestor has ended while it was looked at.
+#[derive(Debug)]
+struct Vanished;
+
+/// Returns the mark in an environment, if it is one of this service.
+fn our_mark(environment: &[u8]) -> Option<Mark> {
+    let ours = Service::ours()?;
+    Mark::find(environment).filter(|mark| *mark.service() == ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    use super::*;
+    use crate::child::{Child, Program};
+
+    fn seen(pid: i32) -> ClientProcess {
+        ClientProcess::see(pid).expect("it runs")
+    }
+
+    /// Starts a server that runs `script`, and returns the process whose number it prints.
+    async fn server(script: &str) -> (Child, tokio::process::ChildStdin, ClientProcess) {
+        let program = Program {
+            command: "/bin/sh".into(),
+            args: ["-c".to_owned(), format!("{script}; read x")].into(),
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        let (child, pipes) = Child::spawn(&program).expect("starts");
+        let mut lines = BufReader::new(pipes.stdout).lines();
+        let line = lines.next_line().await.expect("readable").expect("a line");
+        (child, pipes.stdin, seen(line.parse().expect("a number")))
+    }
+
+    #[tokio::test]
+    async fn a_server_and_all_that_comes_from_it_is_known_whatever_it_leaves_behind() {
+        for script in [
+            "echo $$",
+            // With another session and group.
+            "setsid sleep 600 & echo $!",
+            // With another environment.
+            "env -i sleep 600 & echo $!",
+            // With another parent: the mark is left.
+            "sh -c 'setsid sleep 600 >/dev/null & echo $!'",
+        ] {
+            let (child, input, process) = server(script).await;
+            let Kinship::Server(lineage) = process.kinship() else { panic!("{script}") };
+            assert!(lineage.leads_to(child.pid()), "{script}");
+            assert!(!lineage.leads_to(std::process::id()), "{script}");
+            drop(input);
+            child.see_off().await;
+            assert_eq!(process.kinship(), Kinship::Hidden, "it has ended: {script}");
+        }
+    }
+
+    #[test]
+    fn this_process_and_those_that_it_comes_from_are_no_servers() {
+        let ours = seen(getpid().as_raw_nonzero().get());
+        assert_eq!(ours.kinship(), Kinship::Stranger);
+        let parent = ours.0.parent.expect("a test is started by something");
+        assert_eq!(seen(parent.as_raw_nonzero().get()).kinship(), Kinship::Stranger);
+    }
+
+    #[tokio::test]
+    async fn a_socket_belongs_to_the_processes_that_have_it_open_and_to_none_once_it_is_closed() {
+        use std::os::{fd::AsFd as _, unix::fs::MetadataExt as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let client = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
+        let client = client.expect("connects");
+        let file = client.as_fd().try_clone_to_owned().map(std::fs::File::from).expect("open");
+        let inode = u32::try_from(file.metadata().expect("open").ino()).expect("small");
+        let own = getpid().as_raw_nonzero().get();
+        assert_eq!(of_socket(inode), (Some(own), Kinship::Stranger));
+        drop((client, file));
+        assert_eq!(of_socket(inode), (None, Kinship::Hidden));
+    }
+}

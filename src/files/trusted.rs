@@ -1,0 +1,292 @@
+//! Files that no other user can have written, nor put in the place of others.
+//!
+//! A path is walked from the root, one directory after the other, each opened in the one before and
+//! checked once it is open. So a directory or link that is replaced meanwhile changes nothing. A link
+//! is followed only from a directory that is trusted itself.
+
+use std::{
+    collections::VecDeque,
+    ffi::{OsStr, OsString},
+    fs, io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStringExt as _,
+    },
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat, fstat, openat, readlinkat};
+
+/// How many links a path may lead over. Source: path_resolution(7), `ELOOP`.
+const LINKS_MAX: usize = 40;
+
+/// Others than the owner may write. Source: inode(7).
+const OTHERS_WRITE: RawMode = 0o022;
+
+/// In a directory with this bit, only its owner replaces what another user has put there. Source:
+/// inode(7), `S_ISVTX`.
+const STICKY: RawMode = 0o1000;
+
+/// The reason why a file is not trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum Distrust {
+    /// It, or the way to it, cannot be opened.
+    #[error("open `{}`", path.display())]
+    Io {
+        /// The file, directory or link.
+        path: PathBuf,
+        /// The reason that the system gives.
+        source: io::Error,
+    },
+    /// It leads over too many links.
+    #[error("`{}` leads over more than {LINKS_MAX} links", path.display())]
+    Links {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It is no regular file.
+    #[error("`{}` is no regular file", path.display())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another user owns it, or a part of the way to it.
+    #[error("`{}` belongs to user {uid}, and neither to root nor to the user of the service", path.display())]
+    Owner {
+        /// The file, directory or link.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+    },
+    /// Other users can write it, or replace a part of the way to it.
+    #[error("other users can write `{}`, whose mode is {mode:04o}", path.display())]
+    Writable {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+/// A place in the file system that is reached over trusted directories alone.
+struct Walk {
+    /// The directories from the root to here.
+    directories: Vec<OwnedFd>,
+    /// Their names.
+    path: PathBuf,
+    /// The rest of the way.
+    rest: VecDeque<OsString>,
+    n_links: usize,
+}
+
+/// Opens the regular file at `path`, which is absolute, to read it. It and all directories and links
+/// on the way belong to root or to the user of this process, and no other user can write them. Blocks.
+///
+/// # Errors
+///
+/// [`Distrust`] names the part of the way that is not so.
+pub fn open(path: &Path) -> Result<fs::File, Distrust> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open("/", flags, Mode::empty()).map_err(|error| failed("/", error))?;
+    check(&root, Path::new("/"))?;
+    let rest = VecDeque::new();
+    let mut walk = Walk { directories: vec![root], path: "/".into(), rest, n_links: 0 };
+    walk.go_on(path);
+    while let Some(name) = walk.rest.pop_front() {
+        if let Some(file) = walk.enter(&name)? {
+            return Ok(file);
+        }
+    }
+    Err(Distrust::Kind { path: walk.path })
+}
+
+impl Walk {
+    /// Puts `path` before the rest of the way; an absolute one begins at the root.
+    fn go_on(&mut self, path: &Path) {
+        if path.is_absolute() {
+            self.directories.truncate(1);
+            self.path = "/".into();
+        }
+        for part in path.components().rev() {
+            match part {
+                Component::Normal(_) | Component::ParentDir => {
+                    self.rest.push_front(part.as_os_str().to_owned());
+                }
+                Component::Prefix(_) | Component::RootDir | Component::CurDir => {}
+            }
+        }
+    }
+
+    /// Takes one step; returns the file once it is reached.
+    fn enter(&mut self, name: &OsStr) -> Result<Option<fs::File>, Distrust> {
+        if name == ".." {
+            if self.directories.len() > 1 {
+                self.directories.pop();
+                self.path.pop();
+            }
+            return Ok(None);
+        }
+        let path = self.path.join(name);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let next = openat(self.here(), name, flags, Mode::empty());
+        let next = next.map_err(|error| failed(&path, error))?;
+        match FileType::from_raw_mode(check(&next, &path)?.st_mode) {
+            FileType::Directory => {
+                self.directories.push(next);
+                self.path = path;
+                Ok(None)
+            }
+            FileType::Symlink => {
+                self.n_links += 1;
+                if self.n_links > LINKS_MAX {
+                    return Err(Distrust::Links { path });
+                }
+                let target = readlinkat(&next, c"", Vec::new());
+                let target = target.map_err(|error| failed(&path, error))?.into_bytes();
+                self.go_on(Path::new(&OsString::from_vec(target)));
+                Ok(None)
+            }
+            FileType::RegularFile if self.rest.is_empty() => {
+                // What is opened is what is checked, whatever has the name by now.
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let file = openat(self.here(), name, flags, Mode::empty());
+                let file = file.map_err(|error| failed(&path, error))?;
+                match FileType::from_raw_mode(check(&file, &path)?.st_mode) {
+                    FileType::RegularFile => Ok(Some(file.into())),
+                    _ => Err(Distrust::Kind { path }),
+                }
+            }
+            _ => Err(Distrust::Kind { path }),
+        }
+    }
+
+    fn here(&self) -> BorrowedFd<'_> {
+        self.directories.last().map_or(rustix::fs::CWD, AsFd::as_fd)
+    }
+}
+
+/// Checks that what is open belongs to us or to root, and that no other user can write it. A link has
+/// no permissions of its own, and what is neither file nor directory is not judged.
+fn check(opened: &OwnedFd, path: &Path) -> Result<Stat, Distrust> {
+    let found = fstat(opened).map_err(|error| failed(path, error))?;
+    let (uid, mode) = (found.st_uid, found.st_mode);
+    if uid != 0 && uid != rustix::process::geteuid().as_raw() {
+        return Err(Distrust::Owner { path: path.to_owned(), uid });
+    }
+    let is_open = match FileType::from_raw_mode(mode) {
+        FileType::Directory => mode & OTHERS_WRITE != 0 && mode & STICKY == 0,
+        FileType::RegularFile => mode & OTHERS_WRITE != 0,
+        _ => false,
+    };
+    if is_open {
+        return Err(Distrust::Writable { path: path.to_owned(), mode: mode & 0o7777 });
+    }
+    Ok(found)
+}
+
+fn failed(path: impl AsRef<Path>, error: rustix::io::Errno) -> Distrust {
+    Distrust::Io { path: path.as_ref().to_owned(), source: error.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Read as _,
+        os::unix::fs::{PermissionsExt as _, symlink},
+    };
+
+    use super::*;
+
+    /// A directory in which `a/file` holds the word "trusted".
+    fn place() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::create_dir(directory.path().join("a")).expect("made");
+        fs::write(directory.path().join("a/file"), "trusted").expect("written");
+        set_mode(&directory.path().join("a"), 0o755);
+        set_mode(&directory.path().join("a/file"), 0o644);
+        directory
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+
+    fn read(path: &Path) -> Result<String, Distrust> {
+        let mut text = String::new();
+        open(path)?.read_to_string(&mut text).expect("readable");
+        Ok(text)
+    }
+
+    #[test]
+    fn a_file_of_ours_is_trusted_over_links_and_a_directory_for_all() {
+        let place = place();
+        let at = |path: &str| place.path().join(path);
+        symlink("file", at("a/beside")).expect("made");
+        symlink(at("a"), at("far")).expect("made");
+        symlink("far/../a/./beside", at("round")).expect("made");
+        set_mode(place.path(), 0o1777);
+        for path in ["a/file", "a/beside", "far/file", "round", "a/../far/beside"] {
+            assert_eq!(read(&at(path)).expect("trusted"), "trusted", "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_or_replace_is_named() {
+        let place = place();
+        let at = |path: &str| place.path().join(path);
+        symlink(at("a/file"), at("link")).expect("made");
+        for (path, mode, usual) in [
+            ("a/file", 0o664, 0o644),
+            ("a/file", 0o646, 0o644),
+            ("a", 0o775, 0o755),
+            ("a", 0o757, 0o755),
+        ] {
+            set_mode(&at(path), mode);
+            for asked in ["a/file", "link"] {
+                let error = read(&at(asked)).expect_err("others can write");
+                let expected = format!(
+                    "other users can write `{}`, whose mode is {mode:04o}",
+                    at(path).display()
+                );
+                assert_eq!(error.to_string(), expected, "{asked}");
+            }
+            set_mode(&at(path), usual);
+        }
+        assert!(read(&at("a/file")).is_ok());
+    }
+
+    #[test]
+    fn what_another_user_owns_is_not_trusted() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let place = place();
+        let at = |path: &str| place.path().join(path);
+        symlink(at("a/file"), at("link")).expect("made");
+        for owned in ["a/file", "a", "link"] {
+            std::os::unix::fs::lchown(at(owned), Some(4242), None).expect("root may");
+            let error = read(&at("link")).expect_err("of another user");
+            assert!(matches!(error, Distrust::Owner { uid: 4242, .. }), "{owned}: {error}");
+            assert!(error.to_string().contains(&format!("{}`", at(owned).display())), "{error}");
+            std::os::unix::fs::lchown(at(owned), Some(0), None).expect("root may");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let place = place();
+        let at = |path: &str| place.path().join(path);
+        symlink("loop", at("loop")).expect("made");
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0)
+            .expect("made");
+        assert!(matches!(read(&at("loop")), Err(Distrust::Links { .. })));
+        for path in ["a", "pipe", "a/file/below", "a/.."] {
+            assert!(matches!(read(&at(path)), Err(Distrust::Kind { .. })), "{path}");
+        }
+        assert!(matches!(read(Path::new("/dev/zero")), Err(Distrust::Kind { .. })));
+        let nowhere = read(&at("a/nowhere")).expect_err("not there");
+        assert!(
+            matches!(nowhere, Distrust::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        );
+    }
+}

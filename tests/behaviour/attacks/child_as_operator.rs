@@ -1,0 +1,156 @@
+//! A server that the service has started asks it for what belongs to the operator.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::Bystanders;
+use crate::harness::{client::Client, daemon::Daemon, fake::Fakes, operator::Operator};
+
+/// A service with a server that connects back to it.
+struct Rig {
+    daemon: Daemon,
+    client: Client,
+    fakes: Fakes,
+}
+
+impl Rig {
+    async fn new() -> Self {
+        let fakes = Fakes::new();
+        let config = "[listen]\nrpc = true\n".to_owned() + &fakes.server("agent", &[]);
+        let daemon = Daemon::with(config).ready();
+        let client = daemon.client("/servers/agent").initialized().await;
+        Self { daemon, client, fakes }
+    }
+
+    /// Has the server send a request to the control socket, and returns the answer.
+    async fn over_socket(&self, method: &str, params: &Value) -> Value {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let to = self.daemon.control().display().to_string();
+        let replied = self.dial(&to, &format!("{request}\n")).await;
+        serde_json::from_str(&replied).expect(&replied)
+    }
+
+    /// Has the server send a request to `POST /rpc`, and returns the answer.
+    async fn over_http(&self, method: &str, params: &Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let (to, body) = (self.daemon.address().to_string(), body.to_string());
+        let head = format!(
+            "POST /rpc HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let replied = self.dial(&to, &(head + &body)).await;
+        let (_, body) = replied.split_once("\r\n\r\n").expect(&replied);
+        serde_json::from_str(body).expect(body)
+    }
+
+    async fn dial(&self, to: &str, text: &str) -> String {
+        let answer = self.client.call("dial", json!({ "to": to, "text": text })).await;
+        answer["replied"].as_str().expect("an answer").to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_refused_what_belongs_to_the_operator_on_both_ways() {
+    let rig = Rig::new().await;
+    let other = rig.fakes.path("other.toml");
+    fs::write(&other, "[servers.other]\ncommand = \"/bin/true\"\n").expect("written");
+    let bystanders = Bystanders::start(&rig.daemon, "/servers/agent").await;
+
+    for (method, params) in [
+        ("config/reload", json!({ "configPath": other })),
+        ("config/reload", json!({})),
+        ("daemon/stop", json!({})),
+        ("auth/status", json!({})),
+        ("tasks/list", json!({})),
+        ("tasks/get", json!({ "taskId": "1", "server": "agent" })),
+    ] {
+        for answer in [rig.over_socket(method, &params).await, rig.over_http(method, &params).await]
+        {
+            assert_eq!(answer["error"]["data"]["code"], "FORBIDDEN", "{method}: {answer}");
+            let text = answer["error"]["message"].as_str().expect("a message");
+            let names = text.contains(method) && text.contains("server `agent`");
+            assert!(names, "the method and the server are named: {text}");
+        }
+        bystanders.go_on().await;
+    }
+
+    rig.daemon.wait_log("request refused: `config/reload` is for operators, and process");
+    bystanders.end().await;
+    let mut operator = Operator::at(&rig.daemon).await;
+    let servers = operator.result("servers/list", json!({})).await;
+    assert_eq!(servers[0]["name"], "agent", "the configuration is the operator's: {servers}");
+}
+
+#[tokio::test]
+async fn a_server_may_be_an_agent_that_reads_lists_and_calls_tools() {
+    let rig = Rig::new().await;
+    let call = json!({ "name": "agent/echo", "arguments": { "value": 7 } });
+
+    for (method, params) in [
+        ("servers/list", json!({})),
+        ("tools/list", json!({})),
+        ("tools/call", call.clone()),
+        ("daemon/status", json!({})),
+        ("mcp/attach", json!({ "server": "agent" })),
+    ] {
+        let answer = rig.over_socket(method, &params).await;
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+    }
+    assert!(rig.over_http("tools/call", &call).await["error"].is_null());
+    let started = rig.over_socket("tools/call-async", &call).await;
+    let task = json!({ "taskId": started["result"]["taskId"] });
+    let got = rig.over_http("tasks/get", &task).await;
+    assert!(got["error"].is_null(), "its own task is known to it by its id: {got}");
+}
+
+#[tokio::test]
+async fn an_operator_of_the_same_user_is_still_obeyed() {
+    let rig = Rig::new().await;
+    rig.client.call("whoami", json!({})).await;
+
+    let mut operator = Operator::at(&rig.daemon).await;
+    operator.result("auth/status", json!({})).await;
+    operator.result("tasks/list", json!({})).await;
+    // The files of a root with capabilities cannot be seen by one without.
+    if !rustix::process::geteuid().is_root() {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"config/reload"}"#;
+        let json = ("content-type", "application/json");
+        let reply = rig.daemon.client("/rpc").send(Method::POST, &[json], body.to_owned()).await;
+        assert!(reply.answer()["error"].is_null(), "{}", reply.body);
+    }
+    operator.result("daemon/stop", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_server_cannot_read_the_memory_and_environment_of_the_service() {
+    let rig = Rig::new().await;
+    for (process, expected) in [("self".to_owned(), true), (rig.daemon.pid().to_string(), false)] {
+        for file in ["environ", "maps", "auxv"] {
+            let path = format!("/proc/{process}/{file}");
+            let read = rig.client.call("read", json!({ "path": path })).await;
+            let is_read = read["n_bytes"].as_u64().is_some_and(|n_bytes| n_bytes > 0);
+            assert_eq!(is_read, expected, "{path}: {read}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_another_user_can_write_is_refused_by_name() {
+    let rig = Rig::new().await;
+    let other = rig.fakes.path("other.toml");
+    fs::write(&other, "[servers.other]\ncommand = \"/bin/true\"\n").expect("written");
+    let mut operator = Operator::at(&rig.daemon).await;
+    let params = json!({ "configPath": other });
+
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o646)).expect("ours");
+    let error = operator.error("config/reload", params.clone()).await;
+    assert_eq!(error["data"]["code"], "CONFIG_UNTRUSTED", "{error}");
+    let text = error["message"].as_str().expect("a message");
+    assert!(text.contains("other.toml") && text.contains("0646"), "{text}");
+
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).expect("ours");
+    let diff = operator.result("config/reload", params).await;
+    assert_eq!(diff["added"], json!(["other"]), "{diff}");
+}
