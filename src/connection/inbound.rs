@@ -21,8 +21,9 @@ use super::{
 use crate::{
     era::listening,
     protocol::{
-        Era, Level, Message, RpcError, Shape,
-        error::METHOD_NOT_FOUND,
+        Era, Level, Message, ParseError, RpcError, Shape,
+        depth::DEPTH_MAX,
+        error::{INVALID_REQUEST, METHOD_NOT_FOUND},
         jsonrpc::Part,
         mcp::{List, method},
         version,
@@ -35,7 +36,31 @@ impl Connection {
         let length = bytes.len();
         match Message::parse_lossy(bytes) {
             Ok(message) => self.receive(message, via),
-            Err(error) => self.noise(&error.to_string(), length),
+            Err(error) => {
+                self.noise(&error.to_string(), length);
+                if let ParseError::TooDeep { shape, id } = error {
+                    self.refuse_depth(shape, id.as_deref(), via);
+                }
+            }
+        }
+    }
+
+    /// Refuses a message of the server that is nested too deep: an answer fails for the client that
+    /// has asked, and a question is answered with an error.
+    fn refuse_depth(&self, shape: Shape, id: Option<&str>, via: Option<u64>) {
+        self.counters.heard.now();
+        match shape {
+            Shape::Response => {
+                if let Some(asked) = id.and_then(|id| id.parse().ok()).or(via) {
+                    self.fail(asked, Failure::AnswerTooDeep);
+                }
+            }
+            Shape::Request => {
+                let text = format!("arrays and objects are nested deeper than {DEPTH_MAX} levels");
+                let error = RpcError::new(INVALID_REQUEST, "TOO_DEEP", text);
+                self.deliver_soon(error.render(id));
+            }
+            Shape::Notification => {}
         }
     }
 

@@ -321,6 +321,10 @@ impl Connection {
         limits: Limits,
     ) -> Result<Call, Failure> {
         debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
+        // Parts of it may come from several messages, none of which was too deep by itself.
+        if request.is_too_deep() {
+            return Err(Failure::TooDeep);
+        }
         let has_token = request.part(Part::ProgressToken).is_some();
         let now = self.since.elapsed();
         let ends = now + limits.total;

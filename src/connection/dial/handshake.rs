@@ -323,7 +323,7 @@ fn is_no_answer(failure: &Failure) -> bool {
                 | StatusCode::GATEWAY_TIMEOUT
                 | StatusCode::TOO_MANY_REQUESTS
         ),
-        Failure::BrokenOff(_) | Failure::Oversized { .. } => true,
+        Failure::BrokenOff(_) | Failure::Oversized { .. } | Failure::AnswerTooDeep => true,
         Failure::Exited { .. }
         | Failure::HungUp { .. }
         | Failure::Closed
@@ -332,6 +332,7 @@ fn is_no_answer(failure: &Failure) -> bool {
         | Failure::SessionLost(_)
         | Failure::EraLost(_)
         | Failure::Unresponsive
+        | Failure::TooDeep
         | Failure::Timeout { .. }
         | Failure::NotInTime { .. }
         | Failure::Overrun

@@ -5,5 +5,6 @@
 
 mod bystanders;
 mod calm;
+mod deep_json;
 
 use bystanders::Bystanders;
