@@ -278,20 +278,29 @@ impl Connection {
         }
     }
 
-    /// Nobody waits for the request `id` any more. One that was sent drains, and the server is told.
+    /// Gives the request `id` up. One that was sent drains, and the server is told.
+    ///
+    /// A child that has not answered it is suspect from now on. One that may be busy with an older
+    /// request is not: many children do one thing at a time, and that request has a client.
     pub(super) fn give_up(&self, id: u64, is_cancelled: bool, was_sent: bool) {
-        let (inbox, is_idle) = {
+        let (inbox, is_idle, is_suspicious) = {
             let mut mux = self.mux();
             let Some(waiter) = mux.waiter(id) else { return };
             let (inbox, ends) = (Arc::clone(&waiter.inbox), waiter.ends);
+            // An HTTP upstream answers its requests side by side.
+            let is_suspicious =
+                was_sent && self.is_child() && !mux.is_probe(id) && !mux.has_older(id);
             // Its stream ends with the one who read it, where it has one of its own.
             if was_sent && !self.is_stateless() {
                 mux.abandon(id, ends);
             } else {
                 mux.settle(id);
             }
-            (inbox, mux.in_flight() == 0)
+            (inbox, mux.in_flight() == 0, is_suspicious)
         };
+        if is_suspicious {
+            self.counters.heard.suspect();
+        }
         inbox.close(is_cancelled || !was_sent);
         if is_idle {
             self.idle.notify_waiters();

@@ -6,5 +6,6 @@
 mod bystanders;
 mod calm;
 mod deep_json;
+mod wedged_child;
 
 use bystanders::Bystanders;
