@@ -55,7 +55,7 @@ pub async fn connection(
         let server = || slot.name().clone();
         let permit = slot
             .gate()
-            .admit()
+            .admit(Holder::SERVICE)
             .map_err(|Tripped { retry_in }| CallError::Tripped { server: server(), retry_in })?;
         let source = match slot.lease(owner, until).await {
             Ok(lease) => return Ok(lease),

@@ -165,7 +165,7 @@ impl Exchange {
     /// Asks for a connection, if the server may be asked for anything.
     fn enter(&mut self, limits: Limits) {
         self.is_fresh = self.slot.losses() == 0;
-        match self.slot.gate().admit() {
+        match self.slot.gate().admit(self.holder) {
             Ok(permit) => {
                 self.permit = Some(permit);
                 self.stage = self.connecting(Duration::ZERO, limits);

@@ -6,6 +6,7 @@
 mod bystanders;
 mod calm;
 mod deep_json;
+mod one_bad_client;
 mod wedged_child;
 
 use bystanders::Bystanders;
