@@ -6,7 +6,9 @@ use tokio::time::{self, Instant};
 
 use super::CallError;
 use crate::{
+    config::Transport,
     connection::{Failure, Limits, Owner},
+    holder::Holder,
     pool::{Lease, Slot, SlotError, Tripped},
 };
 
@@ -71,16 +73,30 @@ pub async fn connection(
     }
 }
 
+/// A connection for a request, or why there is none.
+pub(super) struct Dialled {
+    pub(super) leased: Result<Lease, CallError>,
+    /// How often the server was started for the request: a process launched, or a unit connected.
+    pub(super) n_starts: u32,
+}
+
 /// Returns a connection, whatever the breaker says.
-pub(super) async fn lease(
-    slot: &Slot,
-    owner: Option<&Owner>,
-    limits: Limits,
-) -> Result<Lease, CallError> {
+pub(super) async fn lease(slot: &Slot, owner: Option<&Owner>, limits: Limits) -> Dialled {
     let refused =
         |source: SlotError| CallError::NotConnected { server: slot.name().clone(), source };
-    let leased = slot.lease(owner, Instant::now() + limits.silence.min(limits.total));
-    within(slot, limits.total, async { leased.await.map_err(refused) }).await
+    // A dial that is under way already was begun for another request.
+    let (generation, attempts) = (slot.generation(), slot.attempts());
+    let leasing = slot.lease(owner, Instant::now() + limits.silence.min(limits.total));
+    let leased = within(slot, limits.total, async { leasing.await.map_err(refused) }).await;
+    let n_starts = match &leased {
+        _ if matches!(slot.declared().transport, Transport::Http { .. }) => 0,
+        Ok(lease) if lease.connection.generation() > generation => lease.connection.n_opened(),
+        Err(CallError::NotConnected { source: SlotError::Dial { attempt, .. }, .. }) => {
+            u32::from(*attempt > attempts)
+        }
+        Ok(_) | Err(_) => 0,
+    };
+    Dialled { leased, n_starts }
 }
 
 /// Where both waits end at the same time, the one inside has its say first: it knows what is missing.
@@ -122,8 +138,8 @@ mod tests {
         let silence = Duration::from_secs(60);
         // What is left for the second attempt of a request, say.
         let limits = Limits { silence, total: silence / 2 };
-        let _held = lease(&a, None, limits).await.expect("a connection");
-        for refused in [lease(&b, None, limits).await, connect(&b, None, limits).await] {
+        let _held = lease(&a, None, limits).await.leased.expect("a connection");
+        for refused in [lease(&b, None, limits).await.leased, connect(&b, None, limits).await] {
             let Err(error) = refused else { panic!("there is no room") };
             assert_eq!((error.code(), error.fault()), ("POOL_EXHAUSTED", Fault::Cancelled));
         }

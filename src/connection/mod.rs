@@ -215,6 +215,11 @@ impl Connection {
         }
     }
 
+    /// Returns how often the server was opened in the dial that made the connection.
+    pub fn n_opened(&self) -> u32 {
+        1 + u32::from(self.counters.is_second.load(Ordering::Relaxed))
+    }
+
     /// Returns how often each list was announced to have changed.
     pub fn lists(&self) -> &Arc<ListRevisions> {
         &self.lists

@@ -1,7 +1,7 @@
 //! Numbers of one connection: what went through it, and what went by.
 
 use std::{
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -26,6 +26,8 @@ pub(super) struct Counters {
     pub(super) noise: AtomicU64,
     pub(super) cut_off: AtomicU64,
     pub(super) overflow: AtomicU64,
+    /// The dial that made the connection had opened another one first, in the other era.
+    pub(super) is_second: AtomicBool,
     pub(super) heard: Heard,
 }
 
