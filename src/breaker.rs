@@ -9,6 +9,9 @@
 //!                                                 └── failed, or left ───┘
 //! ```
 //!
+//! A timeout may be the fault of the client, which asks for too much. So the timeouts of one client do
+//! not trip the breaker while another client uses the server.
+//!
 //! Pure: the time comes in, counted from any moment that stays the same. Source: seed 004, whose
 //! text has one probe, and a probe that fails trips at once.
 
@@ -19,7 +22,12 @@ use serde::Serialize;
 use crate::{
     config::{Breaker as Settings, defaults},
     fault::Fault,
+    holder::Holder,
 };
+
+mod users;
+
+use users::Users;
 
 /// One server's breaker.
 #[derive(Debug)]
@@ -36,6 +44,9 @@ pub struct Breaker {
     trips: u64,
     n_probes: u64,
     last_fault: Option<Fault>,
+    users: Users,
+    /// The clients whose timeouts are among the failures, and how many those are.
+    timeouts: Vec<(Holder, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +62,8 @@ enum State {
 /// That a request was let through; it is to be reported how it went.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ticket {
+    /// The party that the request counts for.
+    holder: Holder,
     trips: u64,
     n_counted: u64,
     /// Its number, if it is a probe.
@@ -64,9 +77,11 @@ impl Ticket {
     }
 }
 
-/// What makes several requests fail at once, so that it is counted once.
+/// An event that makes requests fail, as far as that decides how they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incident {
+    /// The request ran out of time. Others have nothing to do with that.
+    Timeout,
     /// The connection of this generation went, with all that ran on it.
     Connection(u64),
     /// The dial of this number failed, for all who waited for it.
@@ -136,17 +151,20 @@ impl Breaker {
             trips: 0,
             n_probes: 0,
             last_fault: None,
+            users: Users::default(),
+            timeouts: Vec::new(),
         }
     }
 
-    /// Lets a request through, or says in what time one may pass. At exactly that time it does.
+    /// Lets a request of `holder` through, or says in what time one may pass. At exactly that time it
+    /// does.
     ///
     /// A probe that says nothing for as long as a cooldown is not waited for: another one passes.
     ///
     /// # Errors
     ///
     /// How long it takes at most until a probe may pass.
-    pub fn admit(&mut self, now: Duration) -> Result<Ticket, Duration> {
+    pub fn admit(&mut self, holder: Holder, now: Duration) -> Result<Ticket, Duration> {
         let probe = match self.state {
             State::Passing => None,
             State::Tripped { until } | State::Probing { until } if now < until => {
@@ -158,16 +176,17 @@ impl Breaker {
                 Some(self.n_probes)
             }
         };
-        Ok(Ticket { trips: self.trips, n_counted: self.n_counted, probe })
+        self.users.note(holder, now);
+        Ok(Ticket { holder, trips: self.trips, n_counted: self.n_counted, probe })
     }
 
     /// Notes that a request was answered.
-    pub fn succeeded(&mut self, ticket: &Ticket) -> Change {
+    pub fn succeeded(&mut self, ticket: &Ticket, now: Duration) -> Change {
+        self.users.note(ticket.holder, now);
         if ticket.trips != self.trips {
             return Change::Nothing;
         }
-        self.failures = 0;
-        self.incidents.clear();
+        self.forget_failures();
         // A probe that was not waited for any more is as good as the one after it: a server that
         // takes longer than a cooldown would be rejected for ever.
         match std::mem::replace(&mut self.state, State::Passing) {
@@ -198,7 +217,7 @@ impl Breaker {
             // The server was asked and spoke.
             Fault::Protocol => {
                 self.last_fault = Some(fault);
-                return self.succeeded(ticket);
+                return self.succeeded(ticket, now);
             }
             Fault::Offline | Fault::Http | Fault::StdioExit | Fault::Other => {}
         }
@@ -262,9 +281,13 @@ impl Breaker {
         if incident.is_some_and(|incident| self.is_known(incident, ticket)) {
             return Change::Nothing;
         }
+        let is_timeout = incident == Some(Incident::Timeout);
+        if is_timeout && !self.count_timeout(ticket.holder, now) {
+            return Change::Nothing;
+        }
         self.failures = self.failures.saturating_add(1);
         self.n_counted += 1;
-        if let Some(incident) = incident {
+        if let Some(incident) = incident.filter(|_| !is_timeout) {
             self.incidents.push_back(Counted { incident, number: self.n_counted });
             if self.incidents.len() > defaults::INCIDENTS_KEPT {
                 self.incidents.pop_front();
@@ -279,6 +302,29 @@ impl Breaker {
         Change::Tripped { failures }
     }
 
+    /// Adds a timeout to those of `holder`, unless those of one client would trip the breaker while
+    /// another client uses the server: `false`.
+    fn count_timeout(&mut self, holder: Holder, now: Duration) -> bool {
+        let threshold = self.settings.failure_threshold;
+        // Such a breaker never trips: it need not know the clients.
+        if threshold == 0 {
+            return true;
+        }
+        // There are fewer clients with a timeout than it takes to trip.
+        let place = self.timeouts.iter().position(|(known, _)| *known == holder);
+        let n_timeouts = place.map_or(0, |place| self.timeouts[place].1);
+        if n_timeouts + 1 >= threshold
+            && self.users.has_other(holder, now.saturating_sub(self.settings.cooldown))
+        {
+            return false;
+        }
+        match place {
+            Some(place) => self.timeouts[place].1 += 1,
+            None => self.timeouts.push((holder, 1)),
+        }
+        true
+    }
+
     /// Tells whether an incident is one that was counted while the request ran or waited. A request
     /// that came later has met another one: an upstream may break off one answer after the other.
     fn is_known(&self, incident: Incident, ticket: &Ticket) -> bool {
@@ -290,15 +336,19 @@ impl Breaker {
                 (Incident::Connection(known), Incident::Connection(met)) => {
                     known == met && ran_meanwhile
                 }
-                (Incident::Dial(_), Incident::Connection(_))
-                | (Incident::Connection(_), Incident::Dial(_)) => false,
+                (Incident::Dial(_) | Incident::Connection(_) | Incident::Timeout, _) => false,
             }
         })
     }
 
-    fn trip(&mut self, now: Duration) {
+    fn forget_failures(&mut self) {
         self.failures = 0;
         self.incidents.clear();
+        self.timeouts.clear();
+    }
+
+    fn trip(&mut self, now: Duration) {
+        self.forget_failures();
         self.trips += 1;
         self.state = State::Tripped { until: now + self.settings.cooldown };
     }

@@ -204,6 +204,9 @@
 //!   ([`connection::Failure::is_replayable`]), or if it was interrupted before anything came of it and
 //!   only reads, or its tool declares that it may be repeated; or if the operator has declared so
 //!   for its server ([`config::Retry`]).
+//! - One request has its server started twice at most, whatever fails.
+//! - No message that is nested deeper than [`protocol::depth::DEPTH_MAX`] levels passes: not from a
+//!   client, not from a server, and not where metamcp has assembled it.
 //! - There are never more connections than seats, those included that are made or closed just now.
 //!   Whoever waits for a seat or a dial may leave, and nobody else loses anything by it.
 //! - What kind a failure is of is told by its type, never by a text ([`fault`]). An answer is none,

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::holder::{Account, Member};
 
 const THRESHOLD: u32 = 3;
 const COOLDOWN: Duration = Duration::from_secs(30);
@@ -9,13 +10,17 @@ fn settings() -> Settings {
     Settings { failure_threshold: THRESHOLD, cooldown: COOLDOWN }
 }
 
+fn client(number: u64) -> Holder {
+    Holder { account: Account::User(1000), member: Member::Session(number) }
+}
+
 fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
 /// Lets a request pass and fail, alone.
 fn fail(breaker: &mut Breaker, now: Duration) -> Change {
-    let ticket = breaker.admit(now).expect("it passes");
+    let ticket = breaker.admit(client(1), now).expect("it passes");
     breaker.failed(&ticket, Fault::Offline, None, now)
 }
 
@@ -54,8 +59,8 @@ fn a_success_between_failures_begins_the_row_anew() {
     for _ in 0..10 {
         assert_eq!(fail(&mut breaker, at(0)), Change::Nothing);
         assert_eq!(fail(&mut breaker, at(0)), Change::Nothing);
-        let ticket = breaker.admit(at(0)).expect("it passes");
-        assert_eq!(breaker.succeeded(&ticket), Change::Nothing);
+        let ticket = breaker.admit(client(1), at(0)).expect("it passes");
+        assert_eq!(breaker.succeeded(&ticket, at(0)), Change::Nothing);
     }
     assert_eq!(state(&breaker), Shown::Normal);
 }
@@ -65,7 +70,7 @@ fn each_fault_counts_clears_or_changes_nothing() {
     let after = |fault: Fault| {
         let mut breaker = Breaker::new(settings());
         let _nothing = fail(&mut breaker, at(0));
-        let ticket = breaker.admit(at(0)).expect("it passes");
+        let ticket = breaker.admit(client(1), at(0)).expect("it passes");
         let _nothing = breaker.failed(&ticket, fault, None, at(0));
         breaker.snapshot(at(0)).failures
     };
@@ -85,19 +90,19 @@ fn each_fault_counts_clears_or_changes_nothing() {
 #[test]
 fn exactly_at_the_end_of_the_cooldown_one_probe_passes() {
     let mut breaker = tripped(at(0));
-    assert_eq!(breaker.admit(at(29)), Err(at(1)));
+    assert_eq!(breaker.admit(client(1), at(29)), Err(at(1)));
     let just_before = COOLDOWN - Duration::from_nanos(1);
-    assert_eq!(breaker.admit(just_before), Err(Duration::from_nanos(1)));
-    let _probe = breaker.admit(COOLDOWN).expect("the probe");
+    assert_eq!(breaker.admit(client(1), just_before), Err(Duration::from_nanos(1)));
+    let _probe = breaker.admit(client(1), COOLDOWN).expect("the probe");
     assert_eq!(state(&breaker), Shown::Probe);
-    assert_eq!(breaker.admit(COOLDOWN), Err(COOLDOWN), "and no other");
+    assert_eq!(breaker.admit(client(1), COOLDOWN), Err(COOLDOWN), "and no other");
 }
 
 #[test]
 fn a_probe_that_succeeds_lets_everything_pass_again() {
     let mut breaker = tripped(at(0));
-    let probe = breaker.admit(COOLDOWN).expect("the probe");
-    assert_eq!(breaker.succeeded(&probe), Change::Normal);
+    let probe = breaker.admit(client(1), COOLDOWN).expect("the probe");
+    assert_eq!(breaker.succeeded(&probe, at(0)), Change::Normal);
     assert_eq!(state(&breaker), Shown::Normal);
     for _ in 1..THRESHOLD {
         assert_eq!(fail(&mut breaker, COOLDOWN), Change::Nothing, "and the row is a new one");
@@ -109,10 +114,10 @@ fn a_probe_that_fails_trips_at_once_for_another_whole_cooldown() {
     let mut breaker = tripped(at(0));
     for n_trips in 2..5 {
         let now = COOLDOWN * (n_trips - 1) + at(1);
-        let probe = breaker.admit(now).expect("the probe");
+        let probe = breaker.admit(client(1), now).expect("the probe");
         let change = breaker.failed(&probe, Fault::Http, None, now);
         assert_eq!(change, Change::Tripped { failures: 1 });
-        assert_eq!(breaker.admit(now), Err(COOLDOWN));
+        assert_eq!(breaker.admit(client(1), now), Err(COOLDOWN));
         assert_eq!(breaker.snapshot(now).trips, u64::from(n_trips));
     }
 }
@@ -121,7 +126,7 @@ fn a_probe_that_fails_trips_at_once_for_another_whole_cooldown() {
 fn a_probe_whose_caller_leaves_gives_way_to_the_next_at_once() {
     for fault in [None, Some(Fault::Cancelled), Some(Fault::Auth)] {
         let mut breaker = tripped(at(0));
-        let probe = breaker.admit(at(40)).expect("the probe");
+        let probe = breaker.admit(client(1), at(40)).expect("the probe");
         match fault {
             None => breaker.cancelled(&probe, at(41)),
             Some(fault) => {
@@ -129,54 +134,55 @@ fn a_probe_whose_caller_leaves_gives_way_to_the_next_at_once() {
             }
         }
         assert_eq!(state(&breaker), Shown::Open);
-        let next = breaker.admit(at(41)).expect("the next probe");
-        assert_eq!(breaker.succeeded(&next), Change::Normal);
+        let next = breaker.admit(client(1), at(41)).expect("the next probe");
+        assert_eq!(breaker.succeeded(&next, at(0)), Change::Normal);
     }
 }
 
 #[test]
 fn a_probe_that_says_nothing_is_not_waited_for_longer_than_a_cooldown() {
     let mut breaker = tripped(at(0));
-    let late = breaker.admit(at(30)).expect("the probe");
-    assert_eq!(breaker.admit(at(59)), Err(at(1)));
-    let next = breaker.admit(at(60)).expect("the next probe");
+    let late = breaker.admit(client(1), at(30)).expect("the probe");
+    assert_eq!(breaker.admit(client(1), at(59)), Err(at(1)));
+    let next = breaker.admit(client(1), at(60)).expect("the next probe");
     breaker.cancelled(&late, at(61));
     assert_eq!(state(&breaker), Shown::Probe, "it holds no permit any more");
     // A server that takes longer than the cooldown is as good as another.
-    assert_eq!(breaker.succeeded(&late), Change::Normal);
-    assert_eq!(breaker.succeeded(&next), Change::Nothing);
+    assert_eq!(breaker.succeeded(&late, at(0)), Change::Normal);
+    assert_eq!(breaker.succeeded(&next, at(0)), Change::Nothing);
 }
 
 #[test]
 fn a_probe_that_fails_late_trips_as_well() {
     let mut breaker = tripped(at(0));
-    let late = breaker.admit(at(30)).expect("the probe");
-    let next = breaker.admit(at(60)).expect("the next probe");
+    let late = breaker.admit(client(1), at(30)).expect("the probe");
+    let next = breaker.admit(client(1), at(60)).expect("the next probe");
     let change = breaker.failed(&late, Fault::Offline, None, at(70));
     assert_eq!(change, Change::Tripped { failures: 1 });
-    assert_eq!(breaker.admit(at(70)), Err(COOLDOWN));
+    assert_eq!(breaker.admit(client(1), at(70)), Err(COOLDOWN));
     assert_eq!(breaker.failed(&next, Fault::Offline, None, at(80)), Change::Nothing);
-    assert_eq!(breaker.admit(at(80)), Err(at(20)), "it was told already");
+    assert_eq!(breaker.admit(client(1), at(80)), Err(at(20)), "it was told already");
 }
 
 #[test]
 fn what_was_admitted_before_the_trip_changes_nothing_afterwards() {
     let mut breaker = Breaker::new(settings());
-    let old: Vec<Ticket> = (0..9).map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+    let old: Vec<Ticket> =
+        (0..9).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
     for ticket in &old[..2] {
         assert_eq!(breaker.failed(ticket, Fault::Offline, None, at(1)), Change::Nothing);
     }
     assert_ne!(breaker.failed(&old[2], Fault::Offline, None, at(1)), Change::Nothing);
 
-    assert_eq!(breaker.succeeded(&old[3]), Change::Nothing);
+    assert_eq!(breaker.succeeded(&old[3], at(0)), Change::Nothing);
     assert_eq!(breaker.failed(&old[4], Fault::Offline, None, at(2)), Change::Nothing);
-    assert_eq!(breaker.admit(at(2)), Err(at(29)));
-    let probe = breaker.admit(at(31)).expect("the probe");
-    assert_eq!(breaker.succeeded(&old[5]), Change::Nothing);
+    assert_eq!(breaker.admit(client(1), at(2)), Err(at(29)));
+    let probe = breaker.admit(client(1), at(31)).expect("the probe");
+    assert_eq!(breaker.succeeded(&old[5], at(0)), Change::Nothing);
     assert_eq!(breaker.failed(&old[6], Fault::Offline, None, at(32)), Change::Nothing);
     breaker.cancelled(&old[7], at(32));
     assert_eq!(state(&breaker), Shown::Probe);
-    assert_eq!(breaker.succeeded(&probe), Change::Normal);
+    assert_eq!(breaker.succeeded(&probe, at(0)), Change::Normal);
     assert_eq!(breaker.failed(&old[8], Fault::Offline, None, at(33)), Change::Nothing);
     assert_eq!(breaker.snapshot(at(33)).failures, 0);
 }
@@ -185,7 +191,8 @@ fn what_was_admitted_before_the_trip_changes_nothing_afterwards() {
 fn what_fails_together_counts_once() {
     for incident in [Incident::Connection(1), Incident::Dial(1)] {
         let mut breaker = Breaker::new(settings());
-        let wave: Vec<Ticket> = (0..20).map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+        let wave: Vec<Ticket> =
+            (0..20).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
         for ticket in &wave {
             let change = breaker.failed(ticket, Fault::StdioExit, Some(incident), at(1));
             assert_eq!(change, Change::Nothing, "{incident:?}");
@@ -198,7 +205,7 @@ fn what_fails_together_counts_once() {
 fn what_fails_one_after_the_other_on_one_connection_counts_each_time() {
     let mut breaker = Breaker::new(settings());
     for failures in 1..THRESHOLD {
-        let ticket = breaker.admit(at(0)).expect("it passes");
+        let ticket = breaker.admit(client(1), at(0)).expect("it passes");
         let incident = Some(Incident::Connection(7));
         assert_eq!(breaker.failed(&ticket, Fault::Offline, incident, at(0)), Change::Nothing);
         assert_eq!(breaker.snapshot(at(0)).failures, failures);
@@ -208,16 +215,17 @@ fn what_fails_one_after_the_other_on_one_connection_counts_each_time() {
 #[test]
 fn a_second_dial_after_the_same_wait_is_the_same_incident_and_a_later_one_is_not() {
     let mut breaker = Breaker::new(settings());
-    let wave: Vec<Ticket> = (0..6).map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+    let wave: Vec<Ticket> =
+        (0..6).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
     for (dial, ticket) in (2..).zip(&wave) {
         let incident = Some(Incident::Dial(dial));
         assert_eq!(breaker.failed(ticket, Fault::Offline, incident, at(1)), Change::Nothing);
     }
     assert_eq!(breaker.snapshot(at(1)).failures, 1);
-    let later = breaker.admit(at(2)).expect("it passes");
+    let later = breaker.admit(client(1), at(2)).expect("it passes");
     let same = breaker.failed(&later, Fault::Offline, Some(Incident::Dial(2)), at(3));
     assert_eq!((same, breaker.snapshot(at(3)).failures), (Change::Nothing, 1));
-    let later = breaker.admit(at(3)).expect("it passes");
+    let later = breaker.admit(client(1), at(3)).expect("it passes");
     let next = breaker.failed(&later, Fault::Offline, Some(Incident::Dial(9)), at(3));
     assert_eq!((next, breaker.snapshot(at(3)).failures), (Change::Nothing, 2));
 }
@@ -225,10 +233,69 @@ fn a_second_dial_after_the_same_wait_is_the_same_incident_and_a_later_one_is_not
 #[test]
 fn requests_that_run_out_of_time_together_count_each() {
     let mut breaker = Breaker::new(settings());
-    let wave: Vec<Ticket> = (0..3).map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+    let wave: Vec<Ticket> =
+        (0..3).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
     let changes: Vec<Change> =
         wave.iter().map(|ticket| breaker.failed(ticket, Fault::Offline, None, at(1))).collect();
     assert_eq!(changes[2], Change::Tripped { failures: 3 });
+}
+
+/// Lets a request of a client pass and run out of time, alone.
+fn time_out(breaker: &mut Breaker, holder: Holder, now: Duration) -> Change {
+    let ticket = breaker.admit(holder, now).expect("it passes");
+    breaker.failed(&ticket, Fault::Offline, Some(Incident::Timeout), now)
+}
+
+#[test]
+fn timeouts_of_one_client_do_not_trip_while_another_uses_the_server() {
+    let mut breaker = Breaker::new(settings());
+    let _ticket = breaker.admit(client(2), at(0)).expect("it passes");
+    for second in 0..=COOLDOWN.as_secs() {
+        assert_eq!(time_out(&mut breaker, client(1), at(second)), Change::Nothing);
+        let expected = THRESHOLD.min(u32::try_from(second).expect("small") + 2) - 1;
+        assert_eq!(breaker.snapshot(at(second)).failures, expected);
+    }
+
+    let late = COOLDOWN + at(1);
+    let change = time_out(&mut breaker, client(1), late);
+    assert_eq!(change, Change::Tripped { failures: THRESHOLD }, "the other client has left");
+}
+
+#[test]
+fn timeouts_of_two_clients_trip_together() {
+    let mut breaker = Breaker::new(settings());
+    for second in 0..10 {
+        assert_eq!(time_out(&mut breaker, client(1), at(second)), Change::Nothing);
+        let _ticket = breaker.admit(client(2), at(second)).expect("it passes");
+    }
+    let change = time_out(&mut breaker, client(2), at(10));
+    assert_eq!(change, Change::Tripped { failures: THRESHOLD });
+}
+
+#[test]
+fn a_death_trips_also_after_timeouts_that_do_not() {
+    let mut breaker = Breaker::new(settings());
+    let _ticket = breaker.admit(client(2), at(0)).expect("it passes");
+    for _ in 0..10 {
+        assert_eq!(time_out(&mut breaker, client(1), at(0)), Change::Nothing);
+    }
+    let ticket = breaker.admit(client(1), at(1)).expect("it passes");
+    let death = Some(Incident::Connection(1));
+    let change = breaker.failed(&ticket, Fault::StdioExit, death, at(1));
+    assert_eq!(change, Change::Tripped { failures: THRESHOLD });
+}
+
+#[test]
+fn timeouts_of_a_client_that_is_alone_trip() {
+    for holder in [client(1), Holder::SERVICE, Holder::unknown()] {
+        let mut breaker = Breaker::new(settings());
+        for _ in 1..THRESHOLD {
+            assert_eq!(time_out(&mut breaker, holder, at(0)), Change::Nothing);
+            let _ours = breaker.admit(Holder::SERVICE, at(0)).expect("it passes");
+        }
+        let change = time_out(&mut breaker, holder, at(0));
+        assert_eq!(change, Change::Tripped { failures: THRESHOLD }, "{holder:?}");
+    }
 }
 
 #[test]
@@ -246,12 +313,12 @@ fn other_settings_take_effect_at_once() {
 
     let mut shorter = tripped(at(100));
     shorter.configure(with(THRESHOLD, 10));
-    assert_eq!(shorter.admit(at(109)), Err(at(1)));
-    assert!(shorter.admit(at(110)).is_ok());
+    assert_eq!(shorter.admit(client(1), at(109)), Err(at(1)));
+    assert!(shorter.admit(client(1), at(110)).is_ok());
 
     let mut off = tripped(at(100));
     off.configure(with(0, 30));
-    assert!(off.admit(at(100)).is_ok());
+    assert!(off.admit(client(1), at(100)).is_ok());
     assert_eq!(state(&off), Shown::Normal);
 
     let mut lower = Breaker::new(settings());
@@ -294,7 +361,7 @@ proptest! {
             let before = breaker.snapshot(now);
             match step {
                 Step::Wait(seconds) => now += at(seconds),
-                Step::Admit => match breaker.admit(now) {
+                Step::Admit => match breaker.admit(client(1), now) {
                     Ok(ticket) => {
                         if let Some(number) = ticket.probe {
                             prop_assert_ne!(before.state, Shown::Normal);
@@ -321,7 +388,7 @@ proptest! {
                     };
                     let change = match (&step, fault) {
                         (_, Some(fault)) => breaker.failed(&ticket, fault, None, now),
-                        (Step::Succeed(_), None) => breaker.succeeded(&ticket),
+                        (Step::Succeed(_), None) => breaker.succeeded(&ticket, now),
                         _ => {
                             breaker.cancelled(&ticket, now);
                             Change::Nothing
@@ -354,10 +421,42 @@ proptest! {
         }
         // Whoever still runs has gone away; the server answers from now on.
         now += COOLDOWN;
-        let ticket = breaker.admit(now).expect("a probe at the latest");
-        let _normal = breaker.succeeded(&ticket);
+        let ticket = breaker.admit(client(1), now).expect("a probe at the latest");
+        let _normal = breaker.succeeded(&ticket, at(0));
         prop_assert_eq!(breaker.snapshot(now).state, Shown::Normal);
-        prop_assert!(breaker.admit(now).is_ok() && breaker.admit(now).is_ok());
+        prop_assert!(breaker.admit(client(1), now).is_ok() && breaker.admit(client(1), now).is_ok());
+    }
+
+    /// Each event is a client that uses the server, and whether it runs out of time. Time passes in
+    /// steps of some seconds.
+    #[test]
+    fn no_client_trips_a_server_by_timeouts_that_another_one_uses(
+        events in proptest::collection::vec((0..3_u64, any::<bool>(), 0..20_u64), 0..100)
+    ) {
+        let mut breaker = Breaker::new(settings());
+        let (mut now, mut uses) = (at(0), Vec::new());
+        let mut row: Vec<u64> = Vec::new();
+        for (number, is_late, pause) in events {
+            now += at(pause);
+            let Ok(ticket) = breaker.admit(client(number), now) else { return Ok(()) };
+            uses.push((number, now));
+            if !is_late {
+                let _nothing = breaker.succeeded(&ticket, now);
+                row.clear();
+                continue;
+            }
+            row.push(number);
+            let change = breaker.failed(&ticket, Fault::Offline, Some(Incident::Timeout), now);
+            let has_other =
+                uses.iter().any(|(other, used)| *other != number && *used + COOLDOWN >= now);
+            let is_mixed = row.iter().any(|other| *other != number);
+            if let Change::Tripped { failures } = change {
+                prop_assert_eq!(failures, THRESHOLD);
+                prop_assert!(!has_other || is_mixed, "by one client alone");
+            } else if !has_other {
+                prop_assert!(row.len() < THRESHOLD as usize || is_mixed, "alone, and not tripped");
+            }
+        }
     }
 
     #[test]
@@ -367,7 +466,7 @@ proptest! {
         let settings = Settings { failure_threshold: 1000, cooldown: COOLDOWN };
         let mut breaker = Breaker::new(settings);
         let wave: Vec<Ticket> =
-            incidents.iter().map(|_| breaker.admit(at(0)).expect("it passes")).collect();
+            incidents.iter().map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
         let mut met = std::collections::BTreeSet::new();
         for (ticket, (number, is_dial)) in wave.iter().zip(incidents) {
             let incident =

@@ -128,7 +128,7 @@ impl Relay {
         if Batch::is_one(&line) {
             return self.take_batch(line, now);
         }
-        let Ok(message) = Message::parse(line.clone()) else {
+        let Ok(message) = Message::parse_own(line.clone()) else {
             // The service says what is wrong with it.
             return self.pass_other(line, now);
         };
@@ -157,7 +157,9 @@ impl Relay {
             }
             return self.to_client.push(line);
         }
-        let Ok(message) = Message::parse(line.clone()) else { return self.to_client.push(line) };
+        let Ok(message) = Message::parse_own(line.clone()) else {
+            return self.to_client.push(line);
+        };
         match message.shape() {
             Shape::Request => {
                 self.n_questions += 1;
@@ -458,7 +460,7 @@ impl Relay {
     fn say_again(&mut self, line: &Bytes) -> String {
         self.n_own += 1;
         let id = format!("{OWN}{}\"", self.n_own);
-        if let Ok(message) = Message::parse(line.clone()) {
+        if let Ok(message) = Message::parse_own(line.clone()) {
             self.n_sent += 1;
             self.to_service.push(message.edit([(Part::Id, &id)]));
         }

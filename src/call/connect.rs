@@ -6,6 +6,7 @@ use tokio::time::{self, Instant};
 
 use super::CallError;
 use crate::{
+    config::Transport,
     connection::{Failure, Limits, Owner},
     holder::Holder,
     pool::{Lease, Slot, SlotError, Tripped},
@@ -56,7 +57,7 @@ pub async fn connection(
         let server = || slot.name().clone();
         let permit = slot
             .gate()
-            .admit()
+            .admit(Holder::SERVICE)
             .map_err(|Tripped { retry_in }| CallError::Tripped { server: server(), retry_in })?;
         let source = match slot.lease(owner, until).await {
             Ok(lease) => return Ok(lease),
@@ -72,17 +73,36 @@ pub async fn connection(
     }
 }
 
+/// A connection for a request, or why there is none.
+pub(super) struct Dialled {
+    pub(super) leased: Result<Lease, CallError>,
+    /// How often the server was started for the request: a process launched, or a unit connected.
+    pub(super) n_starts: u32,
+}
+
 /// Returns a connection, whatever the breaker says.
 pub(super) async fn lease(
     slot: &Slot,
     holder: Holder,
     owner: Option<&Owner>,
     limits: Limits,
-) -> Result<Lease, CallError> {
+) -> Dialled {
     let refused =
         |source: SlotError| CallError::NotConnected { server: slot.name().clone(), source };
-    let leased = slot.lease_for(holder, owner, Instant::now() + limits.silence.min(limits.total));
-    within(slot, limits.total, async { leased.await.map_err(refused) }).await
+    // A dial that is under way already was begun for another request.
+    let (generation, attempts) = (slot.generation(), slot.attempts());
+    let until = Instant::now() + limits.silence.min(limits.total);
+    let leasing = slot.lease_for(holder, owner, until);
+    let leased = within(slot, limits.total, async { leasing.await.map_err(refused) }).await;
+    let n_starts = match &leased {
+        _ if matches!(slot.declared().transport, Transport::Http { .. }) => 0,
+        Ok(lease) if lease.connection.generation() > generation => lease.connection.n_opened(),
+        Err(CallError::NotConnected { source: SlotError::Dial { attempt, .. }, .. }) => {
+            u32::from(*attempt > attempts)
+        }
+        Ok(_) | Err(_) => 0,
+    };
+    Dialled { leased, n_starts }
 }
 
 /// Where both waits end at the same time, the one inside has its say first: it knows what is missing.
@@ -124,10 +144,11 @@ mod tests {
         let silence = Duration::from_secs(60);
         // What is left for the second attempt of a request, say.
         let limits = Limits { silence, total: silence / 2 };
-        let _held = lease(&a, Holder::SERVICE, None, limits).await.expect("a connection");
-        for refused in
-            [lease(&b, Holder::SERVICE, None, limits).await, connect(&b, None, limits).await]
-        {
+        let _held = lease(&a, Holder::SERVICE, None, limits).await.leased.expect("a connection");
+        for refused in [
+            lease(&b, Holder::SERVICE, None, limits).await.leased,
+            connect(&b, None, limits).await,
+        ] {
             let Err(error) = refused else { panic!("there is no room") };
             assert_eq!((error.code(), error.fault()), ("POOL_EXHAUSTED", Fault::Cancelled));
         }

@@ -151,7 +151,7 @@ impl Exchange {
                     return Err(self.unanswered(Unanswered::NoVisits));
                 }
                 let answer = Message::response(self.client_id(), &input.to_result());
-                Ok(Message::parse(answer).ok())
+                Ok(Message::parse_own(answer).ok())
             }
             (Answer::Input(_), _) if !method::ASKING.contains(&method) => {
                 Err(self.unanswered(Unanswered::OutOfPlace { method: method.to_owned() }))

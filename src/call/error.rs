@@ -165,6 +165,7 @@ impl CallError {
                 | SlotError::SessionEnded(_) => None,
             },
             Self::Failed { source: Failure::NotInTime { .. }, .. } => Some(Incident::Dial(attempt)),
+            Self::Failed { source: Failure::Timeout { .. }, .. } => Some(Incident::Timeout),
             Self::Failed { source, .. } => {
                 generation.filter(|_| source.is_shared()).map(Incident::Connection)
             }

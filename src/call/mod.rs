@@ -23,12 +23,13 @@ mod loss;
 mod retry;
 mod sequel;
 
+use connect::Dialled;
 pub use connect::{connect, connection};
 use crossing::Crossing;
 pub use error::CallError;
 pub use inquiry::Unanswered;
 use inquiry::{Inquiry, Step};
-use retry::Budget;
+use retry::{Again, Budget};
 pub use sequel::{Sequel, Then, Turn};
 
 /// One request and its answer, over as many connections as that takes.
@@ -70,7 +71,7 @@ enum Stage {
     /// The server is left alone.
     Tripped(Tripped),
     /// Kept here, so that a wait that is cut off goes on where it was.
-    Connecting(BoxFuture<'static, Result<Lease, CallError>>),
+    Connecting(BoxFuture<'static, Dialled>),
     /// There is a connection; the request is on its way once there is a call.
     Connected(Connected),
     /// The server wants to know something first.
@@ -150,6 +151,13 @@ impl Exchange {
         self
     }
 
+    /// Counts a start of the server that was made for the request beforehand.
+    #[must_use]
+    pub fn after_start(mut self) -> Self {
+        self.left.started(1);
+        self
+    }
+
     /// Has the client told of progress under `token`, JSON text, which is not in the request.
     #[must_use]
     pub fn reporting(mut self, token: &str) -> Self {
@@ -165,7 +173,7 @@ impl Exchange {
     /// Asks for a connection, if the server may be asked for anything.
     fn enter(&mut self, limits: Limits) {
         self.is_fresh = self.slot.losses() == 0;
-        match self.slot.gate().admit() {
+        match self.slot.gate().admit(self.holder) {
             Ok(permit) => {
                 self.permit = Some(permit);
                 self.stage = self.connecting(Duration::ZERO, limits);
@@ -221,7 +229,7 @@ impl Exchange {
                 continue;
             }
             let again = retry::decide(self.slot.declared().retry, loss, self.is_fresh);
-            let Some(pause) = again.and_then(|again| self.left.take(again)) else {
+            let Some(stage) = again.and_then(|again| self.try_again(again)) else {
                 self.report(&error);
                 self.stage = Stage::Over;
                 match self.go_on(Err(error)) {
@@ -230,8 +238,19 @@ impl Exchange {
                 }
             };
             tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
-            self.stage = self.connecting(pause, self.limits_left());
+            self.stage = stage;
         }
+    }
+
+    /// Returns the first stage of another attempt, if there is one left.
+    fn try_again(&mut self, again: Again) -> Option<Stage> {
+        let pause = self.left.take(again)?;
+        if self.left.may_start() {
+            return Some(self.connecting(pause, self.limits_left()));
+        }
+        // The server is not started once more, but another client may have had it started.
+        let lease = self.slot.ready(self.owner.as_ref())?;
+        Some(Stage::Connected(Connected { call: None, lease }))
     }
 
     /// Goes on to what comes next on one connection, or to why nothing will.
@@ -245,7 +264,9 @@ impl Exchange {
                     });
                 }
                 Stage::Connecting(connecting) => {
-                    let lease = connecting.await?;
+                    let Dialled { leased, n_starts } = connecting.await;
+                    self.left.started(n_starts);
+                    let lease = leased?;
                     self.stage = Stage::Connected(Connected { call: None, lease });
                     continue;
                 }

@@ -50,6 +50,8 @@ pub(super) struct Budget {
     replays: u32,
     repeats: u32,
     blinds: u32,
+    /// How often the server may still be started, whatever the reason.
+    starts: u32,
 }
 
 /// Returns how a request is tried again, if it is. `is_fresh` tells that the server has not been
@@ -73,6 +75,7 @@ impl Default for Budget {
             replays: defaults::REPLAYS,
             repeats: defaults::REPEATS,
             blinds: defaults::BLIND_RETRIES,
+            starts: defaults::STARTS_MAX,
         }
     }
 }
@@ -88,6 +91,16 @@ impl Budget {
         };
         *left = left.checked_sub(1)?;
         Some(pause)
+    }
+
+    /// Notes that the server was started so often for the request.
+    pub(super) fn started(&mut self, n_starts: u32) {
+        self.starts = self.starts.saturating_sub(n_starts);
+    }
+
+    /// Tells whether the server may be started for the request once more.
+    pub(super) fn may_start(&self) -> bool {
+        self.starts > 0
     }
 }
 
@@ -126,5 +139,16 @@ mod tests {
         let counts = [Again::Redial, Again::Replay, Again::Repeat, Again::Blind]
             .map(|again| n_taken(&mut budget, again));
         assert_eq!(counts, [1, 1, 2, 1]);
+    }
+
+    #[test]
+    fn no_request_has_its_server_started_a_third_time() {
+        let mut budget = Budget::default();
+        let n_starts = (0..10).filter(|_| {
+            let may_start = budget.may_start();
+            budget.started(1);
+            may_start
+        });
+        assert_eq!(n_starts.count(), 2);
     }
 }

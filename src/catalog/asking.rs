@@ -153,7 +153,8 @@ impl Asking<'_> {
                 let holder = Holder::SERVICE;
                 let exchange =
                     Exchange::new(Arc::clone(slot), owner, client, holder, request, limits);
-                exchange.finish().await
+                // There was a connection for it a moment ago, made for the list perhaps.
+                exchange.after_start().finish().await
             }
             Reason::There => {
                 let failed = |source| CallError::Failed { server: slot.name().clone(), source };

@@ -26,6 +26,7 @@ use crate::{
     name::ServerName,
     protocol::{
         Era,
+        depth::is_too_deep,
         mcp::{List, Page, Profile},
     },
 };
@@ -120,6 +121,9 @@ pub(super) fn read(server: &ServerName, declared: Digest, bytes: &[u8]) -> Resul
     let checksum = Digest::of(body.as_bytes());
     if header.checksum != checksum.to_string() {
         return Err(Corrupt("its checksum is wrong"));
+    }
+    if is_too_deep(body.as_bytes()) {
+        return Err(Corrupt("it is nested too deep"));
     }
     let members: Members<'_> = serde_json::from_str(body).map_err(|_| Corrupt("it is not JSON"))?;
     let mut lists = Vec::new();

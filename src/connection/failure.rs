@@ -8,6 +8,7 @@ use crate::{
     child::{Exit, Kind},
     config::defaults,
     fault::Fault,
+    protocol::depth::DEPTH_MAX,
     redact,
 };
 
@@ -76,6 +77,12 @@ pub enum Failure {
         /// Its length in bytes, as far as it was read.
         length: usize,
     },
+    /// The answer is nested deeper than we accept.
+    #[error("the answer is nested deeper than the {DEPTH_MAX} levels that are accepted")]
+    AnswerTooDeep,
+    /// The request is nested deeper than any server is sent.
+    #[error("the request is nested deeper than the {DEPTH_MAX} levels that a server is sent")]
+    TooDeep,
     /// The answer did not come in time.
     #[error("no answer within {}", spoken(*.after))]
     Timeout {
@@ -183,6 +190,8 @@ impl Failure {
             | Self::Status { .. }
             | Self::BrokenOff(_)
             | Self::Oversized { .. }
+            | Self::AnswerTooDeep
+            | Self::TooDeep
             | Self::Timeout { .. }
             | Self::NotInTime { .. }
             | Self::Overrun
@@ -199,6 +208,7 @@ impl Failure {
             | Self::Connect(_)
             | Self::SessionLost(_)
             | Self::EraLost(_)
+            | Self::TooDeep
             | Self::NotInTime { .. }
             | Self::Saturated => true,
             Self::Exited { .. }
@@ -208,6 +218,7 @@ impl Failure {
             | Self::Status { .. }
             | Self::BrokenOff(_)
             | Self::Oversized { .. }
+            | Self::AnswerTooDeep
             | Self::Overrun
             | Self::Timeout { .. } => false,
         }
@@ -215,7 +226,8 @@ impl Failure {
 
     /// Tells whether sending the request again on a new connection is safe and of use.
     pub fn is_replayable(&self) -> bool {
-        self.is_unexecuted() && !matches!(self, Self::Saturated | Self::NotInTime { .. })
+        self.is_unexecuted()
+            && !matches!(self, Self::TooDeep | Self::Saturated | Self::NotInTime { .. })
     }
 
     /// Tells whether the server was lost in the middle of the request, so that it may have been
@@ -236,8 +248,8 @@ impl Failure {
             | Self::NotInTime { .. } => Fault::Offline,
             Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
             Self::Status { status, .. } => Fault::of_status(*status),
-            Self::Oversized { .. } => Fault::Protocol,
-            Self::Closed | Self::Overrun | Self::Saturated => Fault::Cancelled,
+            Self::Oversized { .. } | Self::AnswerTooDeep => Fault::Protocol,
+            Self::Closed | Self::TooDeep | Self::Overrun | Self::Saturated => Fault::Cancelled,
         }
     }
 
@@ -255,6 +267,8 @@ impl Failure {
             | Self::BrokenOff(_) => true,
             Self::Status { .. }
             | Self::Oversized { .. }
+            | Self::AnswerTooDeep
+            | Self::TooDeep
             | Self::Timeout { .. }
             | Self::NotInTime { .. }
             | Self::Overrun
@@ -276,6 +290,8 @@ impl Failure {
             Self::Status { .. } => "UPSTREAM_STATUS",
             Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
             Self::Oversized { .. } => "ANSWER_TOO_LARGE",
+            Self::AnswerTooDeep => "ANSWER_TOO_DEEP",
+            Self::TooDeep => "TOO_DEEP",
             Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
             Self::Overrun => "CLIENT_TOO_SLOW",
             Self::Saturated => "SERVER_SATURATED",
@@ -312,6 +328,8 @@ impl Failure {
             Self::Status { .. } => "Check `url` and the upstream's own log.",
             Self::BrokenOff(_) => "The call may have been executed: check before you repeat it.",
             Self::Oversized { .. } => "Ask the tool for less at a time.",
+            Self::AnswerTooDeep => "Ask the tool for a part of it that is nested less.",
+            Self::TooDeep => "Nest less, or send the inner part as a string.",
             Self::Timeout { .. } => {
                 "The call may still be running: check before you repeat it, or raise `request_timeout`."
             }
@@ -363,6 +381,8 @@ mod tests {
             (status(200), Fault::Other),
             (Failure::BrokenOff("reset".into()), Fault::Offline),
             (Failure::Oversized { length: 1 }, Fault::Protocol),
+            (Failure::AnswerTooDeep, Fault::Protocol),
+            (Failure::TooDeep, Fault::Cancelled),
             (Failure::Timeout { after }, Fault::Offline),
             (Failure::NotInTime { after }, Fault::Offline),
             (Failure::Overrun, Fault::Cancelled),

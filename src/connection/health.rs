@@ -36,7 +36,7 @@ async fn watch_until_dead(
     is_kept_alive: bool,
 ) {
     let heard = &connection.counters.heard;
-    let mut keepalive = Keepalive::new(interval, health.failures);
+    let mut keepalive = Keepalive::new(interval, health.timeout, health.failures);
     loop {
         let concern = connection.concern(is_kept_alive);
         match keepalive.step(Sight { now: heard.age(), heard: heard.last(), concern }) {
@@ -44,9 +44,9 @@ async fn watch_until_dead(
             Step::Wait(pause) => {
                 let _until_suspected = time::timeout(pause, heard.suspected()).await;
             }
-            Step::Ping => {
+            Step::Ping { patience } => {
                 heard.pinged();
-                match ping(connection, health.timeout).await {
+                match ping(connection, patience).await {
                     Ok(()) => heard.now(),
                     Err(failure) => {
                         tracing::debug!(mcp_server = %connection.server, %failure, "ping not answered");
@@ -74,13 +74,14 @@ impl Connection {
     fn concern(&self, is_kept_alive: bool) -> Concern {
         // An answer that nobody waits for any more is work too, but not for ever.
         self.expire(self.since.elapsed());
-        match &self.link {
-            _ if self.counters.heard.is_suspect() => Concern::Suspect,
+        match (&self.link, self.counters.heard.suspected_at()) {
+            (Link::Http(_), Some(_)) => Concern::Suspect,
             // It answers its requests side by side, and its end is not seen.
-            Link::Http(_) => Concern::Kept,
-            Link::Stdio(_) if !is_kept_alive => Concern::Nobodys,
-            Link::Stdio(_) if self.is_quiet() => Concern::Kept,
-            Link::Stdio(_) => Concern::Working,
+            (Link::Http(_), None) => Concern::Kept,
+            (Link::Stdio(_), Some(since)) => Concern::Stuck { since },
+            (Link::Stdio(_), None) if !is_kept_alive => Concern::Nobodys,
+            (Link::Stdio(_), None) if self.is_quiet() => Concern::Kept,
+            (Link::Stdio(_), None) => Concern::Working,
         }
     }
 }

@@ -21,8 +21,9 @@ use super::{
 use crate::{
     era::listening,
     protocol::{
-        Era, Level, Message, RpcError, Shape,
-        error::METHOD_NOT_FOUND,
+        Era, Level, Message, ParseError, RpcError, Shape,
+        depth::DEPTH_MAX,
+        error::{INVALID_REQUEST, METHOD_NOT_FOUND},
         jsonrpc::Part,
         mcp::{List, method},
         version,
@@ -35,7 +36,31 @@ impl Connection {
         let length = bytes.len();
         match Message::parse_lossy(bytes) {
             Ok(message) => self.receive(message, via),
-            Err(error) => self.noise(&error.to_string(), length),
+            Err(error) => {
+                self.noise(&error.to_string(), length);
+                if let ParseError::TooDeep { shape, id } = error {
+                    self.refuse_depth(shape, id.as_deref(), via);
+                }
+            }
+        }
+    }
+
+    /// Refuses a message of the server that is nested too deep: an answer fails for the client that
+    /// has asked, and a question is answered with an error.
+    fn refuse_depth(&self, shape: Shape, id: Option<&str>, via: Option<u64>) {
+        self.counters.heard.now();
+        match shape {
+            Shape::Response => {
+                if let Some(asked) = id.and_then(|id| id.parse().ok()).or(via) {
+                    self.fail(asked, Failure::AnswerTooDeep);
+                }
+            }
+            Shape::Request => {
+                let text = format!("arrays and objects are nested deeper than {DEPTH_MAX} levels");
+                let error = RpcError::new(INVALID_REQUEST, "TOO_DEEP", text);
+                self.deliver_soon(error.render(id));
+            }
+            Shape::Notification => {}
         }
     }
 
@@ -253,20 +278,29 @@ impl Connection {
         }
     }
 
-    /// Nobody waits for the request `id` any more. One that was sent drains, and the server is told.
+    /// Gives the request `id` up. One that was sent drains, and the server is told.
+    ///
+    /// A child that has not answered it is suspect from now on. One that may be busy with an older
+    /// request is not: many children do one thing at a time, and that request has a client.
     pub(super) fn give_up(&self, id: u64, is_cancelled: bool, was_sent: bool) {
-        let (inbox, is_idle) = {
+        let (inbox, is_idle, is_suspicious) = {
             let mut mux = self.mux();
             let Some(waiter) = mux.waiter(id) else { return };
             let (inbox, ends) = (Arc::clone(&waiter.inbox), waiter.ends);
+            // An HTTP upstream answers its requests side by side.
+            let is_suspicious =
+                was_sent && self.is_child() && !mux.is_probe(id) && !mux.has_older(id);
             // Its stream ends with the one who read it, where it has one of its own.
             if was_sent && !self.is_stateless() {
                 mux.abandon(id, ends);
             } else {
                 mux.settle(id);
             }
-            (inbox, mux.in_flight() == 0)
+            (inbox, mux.in_flight() == 0, is_suspicious)
         };
+        if is_suspicious {
+            self.counters.heard.suspect();
+        }
         inbox.close(is_cancelled || !was_sent);
         if is_idle {
             self.idle.notify_waiters();

@@ -4,26 +4,37 @@
 //! server lives, so a ping is sent only into silence, and what is heard after a ping that was
 //! missed clears the server.
 //!
+//! Clients may wait in line for a child that is stuck. So its pings follow one another: `failures`
+//! timeouts after the suspicion, the child is given up. The first ping comes a part of its timeout
+//! later: an answer that crosses the cancellation of its request spares the child the ping.
+//!
 //! | concern | is pinged |
 //! |---|---|
 //! | nobody's | never |
 //! | it is to be there, and works | never: many servers do one thing at a time |
 //! | it is to be there | after a period of silence |
 //! | a request got no answer, and nothing else came | at once, then once per period |
+//! | a request to a child got no answer, or was given up without one | at once, one after the other |
 //!
 //! Source: seed 001, `healthCheckInterval`, "threshold 3"; seed 003, PIN-14.
 
 use std::time::Duration;
 
+/// The part of the first timeout for which a child is not pinged yet is one in so many. Ours: one
+/// second by default, in which any server on the same host has read a cancellation.
+const GRACE_PARTS: u32 = 10;
+
 /// The state of the watch over one server.
 #[derive(Debug)]
 pub(super) struct Keepalive {
     period: Duration,
+    timeout: Duration,
     failures: u32,
     n_missed: u32,
-    /// When the last ping was sent, and when it was missed; counted from the same moment as what
-    /// the caller sees.
+    /// When the last ping was sent, how long it may take, and when it was missed; counted from the
+    /// same moment as what the caller sees.
     last_ping: Option<Duration>,
+    patience: Duration,
     last_miss: Option<Duration>,
 }
 
@@ -49,6 +60,11 @@ pub(super) enum Concern {
     Kept,
     /// A request got no answer in time, and nothing was heard meanwhile.
     Suspect,
+    /// A request to a child got no answer in time, or was given up without one.
+    Stuck {
+        /// The moment at which that was seen.
+        since: Duration,
+    },
 }
 
 /// What to do next.
@@ -59,16 +75,27 @@ pub(super) enum Step {
     /// Wait, and no longer than until the server is suspected.
     Wait(Duration),
     /// Send a ping.
-    Ping,
+    Ping {
+        /// How long its answer is waited for.
+        patience: Duration,
+    },
     /// The server is dead.
     GiveUp,
 }
 
 impl Keepalive {
     /// Begins a watch that pings a server of which nothing was heard for `period`, and gives it up
-    /// when it has missed `failures` pings in a row.
-    pub(super) fn new(period: Duration, failures: u32) -> Self {
-        Self { period, failures, n_missed: 0, last_ping: None, last_miss: None }
+    /// when it has missed `failures` pings in a row, each for `timeout`.
+    pub(super) fn new(period: Duration, timeout: Duration, failures: u32) -> Self {
+        Self {
+            period,
+            timeout,
+            failures,
+            n_missed: 0,
+            last_ping: None,
+            patience: timeout,
+            last_miss: None,
+        }
     }
 
     /// Returns how many pings in a row were missed.
@@ -86,18 +113,26 @@ impl Keepalive {
         if self.n_missed >= self.failures {
             return Step::GiveUp;
         }
-        let due = match concern {
+        let rested = self.last_miss.map_or(Duration::ZERO, |missed| missed + self.period);
+        let (due, patience) = match concern {
             Concern::Nobodys => return Step::Rest,
             Concern::Working => return Step::Wait(self.period),
-            Concern::Kept => heard + self.period,
-            Concern::Suspect => now,
+            Concern::Kept => (rested.max(heard + self.period), self.timeout),
+            Concern::Suspect => (rested, self.timeout),
+            Concern::Stuck { since } => match self.last_ping.filter(|sent| *sent >= since) {
+                None => {
+                    let grace = self.timeout / GRACE_PARTS;
+                    (since + grace, self.timeout - grace)
+                }
+                // One that could not be sent has its time too.
+                Some(sent) => (sent + self.patience, self.timeout),
+            },
         };
-        let due = due.max(self.last_miss.map_or(due, |missed| missed + self.period));
         if due > now {
             return Step::Wait(due - now);
         }
-        self.last_ping = Some(now);
-        Step::Ping
+        (self.last_ping, self.patience) = (Some(now), patience);
+        Step::Ping { patience }
     }
 
     /// Takes note that the last ping was not answered until `now`, or could not be sent.
@@ -112,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        Concern::{Kept, Nobodys, Suspect, Working},
+        Concern::{Kept, Nobodys, Stuck, Suspect, Working},
         *,
     };
 
@@ -128,6 +163,13 @@ mod tests {
         Step::Wait(Duration::from_secs(seconds))
     }
 
+    fn stuck(since_s: u64) -> Concern {
+        Stuck { since: Duration::from_secs(since_s) }
+    }
+
+    const PING: Step = Step::Ping { patience: PATIENCE };
+    const FIRST_PING: Step = Step::Ping { patience: Duration::from_secs(9) };
+
     #[test]
     fn a_server_is_pinged_only_into_silence_and_for_a_reason() {
         for (seen, step) in [
@@ -135,19 +177,21 @@ mod tests {
             (sight(100, 0, Nobodys), Step::Rest),
             (sight(100, 0, Working), wait(30)),
             (sight(100, 95, Kept), wait(25)),
-            (sight(100, 70, Kept), Step::Ping),
-            (sight(100, 95, Suspect), Step::Ping),
+            (sight(100, 70, Kept), PING),
+            (sight(100, 95, Suspect), PING),
+            (sight(100, 95, stuck(100)), wait(1)),
+            (sight(101, 95, stuck(100)), FIRST_PING),
         ] {
-            assert_eq!(Keepalive::new(PERIOD, 3).step(seen), step, "{seen:?}");
+            assert_eq!(Keepalive::new(PERIOD, PATIENCE, 3).step(seen), step, "{seen:?}");
         }
     }
 
     #[test]
     fn the_third_ping_in_a_row_that_is_missed_is_the_end() {
         for concern in [Kept, Suspect] {
-            let mut keepalive = Keepalive::new(PERIOD, 3);
+            let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 3);
             for (n_missed, sent) in [(1, 30), (2, 70), (3, 110)] {
-                assert_eq!(keepalive.step(sight(sent, 0, concern)), Step::Ping);
+                assert_eq!(keepalive.step(sight(sent, 0, concern)), PING);
                 keepalive.missed(Duration::from_secs(sent + 10));
                 assert_eq!(keepalive.n_missed(), n_missed);
                 let next = if n_missed == 3 { Step::GiveUp } else { wait(30) };
@@ -157,10 +201,29 @@ mod tests {
     }
 
     #[test]
+    fn pings_of_a_child_that_is_stuck_follow_one_another() {
+        let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 3);
+        for (now, step, missed) in [
+            (50, wait(1), None),
+            (51, FIRST_PING, Some(60)),
+            (60, PING, Some(60)),
+            // That one could not be sent.
+            (60, wait(10), None),
+            (70, PING, Some(80)),
+            (80, Step::GiveUp, None),
+        ] {
+            assert_eq!(keepalive.step(sight(now, 40, stuck(50))), step, "{now} s");
+            if let Some(missed) = missed {
+                keepalive.missed(Duration::from_secs(missed));
+            }
+        }
+    }
+
+    #[test]
     fn whatever_is_heard_after_a_ping_clears_the_server() {
         for concern in [Kept, Suspect] {
-            let mut keepalive = Keepalive::new(PERIOD, 2);
-            assert_eq!(keepalive.step(sight(30, 0, concern)), Step::Ping);
+            let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 2);
+            assert_eq!(keepalive.step(sight(30, 0, concern)), PING);
             keepalive.missed(Duration::from_secs(40));
             assert_eq!(keepalive.step(sight(41, 30, concern)).is_ping(), concern == Suspect);
             assert_eq!(keepalive.n_missed(), 0, "{concern:?}");
@@ -169,17 +232,17 @@ mod tests {
 
     #[test]
     fn a_server_that_works_is_left_alone_until_it_is_suspected() {
-        let mut keepalive = Keepalive::new(PERIOD, 3);
-        assert_eq!(keepalive.step(sight(30, 0, Kept)), Step::Ping);
+        let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 3);
+        assert_eq!(keepalive.step(sight(30, 0, Kept)), PING);
         keepalive.missed(Duration::from_secs(40));
         assert_eq!(keepalive.step(sight(100, 0, Working)), wait(30));
-        assert_eq!(keepalive.step(sight(101, 0, Suspect)), Step::Ping);
+        assert_eq!(keepalive.step(sight(101, 0, Suspect)), PING);
         assert_eq!(keepalive.n_missed(), 1, "what was missed still counts");
     }
 
     impl Step {
         fn is_ping(self) -> bool {
-            self == Self::Ping
+            matches!(self, Self::Ping { .. })
         }
     }
 
@@ -188,6 +251,39 @@ mod tests {
     }
 
     proptest! {
+        /// A child that stays stuck is given up `failures` timeouts after the suspicion at the latest,
+        /// whatever it missed before.
+        #[test]
+        fn a_client_next_in_line_waits_for_the_timeouts_of_all_pings_at_most(
+            failures in 1_u32..5,
+            before in proptest::collection::vec((concern(), 0_u64..40), 0..20),
+        ) {
+            let mut keepalive = Keepalive::new(PERIOD, PATIENCE, failures);
+            let (mut now, heard) = (Duration::ZERO, Duration::ZERO);
+            for (concern, rest) in before {
+                if keepalive.n_missed() + 1 < failures
+                    && keepalive.step(Sight { now, heard, concern }).is_ping()
+                {
+                    now += PATIENCE;
+                    keepalive.missed(now);
+                }
+                now += Duration::from_secs(rest);
+            }
+            let since = now;
+            loop {
+                match keepalive.step(Sight { now, heard, concern: Stuck { since } }) {
+                    Step::Wait(pause) => now += pause,
+                    Step::Ping { patience } => {
+                        now += patience;
+                        keepalive.missed(now);
+                    }
+                    Step::GiveUp => break,
+                    Step::Rest => prop_assert!(false, "it is not left alone"),
+                }
+            }
+            prop_assert!(now <= since + PATIENCE * failures, "{:?}", now - since);
+        }
+
         /// As many pings as said are missed in a row, with at least a period between them, before a
         /// server is given up; and one that is silent for ever is, once somebody cares.
         #[test]
@@ -195,7 +291,7 @@ mod tests {
             failures in 1_u32..5,
             moments in proptest::collection::vec((concern(), any::<bool>(), 0_u64..40), 0..60),
         ) {
-            let mut keepalive = Keepalive::new(PERIOD, failures);
+            let mut keepalive = Keepalive::new(PERIOD, PATIENCE, failures);
             let (mut now, mut heard) = (Duration::ZERO, Duration::ZERO);
             let mut missed: Vec<Duration> = Vec::new();
             let mut moments = moments.into_iter();
@@ -212,7 +308,7 @@ mod tests {
                         prop_assert!(pause <= PERIOD && !pause.is_zero());
                         now += pause;
                     }
-                    Step::Ping => {
+                    Step::Ping { .. } => {
                         prop_assert!(concern == Suspect || concern == Kept && now >= heard + PERIOD);
                         if answers {
                             heard = now;

@@ -237,6 +237,11 @@ impl Connection {
         }
     }
 
+    /// Returns how often the server was opened in the dial that made the connection.
+    pub fn n_opened(&self) -> u32 {
+        1 + u32::from(self.counters.is_second.load(Ordering::Relaxed))
+    }
+
     /// Returns how often each list was announced to have changed.
     pub fn lists(&self) -> &Arc<ListRevisions> {
         &self.lists
@@ -348,6 +353,10 @@ impl Connection {
         limits: Limits,
     ) -> Result<Call, Failure> {
         debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
+        // Parts of it may come from several messages, none of which was too deep by itself.
+        if request.is_too_deep() {
+            return Err(Failure::TooDeep);
+        }
         let has_token = request.part(Part::ProgressToken).is_some();
         let now = self.since.elapsed();
         let ends = now + limits.total;

@@ -167,6 +167,11 @@ impl<W: Queued> Mux<W> {
         waiting.find(|(_, entry)| may_be(&entry.waiter)).map(|(id, _)| *id)
     }
 
+    /// Tells whether a request is waited for that was sent before `id`.
+    pub(super) fn has_older(&self, id: u64) -> bool {
+        self.entries.iter().any(|(other, entry)| *other < id && !entry.is_draining)
+    }
+
     /// Tells whether the answer to `id` is still to come, wanted or not.
     pub(super) fn is_open(&self, id: u64) -> bool {
         self.entries.contains_key(&id) || self.probes.contains_key(&id)

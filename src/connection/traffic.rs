@@ -1,7 +1,7 @@
 //! Numbers of one connection: what went through it, and what went by.
 
 use std::{
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -26,6 +26,8 @@ pub(super) struct Counters {
     pub(super) noise: AtomicU64,
     pub(super) cut_off: AtomicU64,
     pub(super) overflow: AtomicU64,
+    /// The dial that made the connection had opened another one first, in the other era.
+    pub(super) is_second: AtomicBool,
     pub(super) heard: Heard,
 }
 
@@ -41,7 +43,8 @@ pub(super) struct Heard {
     pinged_ms: AtomicU64,
     /// How many pings in a row it missed.
     missed_pings: AtomicU32,
-    /// When a request got no answer in time while nothing was heard, likewise; 0 is never.
+    /// When a request got no answer in time while nothing was heard, or was given up without an
+    /// answer, likewise; 0 if something was heard since.
     suspected_ms: AtomicU64,
     suspected: Notify,
 }
@@ -124,6 +127,7 @@ impl Heard {
     /// Takes note that the server said something.
     pub(super) fn now(&self) {
         self.last_ms.store(self.age_ms(), Ordering::Relaxed);
+        self.suspected_ms.store(0, Ordering::Relaxed);
     }
 
     /// Takes note that the server is taken for lost.
@@ -140,14 +144,25 @@ impl Heard {
     /// heard in that time either.
     pub(super) fn missed_answer(&self, patience: Duration) {
         if self.age().saturating_sub(self.last()) >= patience {
-            self.suspected_ms.store(self.age_ms(), Ordering::Relaxed);
+            self.suspect();
+        }
+    }
+
+    /// Suspects the server until something is heard: a request was given up without an answer, or got
+    /// none in time. A server that is suspect already stays so since the first moment.
+    pub(super) fn suspect(&self) {
+        let now_ms = self.age_ms().max(1);
+        let suspecting =
+            self.suspected_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
+        if suspecting.is_ok() {
             self.suspected.notify_one();
         }
     }
 
-    /// Tells whether the server was suspected and not heard since.
-    pub(super) fn is_suspect(&self) -> bool {
-        self.suspected_ms.load(Ordering::Relaxed) > self.last_ms.load(Ordering::Relaxed)
+    /// Returns how old the connection was when the server was suspected, if it was not heard since.
+    pub(super) fn suspected_at(&self) -> Option<Duration> {
+        let suspected_ms = self.suspected_ms.load(Ordering::Relaxed);
+        (suspected_ms > 0).then(|| Duration::from_millis(suspected_ms))
     }
 
     /// Waits until the server is suspected. For one at a time.

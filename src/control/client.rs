@@ -267,7 +267,7 @@ const READ_BYTES: usize = 16 << 10;
 
 /// Reads one line of the service; `None` is one that says nothing to us.
 fn understand(line: Bytes) -> Result<Option<Said>, ClientError> {
-    let Ok(message) = Message::parse(line) else {
+    let Ok(message) = Message::parse_own(line) else {
         return Err(ClientError::Unreadable(serde::de::Error::custom("it is no JSON-RPC message")));
     };
     if let Some(method) = message.method() {

@@ -187,6 +187,7 @@ fn read(line: Bytes) -> Result<Message, Box<RpcError>> {
     let message = Message::parse(line).map_err(|error| {
         let (code, name) = match &error {
             ParseError::Encoding(_) | ParseError::Json(_) => (PARSE_ERROR, "PARSE_ERROR"),
+            ParseError::TooDeep { .. } => (INVALID_REQUEST, "TOO_DEEP"),
             ParseError::Batch | ParseError::Shape(_) | ParseError::TooLarge(_) => {
                 (INVALID_REQUEST, "INVALID_REQUEST")
             }

@@ -9,7 +9,7 @@ use super::{
     outage::{Came, Outage},
     shared::Shared,
 };
-use crate::{breaker::Change, fault::Fault};
+use crate::{breaker::Change, fault::Fault, holder::Holder};
 
 impl Embedder {
     /// Returns the vector of a query, of length one, unless that takes too long or the endpoint
@@ -31,13 +31,13 @@ impl Embedder {
             if let Some(known) = known.or_else(|| state.vectors.get(&text.digest()).cloned()) {
                 return Some(known);
             }
-            state.breaker.admit(now).ok()?
+            state.breaker.admit(Holder::SERVICE, now).ok()?
         };
         let answer = time::timeout(shared.pace.query_patience, self.ask(text)).await;
         let now = shared.epoch.elapsed();
         match answer {
             Ok(Some(vector)) => {
-                let _normal = shared.state().breaker.succeeded(&ticket);
+                let _normal = shared.state().breaker.succeeded(&ticket, now);
                 shared.came(Came::InTime);
                 Some(vector)
             }

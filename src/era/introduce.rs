@@ -31,7 +31,7 @@ pub fn introduce(message: &Message, client: &Client) -> Message {
 /// Returns `message` with another `params._meta`. Parameters that are an array have none.
 fn with_meta(message: &Message, meta: &str) -> Option<Message> {
     if message.part(Part::Meta).is_some() {
-        return Message::parse(message.edit([(Part::Meta, meta)])).ok();
+        return Message::parse_own(message.edit([(Part::Meta, meta)])).ok();
     }
     let whole = std::str::from_utf8(message.bytes()).ok()?;
     let mut whole = Members::read(whole)?;
@@ -42,7 +42,7 @@ fn with_meta(message: &Message, meta: &str) -> Option<Message> {
     params.set("_meta", meta);
     let params = params.to_string();
     whole.set("params", Cow::from(params));
-    Message::parse(whole.to_string().into()).ok()
+    Message::parse_own(whole.to_string().into()).ok()
 }
 
 fn quoted(text: &str) -> String {

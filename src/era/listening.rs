@@ -28,11 +28,11 @@ pub fn untagged(notification: &Message) -> Message {
         meta.take(SUBSCRIPTION_ID)?;
         if !meta.is_empty() {
             let text = notification.edit([(Part::Meta, &meta.to_string())]);
-            return Message::parse(text).ok();
+            return Message::parse_own(text).ok();
         }
         let mut whole = Members::read(std::str::from_utf8(notification.bytes()).ok()?)?;
         whole.within("params", |params| drop(params.take("_meta")));
-        Message::parse(whole.to_string().into()).ok()
+        Message::parse_own(whole.to_string().into()).ok()
     };
     read().unwrap_or_else(|| notification.clone())
 }

@@ -114,7 +114,7 @@ impl TaskRequest {
         let mut whole = Members::read(text).unwrap_or_default();
         whole.set("method", json!(self.step).to_string());
         let step = whole.to_string();
-        let step = Message::parse(step.into()).unwrap_or_else(|_| request.clone());
+        let step = Message::parse_own(step.into()).unwrap_or_else(|_| request.clone());
         self.answered.extend(responses.iter().map(|(key, _)| key.clone()));
         step.with_params(|params| set_responses(params, responses))
     }
@@ -206,7 +206,7 @@ impl TaskRequest {
                         text,
                     )));
                 }
-                let error = Message::parse(Message::error(id, &error));
+                let error = Message::parse_own(Message::error(id, &error));
                 let error = error.unwrap_or_else(|_| answer.clone());
                 Turn::Answer(legacy_failure(&error))
             }
@@ -266,7 +266,8 @@ fn legacy_failure(answer: &Message) -> Message {
 
 fn refusal(error: &RpcError) -> Message {
     // Whoever passes it on gives it the client's id.
-    Message::parse(error.render(Some("0"))).unwrap_or_else(|_| Message::request(task::GET, None))
+    Message::parse_own(error.render(Some("0")))
+        .unwrap_or_else(|_| Message::request(task::GET, None))
 }
 
 /// Returns how a modern server's task is doing in the words of the legacy era.

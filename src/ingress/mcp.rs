@@ -250,7 +250,7 @@ pub(super) fn several(
                 let (edge, view, session) = (Arc::clone(&edge), view.clone(), Arc::clone(session));
                 replies.push_work(async move { deliver(&edge, &view, &message, &session).await });
             }
-            Err(error) => replies.push_answer(EdgeError::from(error).to_rpc().render(None)),
+            Err(error) => replies.push_answer(EdgeError::from(error).render(None)),
         }
     }
     replies

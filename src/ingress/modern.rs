@@ -133,7 +133,7 @@ pub(super) fn status_of(answer: &Pieces) -> StatusCode {
     if !answer.has(br#""error""#) {
         return StatusCode::OK;
     }
-    let answer = Message::parse(answer.clone().join()).ok();
+    let answer = Message::parse_own(answer.clone().join()).ok();
     let error = answer.as_ref().and_then(|answer| answer.part(Part::Error));
     match error.and_then(RpcError::code_of) {
         Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,

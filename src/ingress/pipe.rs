@@ -304,7 +304,7 @@ impl Service {
 
     fn refuse(&mut self, error: &EdgeError, id: Option<&str>) {
         tracing::debug!(%error, "message on a pipe refused");
-        self.unsent.push(error.to_rpc().render(id));
+        self.unsent.push(error.render(id));
     }
 
     fn start_waiting(&mut self) {

@@ -20,7 +20,7 @@ use crate::{
     config::defaults,
     era::subscription::FilterError,
     protocol::{
-        BatchError, ParseError, RpcError,
+        BatchError, ParseError, RpcError, Shape,
         error::{
             HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR,
             SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION,
@@ -224,6 +224,10 @@ impl EdgeError {
             Self::Batch(BatchError::Initialize) => {
                 (INVALID_REQUEST, "BATCH_INITIALIZE", "Send `initialize` alone, before the others.")
             }
+            Self::Message(ParseError::TooDeep { .. })
+            | Self::Batch(BatchError::Nothing(ParseError::TooDeep { .. })) => {
+                (INVALID_REQUEST, "TOO_DEEP", "Nest less, or send the inner part as a string.")
+            }
             Self::Batch(BatchError::Empty | BatchError::Nothing(_)) => {
                 (INVALID_REQUEST, "INVALID_REQUEST", "Send JSON-RPC 2.0 messages in the array.")
             }
@@ -282,13 +286,28 @@ impl EdgeError {
     /// Returns the answer to an operator, whose programs know more of an error.
     pub(super) fn into_complete_response(self) -> Response {
         let error = self.to_rpc().complete();
-        self.into_response_with(error.render(None))
+        let error = error.render(self.request_id());
+        self.into_response_with(error)
     }
 
     /// Returns the answer to the request whose id is the JSON text `id`, where it could be read.
     pub(super) fn into_response_to(self, id: Option<&str>) -> Response {
-        let error = self.to_rpc().render(id);
+        let error = self.render(id);
         self.into_response_with(error)
+    }
+
+    /// Renders the answer to the request whose id is the JSON text `id`. Without it, the error may
+    /// know the request.
+    pub(super) fn render(&self, id: Option<&str>) -> Bytes {
+        self.to_rpc().render(id.or_else(|| self.request_id()))
+    }
+
+    /// Returns the id of the request that was refused, where it was read.
+    fn request_id(&self) -> Option<&str> {
+        match self {
+            Self::Message(ParseError::TooDeep { shape: Shape::Request, id }) => id.as_deref(),
+            _ => None,
+        }
     }
 
     fn into_response_with(self, error: Bytes) -> Response {

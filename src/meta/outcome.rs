@@ -3,7 +3,7 @@
 use serde_json::{Value, value::RawValue};
 
 use super::error::ErrorObject;
-use crate::protocol::Members;
+use crate::protocol::{Members, depth::is_too_deep};
 
 /// What the answer of a tool comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,10 +34,12 @@ impl Outcome {
     }
 }
 
-/// Tells whether a text is an object or an array, as JSON.
+/// Tells whether a text is an object or an array, as JSON. What is nested too deep stays a text.
 fn is_json(text: &str) -> bool {
     let text = text.trim();
-    text.starts_with(['{', '[']) && serde_json::from_str::<&RawValue>(text).is_ok()
+    text.starts_with(['{', '['])
+        && !is_too_deep(text.as_bytes())
+        && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// Returns the blocks of a result that are no text, as JSON texts: images, sounds, links.

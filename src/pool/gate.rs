@@ -12,6 +12,7 @@ use crate::{
     breaker::{Breaker, Change, Incident, Snapshot, Ticket},
     config,
     fault::Fault,
+    holder::Holder,
     name::ServerName,
     report::chain,
 };
@@ -47,13 +48,13 @@ impl Gate {
         Arc::new(Self { server, opened: Instant::now(), breaker })
     }
 
-    /// Lets one request, or one dial, through.
+    /// Lets one request, or one dial, of `holder` through.
     ///
     /// # Errors
     ///
     /// [`Tripped`] while the server is left alone.
-    pub fn admit(self: &Arc<Self>) -> Result<Permit, Tripped> {
-        let admitted = self.breaker().admit(self.now());
+    pub fn admit(self: &Arc<Self>, holder: Holder) -> Result<Permit, Tripped> {
+        let admitted = self.breaker().admit(holder, self.now());
         match admitted {
             Ok(ticket) => Ok(Permit { gate: Arc::clone(self), ticket: Some(ticket) }),
             Err(retry_in) => Err(Tripped { retry_in }),
@@ -102,7 +103,7 @@ impl Permit {
     /// Reports that the server has answered.
     pub fn succeeded(mut self) {
         if let Some(ticket) = self.ticket.take() {
-            let change = self.gate.breaker().succeeded(&ticket);
+            let change = self.gate.breaker().succeeded(&ticket, self.gate.now());
             self.gate.tell(change, None);
         }
     }
@@ -139,7 +140,7 @@ mod tests {
 
     fn tripped() -> Arc<Gate> {
         let gate = Gate::new(ServerName::new("git").expect("a name"), SETTINGS);
-        gate.admit().expect("it passes").failed(
+        gate.admit(Holder::SERVICE).expect("it passes").failed(
             Fault::Other,
             None,
             &Tripped { retry_in: Duration::ZERO },
@@ -150,9 +151,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_clock_brings_the_probe() {
         let gate = tripped();
-        assert_eq!(gate.admit().err(), Some(Tripped { retry_in: SETTINGS.cooldown }));
+        assert_eq!(
+            gate.admit(Holder::SERVICE).err(),
+            Some(Tripped { retry_in: SETTINGS.cooldown })
+        );
         tokio::time::advance(SETTINGS.cooldown).await;
-        gate.admit().expect("the probe").succeeded();
+        gate.admit(Holder::SERVICE).expect("the probe").succeeded();
         assert_eq!(gate.snapshot().state, Shown::Normal);
     }
 
@@ -160,9 +164,9 @@ mod tests {
     async fn a_permit_that_is_dropped_is_given_back() {
         let gate = tripped();
         tokio::time::advance(SETTINGS.cooldown).await;
-        let probe = gate.admit().expect("the probe");
-        assert!(gate.admit().is_err(), "one at a time");
+        let probe = gate.admit(Holder::SERVICE).expect("the probe");
+        assert!(gate.admit(Holder::SERVICE).is_err(), "one at a time");
         drop(probe);
-        assert!(gate.admit().is_ok());
+        assert!(gate.admit(Holder::SERVICE).is_ok());
     }
 }

@@ -16,6 +16,7 @@ use crate::{
         Announcement,
         in_process::{Manner, Server, Servers, declared},
     },
+    holder::Holder,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -118,7 +119,7 @@ fn kept(name: &str) -> (&str, config::Server) {
 /// Asks in vain for a server that is missing until its breaker trips.
 async fn trip(slot: &Slot) {
     for _ in 0..defaults::FAILURE_THRESHOLD {
-        let permit = slot.gate().admit().expect("it has not tripped");
+        let permit = slot.gate().admit(Holder::SERVICE).expect("it has not tripped");
         let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
         permit.failed(error.fault(), None, &error);
     }
@@ -583,7 +584,7 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
     let (server, slot) = (rig.server("a"), rig.slot("a"));
     server.behave(Manner::Missing);
     trip(&slot).await;
-    assert!(slot.gate().admit().is_err(), "it has tripped");
+    assert!(slot.gate().admit(Holder::SERVICE).is_err(), "it has tripped");
     let n_launches = server.n_launches();
     time::sleep(29 * SECOND).await;
     assert_eq!(server.n_launches(), n_launches, "nobody dials before the cooldown is over");
@@ -591,7 +592,10 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
     server.behave(Manner::Good);
     time::sleep(2 * SECOND).await;
     assert_eq!((server.n_launches(), rig.state("a")), (n_launches + 1, State::Idle));
-    assert!(slot.gate().admit().is_ok_and(|permit| !permit.is_probe()), "normal again");
+    assert!(
+        slot.gate().admit(Holder::SERVICE).is_ok_and(|permit| !permit.is_probe()),
+        "normal again"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -605,7 +609,10 @@ async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
     server.behave(Manner::Good);
     rig.touch("a").await;
     time::sleep(MINUTE).await;
-    assert!(slot.gate().admit().is_ok_and(|permit| permit.is_probe()), "nobody has asked it yet");
+    assert!(
+        slot.gate().admit(Holder::SERVICE).is_ok_and(|permit| permit.is_probe()),
+        "nobody has asked it yet"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::{mcp::method, pieces::Pieces, span::Span};
+use super::{
+    depth::{self, DEPTH_MAX},
+    mcp::method,
+    pieces::Pieces,
+    span::Span,
+};
 
 mod params;
 mod rewrite;
@@ -97,6 +102,14 @@ pub enum ParseError {
     /// Larger than a span can address (4 GiB).
     #[error("a message of {0} bytes")]
     TooLarge(usize),
+    /// Arrays and objects are nested deeper than [`DEPTH_MAX`] levels. Many parsers die of that.
+    #[error("arrays and objects in it are nested deeper than {DEPTH_MAX} levels")]
+    TooDeep {
+        /// The kind of the message.
+        shape: Shape,
+        /// Its id as JSON text, if it has one.
+        id: Option<Box<str>>,
+    },
 }
 
 impl Message {
@@ -115,12 +128,28 @@ impl Message {
         }
     }
 
-    /// Scans `bytes`, which must hold exactly one message.
+    /// Scans `bytes` from a client or a server, which must hold exactly one message.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message, and for one that is nested
+    /// too deep.
+    pub fn parse(bytes: Bytes) -> Result<Self, ParseError> {
+        let message = Self::parse_own(bytes)?;
+        if message.is_too_deep() {
+            let id = message.part(Part::Id).map(Into::into);
+            return Err(ParseError::TooDeep { shape: message.shape, id });
+        }
+        Ok(message)
+    }
+
+    /// Scans `bytes` as [`Self::parse`] does, at any depth: a message that metamcp has assembled from
+    /// parts of others is held against the bound where it leaves for a server.
     ///
     /// # Errors
     ///
     /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message.
-    pub fn parse(bytes: Bytes) -> Result<Self, ParseError> {
+    pub fn parse_own(bytes: Bytes) -> Result<Self, ParseError> {
         u32::try_from(bytes.len()).map_err(|_| ParseError::TooLarge(bytes.len()))?;
         let text = std::str::from_utf8(&bytes)?;
         // serde would take an array as the members in their order.
@@ -203,7 +232,7 @@ impl Message {
         let method = serde_json::Value::from(method);
         let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
         let text = format!(r#"{{"jsonrpc":"2.0",{id}"method":{method}{params}}}"#);
-        Self::parse(text.into()).expect("our own message is JSON-RPC")
+        Self::parse_own(text.into()).expect("our own message is JSON-RPC")
     }
 
     /// Returns a response to the request whose id is the JSON text `id`.
@@ -214,6 +243,11 @@ impl Message {
     /// Returns an error response to the request whose id is the JSON text `id`.
     pub fn error(id: &str, error: &str) -> Bytes {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into()
+    }
+
+    /// Tells whether arrays and objects in it are nested deeper than [`DEPTH_MAX`] levels.
+    pub fn is_too_deep(&self) -> bool {
+        depth::is_too_deep(&self.bytes)
     }
 
     /// Returns what kind of message it is.

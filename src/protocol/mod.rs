@@ -4,6 +4,7 @@
 
 pub mod batch;
 pub mod capability;
+pub mod depth;
 pub mod error;
 pub mod headers;
 pub mod item;

@@ -159,7 +159,7 @@ impl Sessions {
         let Some(response) = response else {
             return self.hold(exchange, question).map(Resumed::Asked);
         };
-        let answer = Message::parse(Message::response("0", &response));
+        let answer = Message::parse_own(Message::response("0", &response));
         match answer {
             Ok(answer) => question.answer(&answer).await,
             // Cut out of a message that was read.

@@ -156,7 +156,7 @@ impl Views {
         let ours = task::id_of(&request).and_then(|id| slot.finished().get(&id, Instant::now()));
         if let Some(Outcome::Answer(answer)) = ours.and_then(|ours| about_finished(&request, &ours))
         {
-            return Ok(Message::parse(answer).unwrap_or(request));
+            return Ok(Message::parse_own(answer).unwrap_or(request));
         }
         let client = session.client();
         let mut exchange =

@@ -188,7 +188,9 @@ impl CallError {
             | Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
                 METHOD_NOT_FOUND
             }
-            Self::NoSession { .. } => INVALID_REQUEST,
+            Self::NoSession { .. } | Self::Failed { source: Failure::TooDeep, .. } => {
+                INVALID_REQUEST
+            }
             Self::Failed {
                 source: Failure::Timeout { .. } | Failure::NotInTime { .. }, ..
             } => REQUEST_TIMEOUT,

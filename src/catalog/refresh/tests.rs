@@ -278,7 +278,8 @@ async fn a_list_that_nobody_asked_for_says_nothing_for_or_against_a_server() {
     let failures = |rig: &Rig| rig.slot("a").gate().snapshot().failures;
     rig.server("a").kill();
     settle().await;
-    let permit = rig.slot("a").gate().admit().expect("it is not left alone");
+    let permit =
+        rig.slot("a").gate().admit(crate::holder::Holder::SERVICE).expect("it is not left alone");
     let error = crate::connection::Failure::Unresponsive;
     permit.failed(error.fault(), None, &error);
     assert_eq!(failures(&rig), 1);

@@ -56,6 +56,11 @@ pub const REDIALS: u32 = 1;
 /// its server is declared so. Source: seed 004, one automatic retry.
 pub const BLIND_RETRIES: u32 = 1;
 
+/// How often one request has its server started, for whatever reasons: the sum of the attempts above
+/// may be larger. What is started is a process or a unit. Ours: a server that dies at its start is
+/// started once more, and one that dies of a request dies of it a second time.
+pub const STARTS_MAX: u32 = 2;
+
 /// How many failures in a row it takes until a server is left alone. Source: seed 004,
 /// `failureThreshold`.
 pub const FAILURE_THRESHOLD: u32 = 5;

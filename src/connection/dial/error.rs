@@ -206,6 +206,8 @@ impl DialError {
             | Failure::EraLost(_)
             | Failure::Unresponsive
             | Failure::Oversized { .. }
+            | Failure::AnswerTooDeep
+            | Failure::TooDeep
             | Failure::Timeout { .. }
             | Failure::NotInTime { .. }
             | Failure::Overrun

@@ -324,7 +324,7 @@ fn is_no_answer(failure: &Failure) -> bool {
                 | StatusCode::GATEWAY_TIMEOUT
                 | StatusCode::TOO_MANY_REQUESTS
         ),
-        Failure::BrokenOff(_) | Failure::Oversized { .. } => true,
+        Failure::BrokenOff(_) | Failure::Oversized { .. } | Failure::AnswerTooDeep => true,
         Failure::Exited { .. }
         | Failure::HungUp { .. }
         | Failure::Closed
@@ -333,6 +333,7 @@ fn is_no_answer(failure: &Failure) -> bool {
         | Failure::SessionLost(_)
         | Failure::EraLost(_)
         | Failure::Unresponsive
+        | Failure::TooDeep
         | Failure::Timeout { .. }
         | Failure::NotInTime { .. }
         | Failure::Overrun

@@ -173,9 +173,12 @@ impl Place<'_> {
             Err(Halt::Reopen(other, error)) if choice == EraChoice::Auto => {
                 tracing::debug!(mcp_server = %server, %error, "server is asked in the other era");
                 // Without the probe it works: that was no good.
-                let spoilt = |(connection, finding)| match finding {
-                    Finding::Nothing => (connection, Finding::Legacy(Evidence::Harm)),
-                    Finding::Modern | Finding::Legacy(_) => (connection, finding),
+                let spoilt = |(connection, finding): (Arc<Connection>, Finding)| {
+                    connection.counters.is_second.store(true, Ordering::Relaxed);
+                    match finding {
+                        Finding::Nothing => (connection, Finding::Legacy(Evidence::Harm)),
+                        Finding::Modern | Finding::Legacy(_) => (connection, finding),
+                    }
                 };
                 self.open(other).await.map(spoilt)
             }

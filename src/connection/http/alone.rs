@@ -10,7 +10,7 @@ use super::{Connection, Failure, Inbox, Link, Post, lane::Flow, stream, upstream
 use crate::{
     config::defaults,
     protocol::{
-        Era, Message, RpcError, Shape,
+        Era, Message, ParseError, RpcError, Shape,
         error::{
             CAPABILITY_REQUIRED, HEADER_MISMATCH, SESSION_NOT_FOUND, SESSION_REQUIRED,
             UNSUPPORTED_VERSION,
@@ -40,7 +40,7 @@ impl Link {
                 return read(connection, *id, answer.into_body(), inbox).await;
             }
             let body = upstream::whole(answer.into_body()).await?;
-            let Some(message) = answer_to(*id, status, &body) else {
+            let Some(message) = answer_to(*id, status, &body)? else {
                 let is_modern = connection.era() == Era::Modern;
                 return Err(if is_modern && may_be_legacy(status) {
                     Failure::EraLost(status)
@@ -100,18 +100,23 @@ async fn read(
 
 /// Returns the answer to request `id` that a body holds, whatever its status. An error need not say
 /// which request it is about: there is only one.
-fn answer_to(id: u64, status: StatusCode, body: &bytes::Bytes) -> Option<Message> {
-    let message = Message::parse(body.clone()).ok()?;
-    if message.shape() != Shape::Response {
-        return None;
-    }
+///
+/// # Errors
+///
+/// [`Failure::AnswerTooDeep`].
+fn answer_to(id: u64, status: StatusCode, body: &bytes::Bytes) -> Result<Option<Message>, Failure> {
+    let message = match Message::parse(body.clone()) {
+        Ok(message) if message.shape() == Shape::Response => message,
+        Err(ParseError::TooDeep { .. }) => return Err(Failure::AnswerTooDeep),
+        Ok(_) | Err(_) => return Ok(None),
+    };
     let is_about_nothing = status.is_client_error()
         && message.part(Part::Id) == Some("null")
         && message.part(Part::Error).is_some();
     if is_about_nothing {
-        return Some(message.with(Part::Id, &id.to_string()));
+        return Ok(Some(message.with(Part::Id, &id.to_string())));
     }
-    (message.integer(Part::Id) == Some(id)).then_some(message)
+    Ok((message.integer(Part::Id) == Some(id)).then_some(message))
 }
 
 /// Tells whether an upstream that does not answer with a message may be of the legacy era: it was
@@ -152,13 +157,14 @@ mod tests {
     fn an_error_without_an_id_is_about_the_request() {
         let body = |text: &str| bytes::Bytes::from(text.to_owned());
         let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":""}}"#;
-        let found = answer_to(7, StatusCode::BAD_REQUEST, &body(error)).expect("an answer");
+        let read = |id, status, text: &str| answer_to(id, status, &body(text)).expect("not deep");
+        let found = read(7, StatusCode::BAD_REQUEST, error).expect("an answer");
         assert_eq!(found.integer(Part::Id), Some(7));
-        assert!(answer_to(7, StatusCode::OK, &body(error)).is_none());
+        assert!(read(7, StatusCode::OK, error).is_none());
         let other = r#"{"jsonrpc":"2.0","id":8,"result":{}}"#;
-        assert!(answer_to(7, StatusCode::OK, &body(other)).is_none());
-        assert!(answer_to(8, StatusCode::NOT_FOUND, &body(other)).is_some());
-        assert!(answer_to(7, StatusCode::OK, &body("<html>")).is_none());
+        assert!(read(7, StatusCode::OK, other).is_none());
+        assert!(read(8, StatusCode::NOT_FOUND, other).is_some());
+        assert!(read(7, StatusCode::OK, "<html>").is_none());
     }
 
     #[test]

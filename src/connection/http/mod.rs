@@ -23,7 +23,7 @@ use super::{Connection, Failure, Inbox};
 use crate::{
     config::defaults,
     protocol::{
-        Message, Pieces, Shape,
+        Message, ParseError, Pieces, Shape,
         jsonrpc::Part,
         mcp::{Profile, method},
         modern,
@@ -210,6 +210,7 @@ impl Link {
                 connection.receive(message, Some(id));
                 Ok(())
             }
+            Err(ParseError::TooDeep { .. }) => Err(Failure::AnswerTooDeep),
             _ if self.has_session() && upstream::is_session_lost(status, &body) => {
                 Err(Failure::SessionLost(status))
             }

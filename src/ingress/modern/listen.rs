@@ -129,7 +129,7 @@ impl Listening {
                 }
                 Stage::Open(honoured) => match self.reader.next().await {
                     Next::Event(_, bytes) => {
-                        let message = Message::parse(bytes).ok();
+                        let message = Message::parse_own(bytes).ok();
                         if let Some(message) = message.filter(|message| honoured.wants(message)) {
                             return Some(subscription::tagged(&message, &self.id));
                         }

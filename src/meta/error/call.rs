@@ -76,6 +76,8 @@ impl Kind {
             Failure::Oversized { .. } => {
                 Self::lasting(ErrorCode::ExecutionFailed, "answer_too_large")
             }
+            Failure::AnswerTooDeep => Self::lasting(ErrorCode::ExecutionFailed, "answer_too_deep"),
+            Failure::TooDeep => Self::lasting(ErrorCode::ValidationInput, "too_deep"),
             Failure::Exited { .. } | Failure::HungUp { .. } => Self::passing("server_exited"),
             Failure::Closed | Failure::Gone => Self::passing("server_closed"),
             Failure::Connect(_) => Self::passing("server_not_connected"),

@@ -78,7 +78,7 @@ impl Keeper {
                 // Made by a request: that there is one is no answer to a probe.
                 return Ok(());
             }
-            match self.origin.gate.admit() {
+            match self.origin.gate.admit(Holder::SERVICE) {
                 Ok(permit) => break permit,
                 Err(Tripped { retry_in }) => time::sleep(retry_in).await,
             }

@@ -22,6 +22,6 @@ impl Message {
             return self.clone();
         }
         whole.set("params", params.to_string());
-        Self::parse(whole.to_string().into()).unwrap_or_else(|_| self.clone())
+        Self::parse_own(whole.to_string().into()).unwrap_or_else(|_| self.clone())
     }
 }

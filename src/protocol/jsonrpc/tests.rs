@@ -11,6 +11,20 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
+fn a_message_that_is_nested_too_deep_is_refused_by_its_id_unless_it_is_our_own() {
+    let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    let answer = |levels| {
+        Bytes::from(format!(r#"{{"jsonrpc":"2.0","result":{},"id":"a"}}"#, nested(levels)))
+    };
+    assert!(Message::parse(answer(DEPTH_MAX - 1)).is_ok());
+    let refused = Message::parse(answer(DEPTH_MAX)).expect_err("too deep");
+    let ParseError::TooDeep { shape, id } = refused else { panic!("{refused}") };
+    assert_eq!((shape, id.as_deref()), (Shape::Response, Some("\"a\"")));
+    let ours = Message::parse_own(answer(100_000)).expect("a message");
+    assert!(ours.is_too_deep());
+}
+
+#[test]
 fn the_three_shapes_are_told_apart() {
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).shape(), Shape::Request);
     assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#).shape(), Shape::Notification);

@@ -197,7 +197,7 @@ impl Finish {
     }
 
     fn answer(&self, result: &str) -> Then {
-        match Message::parse(self.reply.render(result)) {
+        match Message::parse_own(self.reply.render(result)) {
             Ok(answer) => Then::Answer(answer),
             Err(_) => self.failed(ErrorObject::no_result(&self.id.server)),
         }

@@ -53,7 +53,7 @@ impl Reply {
 
     /// Returns the answer with a result of our own making, JSON text.
     pub(super) fn message(&self, result: &str) -> Message {
-        Message::parse(self.render(result)).expect("an answer of our own is a message")
+        Message::parse_own(self.render(result)).expect("an answer of our own is a message")
     }
 
     /// Returns the answer with the result of a tool, JSON text, as the client gets it.

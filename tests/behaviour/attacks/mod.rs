@@ -6,9 +6,12 @@
 mod bystanders;
 mod calm;
 mod child_as_operator;
+mod deep_json;
 mod exclusive;
 mod hanging_calls;
 mod idle_connections;
+mod one_bad_client;
 mod streams;
+mod wedged_child;
 
 use bystanders::Bystanders;

@@ -114,6 +114,23 @@ impl Fault {
     }
 }
 
+/// Returns how deep arrays and objects are nested in JSON text.
+pub(crate) fn depth(json: &[u8]) -> usize {
+    let (mut now, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => now += 1,
+            b']' | b'}' if !is_text => now = now.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(now);
+    }
+    deepest
+}
+
 /// Returns `text` as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()

@@ -79,6 +79,9 @@ pub(crate) struct Options {
     /// Exit instead of serving at the first N starts, counted in the file of `--state`.
     #[arg(long, value_name = "N", requires = "state", default_value_t = 0)]
     pub(crate) exit_first: usize,
+    /// Exit at a line that is nested deeper than that many levels, as many parsers do.
+    #[arg(long, value_name = "LEVELS", default_value_t = usize::MAX)]
+    pub(crate) depth_max: usize,
     /// Silently drop a request whose id is in flight already, as Go servers do.
     #[arg(long)]
     pub(crate) drop_duplicate_ids: bool,

@@ -11,7 +11,7 @@ use crate::{
     era::Probe,
     exit,
     fake::Fake,
-    message::{Fault, Message, quoted},
+    message::{self, Fault, Message, quoted},
     session::{PIPE, Session},
     wire::{Wire, Write},
 };
@@ -27,6 +27,9 @@ pub(crate) async fn serve(fake: Arc<Fake>) -> io::Result<()> {
     let mut reader = BufReader::new(tokio::io::stdin());
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).await? > 0 {
+        if message::depth(&line) > fake.options.depth_max {
+            exit(&fake, 3);
+        }
         receive(&fake, &line, &wire).await;
         line.clear();
     }

@@ -199,6 +199,11 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             let result = r#"{"content":[{"type":"text","text":"the tool failed"}],"isError":true}"#;
             Ok(Next::Answer(result.to_owned()))
         }
+        // Everything runs on this thread: nothing is read or answered any more.
+        "wedge" => loop {
+            fake.log("wedged", "");
+            std::thread::park();
+        },
         "whoami" => {
             let mut identity = json!({
                 "pid": std::process::id(),

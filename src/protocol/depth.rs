@@ -1,0 +1,139 @@
+//! The nesting of JSON text.
+
+use std::slice::Iter;
+
+use memchr::memchr2;
+
+/// How many arrays and objects may be nested in one message, in levels. Ours: parsers that recurse
+/// give up or die beyond a bound of their own. That of serde_json is 128, that of Python about 1,000.
+pub const DEPTH_MAX: usize = 128;
+
+/// How much is looked at before the brackets in it are counted together, in bytes. Their number fits
+/// into one byte.
+const CHUNK_BYTES: usize = 192;
+
+/// Up to this length a string is looked at byte by byte: that is quicker than to begin a search.
+const SHORT_STRING: usize = 16;
+
+/// Tells whether JSON text nests arrays and objects deeper than [`DEPTH_MAX`].
+pub fn is_too_deep(json: &[u8]) -> bool {
+    // Each level takes two bytes. Nearly all longer messages have few brackets: how those are nested
+    // does not matter then.
+    json.len() > 2 * DEPTH_MAX && has_many_brackets(json) && is_nested_too_deep(json)
+}
+
+/// Tells whether more than [`DEPTH_MAX`] brackets open, in strings too.
+fn has_many_brackets(json: &[u8]) -> bool {
+    let mut n_brackets = 0;
+    json.chunks(CHUNK_BYTES).any(|chunk| {
+        // `[` and `{` differ in one bit. Summed in bytes: the compiler does 16 or more at once.
+        n_brackets +=
+            usize::from(chunk.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>());
+        n_brackets > DEPTH_MAX
+    })
+}
+
+fn is_nested_too_deep(json: &[u8]) -> bool {
+    let (mut depth, mut bytes) = (0_usize, json.iter());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => leave_string(&mut bytes),
+            // `[` and `{`, and then `]` and `}`.
+            _ if byte | 0x20 == b'{' => {
+                depth += 1;
+                if depth > DEPTH_MAX {
+                    return true;
+                }
+            }
+            _ if byte | 0x20 == b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Goes to the end of a string whose first quotation mark has been read.
+fn leave_string(bytes: &mut Iter<'_, u8>) {
+    for _ in 0..SHORT_STRING {
+        match bytes.next() {
+            Some(b'"') | None => return,
+            Some(b'\\') => drop(bytes.next()),
+            Some(_) => {}
+        }
+    }
+    let mut rest = bytes.as_slice();
+    while let Some(at) = memchr2(b'"', b'\\', rest) {
+        let is_end = rest[at] == b'"';
+        rest = rest.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
+        if is_end {
+            break;
+        }
+    }
+    *bytes = rest.iter();
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Returns `levels` arrays in one another.
+    fn nested(levels: usize) -> String {
+        "[".repeat(levels) + &"]".repeat(levels)
+    }
+
+    #[test]
+    fn as_many_levels_as_allowed_pass_and_one_more_does_not() {
+        assert!(!is_too_deep(nested(DEPTH_MAX).as_bytes()));
+        assert!(is_too_deep(nested(DEPTH_MAX + 1).as_bytes()));
+        let objects = r#"{"a":"#.repeat(DEPTH_MAX) + "1" + &"}".repeat(DEPTH_MAX);
+        assert!(!is_too_deep(objects.as_bytes()));
+        assert!(is_too_deep(format!("[{objects}]").as_bytes()));
+    }
+
+    #[test]
+    fn brackets_side_by_side_and_in_strings_do_not_count() {
+        let side_by_side = format!("[{}[]]", "[],{},".repeat(10_000));
+        assert!(!is_too_deep(side_by_side.as_bytes()));
+        let text = format!(r#"["\"\\{}","\\"]"#, "[{".repeat(10_000));
+        assert!(!is_too_deep(text.as_bytes()));
+        assert!(is_too_deep(format!(r#"["\"[",{}]"#, nested(DEPTH_MAX)).as_bytes()));
+    }
+
+    #[test]
+    fn text_that_is_no_json_is_no_harm() {
+        for text in ["\"", "\"\\", "]]]]", "\\", ""] {
+            let text = format!("{text}{}", "[\"".repeat(200));
+            let _no_panic = is_too_deep(text.as_bytes());
+        }
+    }
+
+    fn depth_of(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(depth_of).max().unwrap_or_default(),
+            Value::Object(members) => 1 + members.values().map(depth_of).max().unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![Just(Value::Null), r#"[\[{"\\\]}]{0,300}"#.prop_map(Value::from)];
+        leaf.prop_recursive(4, 12, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::vec((r#"["\\\[]{0,4}"#, inner), 0..3)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_depth_is_that_of_the_value(value in value(), n_around in 120_usize..132) {
+            let text = "[".repeat(n_around) + &value.to_string() + &"]".repeat(n_around);
+            prop_assert_eq!(is_too_deep(text.as_bytes()), n_around + depth_of(&value) > DEPTH_MAX);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! JSON that is nested so deep that a parser dies of it, in every place where a client or a server can
+//! write some.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::Bystanders;
+use crate::harness::{
+    client::{Client, MCP_HEADERS, request},
+    daemon::Daemon,
+    fake::{Fakes, Upstream},
+    meta::Meta,
+    operator::Operator,
+    stdio::Piped,
+    stream::EventStream,
+};
+
+/// How deep a message may be nested, in levels.
+const DEPTH_MAX: usize = 128;
+
+/// How much deeper than its argument a call of a tool is: the message, its parameters, the arguments.
+const CALL_LEVELS: usize = 3;
+
+/// A server that dies of what is nested deeper.
+const FRAGILE: [&str; 2] = ["--depth-max", "128"];
+
+/// Returns so many arrays in one another.
+fn nested(levels: usize) -> String {
+    "[".repeat(levels) + &"]".repeat(levels)
+}
+
+/// Returns a call of `tool` whose argument `value` is nested so deep.
+fn call(id: u64, tool: &str, levels: usize) -> String {
+    let hole = json!({ "name": tool, "arguments": { "value": "HOLE" } });
+    request(&json!(id), "tools/call", &hole).replace("\"HOLE\"", &nested(levels))
+}
+
+#[track_caller]
+fn assert_refused(answer: &Value, id: &Value) {
+    let error = &answer["error"];
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32600), &json!("TOO_DEEP")));
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("128 levels")), "{error}");
+    assert_eq!(&answer["id"], id, "{answer}");
+}
+
+/// Returns whether the server answers, in the process that it was at first.
+async fn is_unharmed(fakes: &Fakes, client: &Client) -> bool {
+    let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+    answer["result"].is_object() && fakes.pids("fragile").len() == 1
+}
+
+#[tokio::test]
+async fn what_clients_nest_too_deep_reaches_no_child() {
+    let fakes = Fakes::new();
+    let config = fakes.server("fragile", &FRAGILE) + &fakes.server("calm", &[]);
+    let daemon = Daemon::with(config).ready();
+    let bystanders = Bystanders::start(&daemon, "/servers/calm").await;
+    let client = daemon.client("/servers/fragile").initialized().await;
+
+    for levels in [DEPTH_MAX - CALL_LEVELS + 1, 1_000, 100_000] {
+        let reply = client.post(call(7, "echo", levels)).await;
+        assert_eq!(reply.status, 400, "{levels}");
+        assert_refused(&reply.answer(), &json!(7));
+    }
+    let params = r#"{"ref":{"type":"ref/prompt","name":"greet"},"argument":DEEP}"#;
+    let completion = format!(
+        r#"{{"jsonrpc":"2.0","id":"c","method":"completion/complete","params":{}}}"#,
+        params.replace("DEEP", &nested(1_000))
+    );
+    let reply = client.post(completion).await;
+    assert_refused(&reply.answer(), &json!("c"));
+    let notice = format!(r#"{{"jsonrpc":"2.0","method":"x","params":{}}}"#, nested(1_000));
+    assert_refused(&client.post(notice).await.answer(), &Value::Null);
+
+    let reply = client.post(call(8, "echo", DEPTH_MAX - CALL_LEVELS)).await;
+    let deepest = nested(DEPTH_MAX - CALL_LEVELS);
+    assert!(reply.status == 200 && reply.body.contains(&deepest), "{reply:?}");
+    assert!(is_unharmed(&fakes, &client).await);
+    bystanders.end().await;
+}
+
+#[tokio::test]
+async fn one_member_of_a_batch_that_is_nested_too_deep_spoils_none_of_the_others() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fragile", &FRAGILE)).ready();
+    let client = daemon.client("/servers/fragile");
+    assert!(is_unharmed(&fakes, &client).await);
+    let client = client.header("mcp-protocol-version", "2025-03-26");
+
+    let batch = format!("[{},{}]", call(1, "echo", 1_000), call(2, "echo", 1));
+    let reply = client.send(Method::POST, &MCP_HEADERS, batch).await;
+    let answers = match reply.headers["content-type"] == "text/event-stream" {
+        true => reply.messages(),
+        false => reply.answer().as_array().expect("an array").clone(),
+    };
+    let of = |id: u64| answers.iter().find(|answer| answer["id"] == id).expect("an answer");
+    assert_refused(of(1), &json!(1));
+    assert_eq!(of(2)["result"]["structuredContent"]["value"], json!([]));
+
+    let reply =
+        client.send(Method::POST, &MCP_HEADERS, format!("[{}]", call(1, "echo", 999))).await;
+    assert_eq!(reply.status, 400);
+    assert_eq!(reply.answer()["error"]["data"]["code"], "TOO_DEEP");
+    assert!(is_unharmed(&fakes, &client).await);
+}
+
+#[tokio::test]
+async fn pipes_old_streams_and_operators_are_told_that_they_nest_too_deep() {
+    let fakes = Fakes::new();
+    let config = "[listen]\nlegacy_sse = true\nrpc = true\n".to_owned();
+    let daemon = Daemon::with(config + &fakes.server("fragile", &FRAGILE)).ready();
+    let client = daemon.client("/servers/fragile");
+    assert!(is_unharmed(&fakes, &client).await);
+
+    let mut piped = Piped::to(&daemon, &["--server", "fragile"]);
+    piped = piped.initialized("2025-06-18", json!({})).await;
+    piped.line(&call(7, "echo", 1_000)).await;
+    assert_refused(&piped.message().await, &json!(7));
+
+    let old = daemon.client("/servers/fragile/sse");
+    let mut stream: EventStream = old.listen().await;
+    let address = stream.next().await.and_then(|event| event.data).expect("an address");
+    let reply = old.at(&address).post(call(7, "echo", 1_000)).await;
+    assert_eq!(reply.status, 400);
+    assert_refused(&reply.answer(), &json!(7));
+
+    let line = call(7, "fragile/echo", 1_000);
+    let rpc = daemon.client("/rpc");
+    let reply = rpc.send(Method::POST, &[("content-type", "application/json")], line.clone()).await;
+    assert_eq!(reply.status, 400);
+    assert_eq!(reply.answer()["error"]["data"]["code"], "TOO_DEEP");
+    let mut operator = Operator::at(&daemon).await;
+    operator.send(line + "\n").await;
+    let refused = operator.next().await.expect("an answer");
+    assert_eq!(refused["error"]["data"]["code"], "TOO_DEEP");
+    assert!(is_unharmed(&fakes, &client).await);
+}
+
+#[tokio::test]
+async fn a_request_that_metamcp_makes_out_of_a_text_is_not_nested_too_deep_either() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fragile", &FRAGILE)).ready();
+    let client = daemon.client("/servers/fragile");
+    assert!(is_unharmed(&fakes, &client).await);
+    let meta = Meta::at(daemon.client("/meta")).await;
+
+    let hidden = format!(r#"{{"value":{}}}"#, nested(1_000));
+    let error = meta
+        .error("mcp_call", json!({ "server": "fragile", "tool": "echo", "args": hidden }))
+        .await;
+
+    assert_eq!(error["details"]["cause"], "TOO_DEEP", "{error}");
+    assert!(is_unharmed(&fakes, &client).await);
+    // What a client may send to the server itself, it may send through a tool of ours.
+    let levels = DEPTH_MAX - CALL_LEVELS - 1;
+    let hole = json!({ "name": "mcp_call", "arguments": {
+        "server": "fragile", "tool": "echo", "args": { "value": "HOLE" },
+    } });
+    let message = request(&json!(1), "tools/call", &hole).replace("\"HOLE\"", &nested(levels));
+    let reply = meta.http.post(message).await;
+    assert!(reply.body.contains(&nested(levels)), "{}", reply.body);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_nested_too_deep_fails_its_asker_alone() {
+    let fakes = Fakes::new();
+    let upstreams = [Upstream::start(&["--json"]), Upstream::start(&[]), Upstream::sse(&[])];
+    let mut config = fakes.server("child", &[]) + &fakes.server("calm", &[]);
+    for (name, upstream) in ["json", "events", "old"].iter().zip(&upstreams) {
+        config += &format!("[servers.{name}]\nurl = {:?}\n", upstream.url);
+    }
+    let daemon = Daemon::with(config).ready();
+    let bystanders = Bystanders::start(&daemon, "/servers/calm").await;
+    for name in ["child", "json", "events", "old"] {
+        let client = daemon.client(&format!("/servers/{name}")).initialized().await;
+        let whoami = async || client.tool("whoami", json!({})).await.answer()["result"].clone();
+        let before = whoami().await["structuredContent"]["session"].clone();
+
+        let result = format!(r#"{{"content":[],"structuredContent":{{"x":{}}}}}"#, nested(10_000));
+        let answer = client.tool("raw", json!({ "result": result })).await.answer();
+
+        let error = &answer["error"];
+        assert_eq!(error["data"]["code"], "ANSWER_TOO_DEEP", "{name}: {error}");
+        assert_eq!(whoami().await["structuredContent"]["session"], before, "{name}");
+    }
+    assert_eq!(fakes.pids("child").len(), 1);
+    bystanders.end().await;
+}

@@ -1,0 +1,95 @@
+//! A child that stops doing anything while it works for a client, which then goes away.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::Bystanders;
+use crate::{
+    harness::{
+        client::{Client, request, running},
+        daemon::Daemon,
+        fake::Fakes,
+    },
+    server_status, until,
+};
+
+/// How long a client next in line waits at most, by the lines below.
+const BOUND: Duration = Duration::from_secs(3);
+const HEALTH: &str = "health = { timeout = \"1s\", failures = 3 }\n";
+
+/// What a machine that is busy, and the end of a process, may take on top of that.
+const SLACK: Duration = Duration::from_secs(4);
+
+/// How a client lets its call go.
+#[derive(Clone, Copy, Debug)]
+enum Leaving {
+    Cancelled,
+    Disconnected,
+}
+
+/// Has a client call `tool`, and let that go once it runs.
+async fn leave(fakes: &Fakes, client: &Client, tool: &'static str, leaving: Leaving) {
+    let n_before = n_wedged(fakes);
+    let caller = client.clone();
+    let call = running(async move {
+        let params = json!({ "name": tool, "arguments": {} });
+        caller.post(request(&json!(5), "tools/call", &params)).await
+    });
+    until(async || n_wedged(fakes) > n_before).await;
+    match leaving {
+        Leaving::Cancelled => {
+            client.notify("notifications/cancelled", json!({ "requestId": 5 })).await;
+            call.end().await;
+        }
+        Leaving::Disconnected => drop(call),
+    }
+}
+
+fn n_wedged(fakes: &Fakes) -> usize {
+    fakes.events("shared").iter().filter(|event| event["event"] == "wedged").count()
+}
+
+#[tokio::test]
+async fn a_client_next_in_line_is_not_held_up_by_a_child_that_wedged_for_another() {
+    let fakes = Fakes::new();
+    let config = fakes.server("shared", &[]) + HEALTH + &fakes.server("calm", &[]);
+    let daemon = Daemon::with(config).ready();
+    let bystanders = Bystanders::start(&daemon, "/servers/calm").await;
+    for leaving in [Leaving::Cancelled, Leaving::Disconnected] {
+        let [bad, next] = [(); 2].map(|()| daemon.client("/servers/shared"));
+        let (bad, next) = (bad.initialized().await, next.initialized().await);
+        leave(&fakes, &bad, "wedge", leaving).await;
+
+        let since = Instant::now();
+        let answer = next.tool("echo", json!({ "value": 1 })).await.answer();
+        let waited = since.elapsed();
+
+        assert!(waited < BOUND + SLACK, "{leaving:?}: {waited:?} {answer}");
+        if answer["error"].is_object() {
+            assert_eq!(answer["error"]["data"]["code"], "SERVER_UNRESPONSIVE", "{answer}");
+        }
+        let answer = next.tool("echo", json!({ "value": 2 })).await.answer();
+        assert_eq!(answer["result"]["structuredContent"]["value"], 2, "{answer}");
+    }
+    bystanders.end().await;
+}
+
+#[tokio::test]
+async fn a_child_that_is_only_slow_outlives_a_client_that_leaves() {
+    let fakes = Fakes::new();
+    let quick = "health = { timeout = \"200ms\", failures = 1 }\n";
+    let daemon = Daemon::with(fakes.server("shared", &[]) + quick).ready();
+    let client = daemon.client("/servers/shared").initialized().await;
+    let held = running(client.clone().hold("k"));
+    until(async || server_status(&daemon, "shared").await["in_flight"] == 1).await;
+
+    client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+    held.end().await;
+    // By then, it is pinged, and given up unless it has answered.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
+    assert_eq!(answer["result"]["structuredContent"]["value"], 1, "{answer}");
+    assert_eq!(fakes.pids("shared").len(), 1);
+}
