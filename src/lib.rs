@@ -156,6 +156,7 @@
 //! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
+//! | [`compute`] | computations beside the event loops, in turn for each party |
 //! | [`import`] | what other clients have declared, read from their files and written as ours |
 //! | [`systemd`] | inherited sockets, notices, capabilities, and the unit that a service is in |
 //! | [`telemetry`] | logs, and marks that the loops turn |
@@ -238,6 +239,7 @@ pub mod call;
 pub mod catalog;
 pub mod child;
 pub mod cli;
+pub mod compute;
 pub mod config;
 pub mod connection;
 pub mod control;

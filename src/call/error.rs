@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::inquiry::Unanswered;
 use crate::{
-    breaker::Incident, connection::Failure, era::Untranslatable, fault::Fault, name::ServerName,
+    breaker::Incident, compute::ComputeError, connection::Failure, era::Untranslatable, fault::Fault, name::ServerName,
     pool::SlotError,
 };
 
@@ -120,6 +120,14 @@ pub enum CallError {
         /// What became of that.
         source: Unanswered,
     },
+    /// The server has answered, and the answer could not be made ready for the client.
+    #[error("server `{server}` has answered, and its answer was not read")]
+    NotComputed {
+        /// The server.
+        server: ServerName,
+        /// Why.
+        source: ComputeError,
+    },
     /// The server was connected and gave no answer.
     #[error("server `{server}` gave no answer")]
     Failed {
@@ -145,6 +153,7 @@ impl CallError {
             | Self::UnknownMethod { .. }
             | Self::Untranslatable { .. }
             | Self::Unanswered { .. }
+            | Self::NotComputed { .. }
             | Self::Tripped { .. } => Fault::Cancelled,
             Self::NoList { .. } => Fault::Protocol,
             Self::NotConnected { source, .. } => source.fault(),
@@ -180,6 +189,7 @@ impl CallError {
             | Self::UnknownMethod { .. }
             | Self::Untranslatable { .. }
             | Self::Unanswered { .. }
+            | Self::NotComputed { .. }
             | Self::Tripped { .. } => None,
         }
     }

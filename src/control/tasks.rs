@@ -17,7 +17,7 @@ use crate::{
     },
     report::chain,
     task::{NotCancelled, NotStarted, Outcome, Status, Task, Work},
-    view::operator,
+    view::operator::{self, CheckedCall},
 };
 
 /// Answers `tools/call-async`.
@@ -35,7 +35,7 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>) -> Answer {
         timeout: None,
         meta: params.meta()?,
     };
-    let (tool, request) = desk.views.operator_request(&call).await?;
+    let CheckedCall { tool, request, .. } = desk.views.operator_request(&call).await?;
     let work = Work { slot: tool.slot, tool: tool.item, request, patience };
     let task = desk.calls.start(work).await.map_err(not_started)?;
     let told = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });

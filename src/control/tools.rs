@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::task;
 
 use super::{
     Answer, Asker, Desk, Params,
@@ -15,6 +14,7 @@ use crate::{
     meta::{
         Fields, Verdict, Wanted,
         describe::{collapsed, common_depth, part_of},
+        document::with_note,
         warnings,
     },
     name::ServerName,
@@ -25,7 +25,7 @@ use crate::{
     },
     redact,
     search::{Pattern, Strategy},
-    view::{Wish, operator},
+    view::{Views, Wish, operator},
 };
 
 impl Kind for Strategy {
@@ -62,7 +62,7 @@ pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
     let listed = desk.views.operator_list(List::Tools, server.as_deref()).await?;
     let tools = each(&listed).map(|(server, item)| (server.clone(), item.clone())).collect();
     let unavailable = is_reported.then(|| unavailable(&listed));
-    Ok(rendered(&entries(tools, shown).await, unavailable, None))
+    Ok(rendered(&entries(&desk.views, tools, shown).await, unavailable, None))
 }
 
 /// Answers `tools/grep`.
@@ -79,7 +79,7 @@ pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
     let limit = limit.unwrap_or(usize::MAX - 1).clamp(1, usize::MAX - 1);
     let found = desk.views.grep(&pattern, limit).await;
     let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
-    let entries = entries(tools.collect(), shown).await;
+    let entries = entries(&desk.views, tools.collect(), shown).await;
     let unavailable = is_reported.then(|| found.unavailable().to_string());
     Ok(rendered(&entries, unavailable, Some(found.has_more)))
 }
@@ -148,7 +148,18 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
     };
     let begun = desk.views.operator_call(&call).await?;
     let result = operator::finish(begun.exchange, asker.lines.as_ref()).await?;
-    Ok(fields.apply(&result))
+    if result.len() <= defaults::INLINE_BYTES_MAX {
+        return Ok(made_ready(&result, &fields, begun.warning.as_deref()));
+    }
+    let warning = begun.warning;
+    let ready = move || made_ready(&result, &fields, warning.as_deref());
+    desk.views.operator_compute(ready).await
+}
+
+/// Returns the parts of a result that were asked for, behind a warning where there is one.
+fn made_ready(result: &str, fields: &Fields, warning: Option<&str>) -> String {
+    let result = fields.apply(result);
+    warning.and_then(|words| with_note(&result, words)).unwrap_or(result)
 }
 
 /// Answers `tools/validate`.
@@ -212,15 +223,15 @@ fn short(item: &Item) -> Members<'_> {
 
 /// Returns the entries of a list, JSON text each. Schemas are read beside the loop: there may be
 /// thousands.
-async fn entries(tools: Vec<(ServerName, Item)>, shown: Shown) -> Vec<String> {
+async fn entries(views: &Views, tools: Vec<(ServerName, Item)>, shown: Shown) -> Vec<String> {
     if matches!(shown, Shown::Name) {
         let tools = tools.iter();
         return tools.map(|(server, item)| named(server, &short(item))).collect();
     }
     let tools = Arc::new(tools);
     let reading = Arc::clone(&tools);
-    let entries = task::spawn_blocking(move || with_schemas(&reading, shown)).await;
-    // It has panicked, which is a bug: the names are of use all the same.
+    let entries = views.operator_compute(move || with_schemas(&reading, shown)).await;
+    // The names are of use all the same.
     entries.unwrap_or_else(|_| {
         tools.iter().map(|(server, item)| named(server, &short(item))).collect()
     })

@@ -1,6 +1,8 @@
 //! What the tools of ours remember between calls: large results, and schemas that were read.
 
 use std::{
+    collections::BTreeSet,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -8,6 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
+    compute::ComputePool,
     config::defaults,
     meta::{
         Tool, ToolId,
@@ -22,6 +25,11 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::view) struct Desk {
     pub(in crate::view) validators: Arc<Validators>,
+    /// What takes long is computed there.
+    pub(in crate::view) computer: ComputePool,
+    /// The tools with a schema of which the log says already that arguments are not checked, as digests.
+    warned: Mutex<BTreeSet<u64>>,
+    digests: RandomState,
     results: Mutex<Results>,
     since: Instant,
 }
@@ -35,6 +43,9 @@ impl Default for Desk {
         };
         Self {
             validators: Arc::default(),
+            computer: ComputePool::default(),
+            warned: Mutex::default(),
+            digests: RandomState::new(),
             results: Mutex::new(Results::new(bounds)),
             since: Instant::now(),
         }
@@ -65,6 +76,16 @@ impl Desk {
         bytes_max: usize,
     ) -> Result<String, CursorError> {
         self.results().page(id, op, cursor, bytes_max, self.now())
+    }
+
+    /// Tells whether the log has nothing yet about this tool with this schema.
+    pub(in crate::view) fn is_news(&self, id: &ToolId, schema: &str) -> bool {
+        let digest = self.digests.hash_one((&id.server, &id.tool, schema));
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.len() >= defaults::VALIDATORS_MAX {
+            warned.clear();
+        }
+        warned.insert(digest)
     }
 
     fn now(&self) -> Duration {
