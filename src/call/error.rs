@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::inquiry::Unanswered;
 use crate::{
-    breaker::Incident, compute::ComputeError, connection::Failure, era::Untranslatable, fault::Fault, name::ServerName,
-    pool::SlotError,
+    breaker::Incident, compute::ComputeError, connection::Failure, era::Untranslatable,
+    fault::Fault, name::ServerName, pool::SlotError,
 };
 
 mod told;
@@ -120,6 +120,12 @@ pub enum CallError {
         /// What became of that.
         source: Unanswered,
     },
+    /// The service would have to compute the answer itself, and has too much of that to do.
+    #[error("the answer was not computed")]
+    Overloaded {
+        /// Why.
+        source: ComputeError,
+    },
     /// The server has answered, and the answer could not be made ready for the client.
     #[error("server `{server}` has answered, and its answer was not read")]
     NotComputed {
@@ -153,6 +159,7 @@ impl CallError {
             | Self::UnknownMethod { .. }
             | Self::Untranslatable { .. }
             | Self::Unanswered { .. }
+            | Self::Overloaded { .. }
             | Self::NotComputed { .. }
             | Self::Tripped { .. } => Fault::Cancelled,
             Self::NoList { .. } => Fault::Protocol,
@@ -189,6 +196,7 @@ impl CallError {
             | Self::UnknownMethod { .. }
             | Self::Untranslatable { .. }
             | Self::Unanswered { .. }
+            | Self::Overloaded { .. }
             | Self::NotComputed { .. }
             | Self::Tripped { .. } => None,
         }

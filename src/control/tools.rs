@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     config::defaults,
+    holder::Holder,
     meta::{
         Fields, Verdict, Wanted,
         describe::{collapsed, common_depth, part_of},
@@ -25,7 +26,7 @@ use crate::{
     },
     redact,
     search::{Pattern, Strategy},
-    view::{Views, Wish, operator},
+    view::{Resolved, Views, Wish, operator},
 };
 
 impl Kind for Strategy {
@@ -77,7 +78,7 @@ pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
     })?;
     // One more is looked for, to know whether there is one.
     let limit = limit.unwrap_or(usize::MAX - 1).clamp(1, usize::MAX - 1);
-    let found = desk.views.grep(&pattern, limit).await;
+    let found = desk.views.grep(pattern, limit).await?;
     let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
     let entries = entries(&desk.views, tools.collect(), shown).await;
     let unavailable = is_reported.then(|| found.unavailable().to_string());
@@ -98,7 +99,7 @@ pub(super) async fn search(desk: &Desk, params: &Params<'_>) -> Answer {
         is_explained: params.flag("explain")?,
     };
     let views = &desk.views;
-    let found = views.find(views.known_tools().await, &wish).await;
+    let found = views.find(Holder::SERVICE, views.known_tools().await, &wish).await;
     Ok(found.map_err(|error| operator::told(&error))?.to_value().to_string())
 }
 
@@ -108,11 +109,18 @@ pub(super) async fn info(desk: &Desk, params: &Params<'_>) -> Answer {
     let path: Option<String> = params.optional("path")?;
     let depth: Option<usize> = params.optional("schemaDepth")?;
     let tool = desk.views.operator_tool(&wanted).await?;
+    let bytes = tool.item.json().len();
+    let described = move || described(&tool, path.as_deref(), depth);
+    desk.views.operator_compute(bytes, described).await?
+}
+
+/// Returns the definition of a tool with as much of its schema as was asked for.
+fn described(tool: &Resolved, path: Option<&str>, depth: Option<usize>) -> Answer {
     let mut members = Members::read(tool.item.json()).unwrap_or_default();
     if path.is_some() || depth.is_some() {
         let schema = members.get("inputSchema").unwrap_or("{}");
         let schema: Value = serde_json::from_str(schema).unwrap_or_default();
-        let part = match &path {
+        let part = match path {
             Some(path) => part_of(&schema, path).ok_or_else(|| {
                 let shown = redact::cut(path, defaults::SUGGESTION_BYTES_MAX);
                 let text = format!("the schema of `{}` has nothing at `{shown}`", tool.id);
@@ -148,18 +156,11 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
     };
     let begun = desk.views.operator_call(&call).await?;
     let result = operator::finish(begun.exchange, asker.lines.as_ref()).await?;
-    if result.len() <= defaults::INLINE_BYTES_MAX {
-        return Ok(made_ready(&result, &fields, begun.warning.as_deref()));
-    }
-    let warning = begun.warning;
-    let ready = move || made_ready(&result, &fields, warning.as_deref());
-    desk.views.operator_compute(ready).await
-}
-
-/// Returns the parts of a result that were asked for, behind a warning where there is one.
-fn made_ready(result: &str, fields: &Fields, warning: Option<&str>) -> String {
-    let result = fields.apply(result);
-    warning.and_then(|words| with_note(&result, words)).unwrap_or(result)
+    let make_ready = move |result: &str| {
+        let result = fields.apply(result);
+        begun.warning.and_then(|words| with_note(&result, &words)).unwrap_or(result)
+    };
+    desk.views.operator_compute(result.len(), move || make_ready(&result)).await
 }
 
 /// Answers `tools/validate`.
@@ -230,7 +231,8 @@ async fn entries(views: &Views, tools: Vec<(ServerName, Item)>, shown: Shown) ->
     }
     let tools = Arc::new(tools);
     let reading = Arc::clone(&tools);
-    let entries = views.operator_compute(move || with_schemas(&reading, shown)).await;
+    let bytes = tools.iter().map(|(_, item)| item.json().len()).sum();
+    let entries = views.operator_compute(bytes, move || with_schemas(&reading, shown)).await;
     // The names are of use all the same.
     entries.unwrap_or_else(|_| {
         tools.iter().map(|(server, item)| named(server, &short(item))).collect()

@@ -34,9 +34,10 @@ impl Desk {
         }
         let validators = Arc::clone(&self.validators);
         let (schema, args) = (schema.to_owned(), args.to_owned());
-        let checking = self.computer.clone().run(holder, move |stop| {
-            validators.check(&schema, &args, Some(stop))
-        });
+        let checking = self
+            .computer
+            .clone()
+            .run(holder, move |stop| validators.check(&schema, &args, Some(stop)));
         // One that has panicked is a bug, and its server checks them all the same.
         checking.await.unwrap_or(Verdict::Unchecked(Unchecked::Busy))
     }

@@ -13,12 +13,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{
-    Views,
-    calling::call_of,
-    resolve::Resolved,
-    shown,
-};
+use super::{Views, calling::call_of, resolve::Resolved, shown};
 use crate::{
     call::{CallError, Exchange},
     catalog::Listing,
@@ -82,7 +77,7 @@ pub struct Listed {
 }
 
 impl Views {
-    /// Computes something that takes long for an operator.
+    /// Computes something for an operator that takes long where there are many `bytes`.
     ///
     /// # Errors
     ///
@@ -93,13 +88,11 @@ impl Views {
     /// Dropped halfway, the work does not begin, or goes on in vain.
     pub async fn operator_compute<T: Send + 'static>(
         &self,
+        bytes: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Box<RpcError>> {
-        let computing = self.desk.computer.clone().run(Holder::SERVICE, |_| work());
-        computing.await.map_err(|error| {
-            let error = RpcError::new(INTERNAL_ERROR, "SERVICE_BUSY", error.to_string());
-            Box::new(error.suggest("Ask again when fewer requests run."))
-        })
+        let computed = self.desk.compute(Holder::SERVICE, bytes, work).await;
+        computed.map_err(|source| told(&CallError::Overloaded { source }))
     }
 
     /// Returns a list of all servers, or of the one called `server`. A server of which it is known is
@@ -206,10 +199,7 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe: nothing was called.
-    pub async fn operator_request(
-        &self,
-        call: &Call<'_>,
-    ) -> Result<CheckedCall, Box<RpcError>> {
+    pub async fn operator_request(&self, call: &Call<'_>) -> Result<CheckedCall, Box<RpcError>> {
         let tool = self.operator_tool_within(call.tool, self.limits_within(call.timeout)).await?;
         let verdict = self.operator_verdict(&tool, call.args).await;
         let warning = self.desk.judge(verdict, &tool.id, &tool.item);

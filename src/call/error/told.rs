@@ -57,8 +57,10 @@ impl CallError {
             Self::Unanswered { source: Unanswered::TooMany { .. } | Unanswered::Full, .. } => {
                 "TOO_MANY_QUESTIONS"
             }
-            Self::NotComputed { source: ComputeError::Full, .. } => "SERVICE_BUSY",
-            Self::NotComputed { source: ComputeError::Panicked, .. } => "INTERNAL_ERROR",
+            Self::Overloaded { source } | Self::NotComputed { source, .. } => match source {
+                ComputeError::Full => "SERVICE_BUSY",
+                ComputeError::Panicked => "INTERNAL_ERROR",
+            },
             Self::Tripped { .. } => "SERVER_TRIPPED",
             Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
             Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
@@ -123,7 +125,11 @@ impl CallError {
                  Ask for a smaller answer, or when fewer calls run."
                     .to_owned()
             }
-            Self::NotComputed { source: ComputeError::Panicked, .. } => {
+            Self::Overloaded { source: ComputeError::Full } => {
+                "Ask again when fewer requests run.".to_owned()
+            }
+            Self::Overloaded { source: ComputeError::Panicked }
+            | Self::NotComputed { source: ComputeError::Panicked, .. } => {
                 "This is a bug of metamcp: report it, with what its log says.".to_owned()
             }
             Self::Tripped { .. } => {
@@ -210,6 +216,7 @@ impl CallError {
             }
             Self::NoList { .. }
             | Self::Unanswered { .. }
+            | Self::Overloaded { .. }
             | Self::NotComputed { .. }
             | Self::Tripped { .. }
             | Self::NotConnected { .. }
@@ -251,6 +258,7 @@ impl CallError {
             Self::NoList { server, method, .. } => json!({ "server": server, "method": method }),
             Self::TooManyWatched { max } => json!({ "max": max }),
             Self::UnknownLevel { level } => json!({ "level": level }),
+            Self::Overloaded { .. } => json!({}),
             Self::UnknownMethod { method, .. } | Self::NoSession { method } => {
                 json!({ "method": method })
             }

@@ -118,7 +118,7 @@ pub const PATTERN_BACKTRACKS_MAX: usize = 10_000;
 /// The steps that the check of one call's arguments may take. A step is a look at one value or at 16
 /// bytes of a text, some nanoseconds. Ours: a fraction of a second; the largest schema that is read
 /// takes a tenth of that for ordinary arguments.
-pub const CHECK_STEPS_MAX: u64 = 20_000_000;
+pub const CHECK_STEPS_MAX: u64 = 5_000_000;
 
 /// The steps of a check that may run on an event loop, and those of one that is not done by then are
 /// begun again beside it. Ours: less than a millisecond; an ordinary call takes some hundred.
@@ -129,8 +129,9 @@ pub const CHECK_STEPS_INLINE_MAX: u64 = 50_000;
 pub const CHECK_STACK_BYTES_MAX: usize = 1 << 20;
 
 /// The steps that compiling one schema may take: one for each part, once for each way that leads to
-/// it, and one for 16 bytes of its path. Ours: ten times what the largest schema needs.
-pub const COMPILE_STEPS_MAX: u64 = 500_000;
+/// it, and one for 64 bytes of its path; about 10 µs each. Ours: three times as many as a schema may
+/// have parts.
+pub const COMPILE_STEPS_MAX: u64 = 60_000;
 
 /// How many parts a schema may have, and how deep they may be nested. Ours: 256 KiB have room for
 /// twice as many, and the deepest that were seen have 20 levels.

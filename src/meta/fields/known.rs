@@ -26,7 +26,10 @@ pub(super) fn with_paths(result: &str) -> Option<String> {
     let structured = members.get("structuredContent");
     let is_json = |text: &String| text.trim_start().starts_with(['{', '[']);
     let texts = texts.iter().filter(|text| is_json(text)).map(String::as_str);
-    let paths = structured.into_iter().chain(texts).find_map(|value| Some(paths(value)).filter(|paths| !paths.is_empty()));
+    let paths = structured
+        .into_iter()
+        .chain(texts)
+        .find_map(|value| Some(paths(value)).filter(|paths| !paths.is_empty()));
     let words = match paths {
         Some(paths) => format!(
             "Nothing in this result is called as one of `fields`: it is here as a whole. There are: {}",

@@ -52,7 +52,7 @@ fn mark<'a>(
     _: &'a Value,
     path: Location,
 ) -> Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>> {
-    spend(1 + path.as_str().len() as u64 / 16);
+    spend(1 + path.as_str().len() as u64 / 64);
     Ok(Box::new(Mark))
 }
 
@@ -69,9 +69,8 @@ impl Compiled {
             .backtrack_limit(PATTERN_BACKTRACKS_MAX)
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
             .dfa_size_limit(PATTERN_COMPILED_BYTES_MAX);
-        let options = || {
-            ValidationOptions::<_, Metered>::default().offline().with_keyword(MARK, mark)
-        };
+        let options =
+            || ValidationOptions::<_, Metered>::default().offline().with_keyword(MARK, mark);
         let (built, _) = within(COMPILE_STEPS_MAX, None, || {
             options()
                 .with_pattern_options(patterns)

@@ -22,7 +22,7 @@ use crate::config::defaults::{
 pub(super) const MARK: &str = "!metamcp";
 
 /// The weight of a pattern that looks around: it takes another way more often than one of its size.
-const LOOKAROUND_WEIGHT: u64 = 16_000;
+const LOOKAROUND_WEIGHT: u64 = 800;
 
 /// The keywords whose value is a schema, or a list of schemas.
 const APPLICATORS: [&str; 17] = [
@@ -245,9 +245,7 @@ impl Walk {
 /// Tells whether any object has the keyword of ours.
 fn is_marked(value: &Value) -> bool {
     match value {
-        Value::Object(members) => {
-            members.contains_key(MARK) || members.values().any(is_marked)
-        }
+        Value::Object(members) => members.contains_key(MARK) || members.values().any(is_marked),
         Value::Array(items) => items.iter().any(is_marked),
         _ => false,
     }

@@ -121,11 +121,19 @@ mod tests {
             spend(1);
             if depth == usize::MAX { 0 } else { forever(depth + 1) + 1 }
         }
-        let (outcome, spent) = within(100, None, || loop { spend(1) });
+        let (outcome, spent) = within(100, None, || {
+            loop {
+                spend(1)
+            }
+        });
         assert_eq!((outcome, spent), (Err::<(), _>(Stopped::Spent), 100));
         assert_eq!(within(u64::MAX, None, || forever(1)).0, Err(Stopped::Deep));
         let gone = StopFlag::new(AtomicBool::new(true));
-        let (outcome, spent) = within(u64::MAX, Some(&gone), || loop { spend(1) });
+        let (outcome, spent) = within(u64::MAX, Some(&gone), || {
+            loop {
+                spend(1)
+            }
+        });
         assert_eq!(outcome, Err::<(), _>(Stopped::Unwanted));
         assert!(spent <= LOOK_EVERY + 1, "{spent}");
     }
@@ -133,7 +141,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a bug")]
     fn a_panic_stays_one() {
-        drop(within(1, None, || panic!("a bug")));
+        let (Ok(()) | Err(_), _) = within(1, None, || panic!("a bug"));
     }
 
     proptest! {

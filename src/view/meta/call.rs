@@ -13,11 +13,7 @@ use crate::{
         self, ErrorObject, Telling, Wanted,
         arguments::{Call, Run},
     },
-    view::{
-        Outcome, Views,
-        calling::call_of,
-        resolve::Resolved,
-    },
+    view::{Outcome, Views, calling::call_of, resolve::Resolved},
 };
 
 impl Views {

@@ -134,11 +134,7 @@ impl Running {
         Then::Answer(self.reply.message(&self.chain.to_result(self.bytes_max)))
     }
 
-    fn prepare(
-        &mut self,
-        step: &Step,
-        stop: Option<&StopFlag>,
-    ) -> Result<Then, Box<ErrorObject>> {
+    fn prepare(&mut self, step: &Step, stop: Option<&StopFlag>) -> Result<Then, Box<ErrorObject>> {
         let Resolved { slot, id, item } = match self.tools.get(&step.tool) {
             Some(Ok(resolved)) => resolved,
             Some(Err(error)) => return Err(Box::new(error.clone())),

@@ -10,8 +10,9 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    compute::ComputePool,
+    compute::{ComputeError, ComputePool},
     config::defaults,
+    holder::Holder,
     meta::{
         Tool, ToolId,
         cursor::CursorError,
@@ -76,6 +77,23 @@ impl Desk {
         bytes_max: usize,
     ) -> Result<String, CursorError> {
         self.results().page(id, op, cursor, bytes_max, self.now())
+    }
+
+    /// Does work on so many bytes: at once where they are few, else beside the event loops.
+    ///
+    /// # Errors
+    ///
+    /// [`ComputeError`] when there is no outcome.
+    pub(in crate::view) async fn compute<T: Send + 'static>(
+        &self,
+        holder: Holder,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ComputeError> {
+        if bytes <= defaults::INLINE_BYTES_MAX {
+            return Ok(work());
+        }
+        self.computer.clone().run(holder, |_| work()).await
     }
 
     /// Tells whether the log has nothing yet about this tool with this schema.

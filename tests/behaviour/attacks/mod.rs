@@ -5,5 +5,7 @@
 
 mod bystanders;
 mod calm;
+mod large_results;
+mod schemas;
 
 use bystanders::Bystanders;
