@@ -215,6 +215,9 @@
 //! - Only `ingress` chooses an HTTP status.
 //! - Every queue, body, cache, wait and retry has a bound with a name, in [`config::defaults`] unless
 //!   it is a detail of one file.
+//! - Work that a stranger sizes has a bound, and where it can take over a millisecond it is done by
+//!   [`compute`] and never on an event loop. Checking arguments spends steps: where they are spent, the
+//!   call goes to its server unchecked, and the caller is told.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
 //! - Who asks on the control socket is known by what the kernel says of them. One connection there can

@@ -56,7 +56,8 @@ pub struct Exchange {
     sieve: Option<Sieve>,
     /// What becomes of its outcome, where that is not simply the client's.
     sequel: Option<Box<dyn Sequel>>,
-    computer: ComputePool,
+    /// What the sequel computes with where that takes long.
+    computer: Option<ComputePool>,
     /// What the client is told before anything else.
     notices: VecDeque<Message>,
     /// The progress token of the client, where it is not in the request.
@@ -121,7 +122,7 @@ impl Exchange {
             has_begun: false,
             sieve: None,
             sequel: None,
-            computer: ComputePool::default(),
+            computer: None,
             notices: VecDeque::new(),
             token: None,
             guest: None,
@@ -152,7 +153,7 @@ impl Exchange {
     #[must_use]
     pub fn with_sequel(mut self, mut sequel: Box<dyn Sequel>, computer: ComputePool) -> Self {
         self.notices = sequel.start().into();
-        (self.sequel, self.computer) = (Some(sequel), computer);
+        (self.sequel, self.computer) = (Some(sequel), Some(computer));
         self
     }
 

@@ -93,8 +93,10 @@ impl Exchange {
 
     /// Has the sequel do something beside the event loops, and waits for that in [`Self::computed`].
     fn compute(&mut self, work: impl FnOnce(&mut dyn Sequel, &StopFlag) -> Turn + Send + 'static) {
-        let Some(mut sequel) = self.sequel.take() else { return };
-        let computing = self.computer.clone().run(self.holder, move |stop| {
+        let (Some(mut sequel), Some(computer)) = (self.sequel.take(), &self.computer) else {
+            return;
+        };
+        let computing = computer.clone().run(self.holder, move |stop| {
             let turn = work(&mut *sequel, stop);
             (sequel, turn)
         });

@@ -5,6 +5,7 @@
 
 use std::{
     borrow::Cow,
+    cell::Cell,
     collections::HashMap,
     hash::{BuildHasher as _, Hash as _, Hasher, RandomState},
 };
@@ -22,6 +23,11 @@ const STEP_BYTES: usize = 16;
 
 /// The steps that building one error takes, memory included: an error has about 500 bytes.
 const ERROR_STEPS: u64 = 500;
+
+thread_local! {
+    /// The costs of the check that runs on this thread.
+    static COSTS: Cell<Costs> = const { Cell::new(Costs { text: 0, name: 0, repeated_bytes: 0 }) };
+}
 
 /// The costs of looks that depend on the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +49,6 @@ pub(super) struct MeteredValue<'a> {
     value: &'a Value,
     /// How long its path is: an error repeats it.
     path_bytes: usize,
-    costs: Costs,
 }
 
 /// A value that is an object.
@@ -81,13 +86,15 @@ fn matching(bytes: usize, weight: u64) -> u64 {
 }
 
 impl<'a> MeteredValue<'a> {
-    /// Returns the arguments as a whole.
+    /// Returns the arguments as a whole. Looks at them cost this until the next ones are checked on
+    /// this thread.
     pub(super) fn root(value: &'a Value, costs: Costs) -> Self {
-        Self { value, path_bytes: 0, costs }
+        COSTS.set(costs);
+        Self { value, path_bytes: 0 }
     }
 
     fn within(self, value: &'a Value, name_bytes: usize) -> Self {
-        Self { value, path_bytes: self.path_bytes + name_bytes + 1, ..self }
+        Self { value, path_bytes: self.path_bytes + name_bytes + 1 }
     }
 }
 
@@ -109,8 +116,7 @@ impl Json for Metered {
     ) -> T {
         spend(1 + pass(string.len()));
         SerdeJson::with_string_node(buffer, string, |value| {
-            // The names of members are matched where `members` gives them out.
-            f(MeteredValue { value, path_bytes: 0, costs: Costs::default() })
+            f(MeteredValue { value, path_bytes: string.len() })
         })
     }
 }
@@ -132,7 +138,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.value.as_str();
-        spend(1 + matching(text.map_or(0, str::len), self.costs.text));
+        spend(1 + matching(text.map_or(0, str::len), COSTS.get().text));
         text.map(Cow::Borrowed)
     }
 
@@ -167,7 +173,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     }
 
     fn to_value(&self) -> Cow<'a, Value> {
-        spend(ERROR_STEPS + pass(self.path_bytes + self.costs.repeated_bytes));
+        spend(ERROR_STEPS + pass(self.path_bytes + COSTS.get().repeated_bytes));
         Cow::Borrowed(self.value)
     }
 
@@ -202,7 +208,7 @@ impl<'a> Iterator for MeteredMembers<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.members.next()?;
-        spend(1 + matching(name.len(), self.of.costs.name));
+        spend(1 + matching(name.len(), COSTS.get().name));
         Some((name, self.of.within(value, name.len())))
     }
 }

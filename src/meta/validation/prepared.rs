@@ -24,6 +24,9 @@ pub(super) const MARK: &str = "!metamcp";
 /// The weight of a pattern that looks around: it takes another way more often than one of its size.
 const LOOKAROUND_WEIGHT: u64 = 800;
 
+/// The weight of telling whether a text is a pattern: each of its groups is held against all others.
+const REGEX_FORMAT_WEIGHT: u64 = 8_000;
+
 /// The keywords whose value is a schema, or a list of schemas.
 const APPLICATORS: [&str; 17] = [
     "additionalItems",
@@ -188,6 +191,9 @@ impl Walk {
             let bytes = members.get(name).map_or(0, bytes);
             self.costs.repeated_bytes = self.costs.repeated_bytes.max(bytes);
         }
+        if text("format") == Some("regex") {
+            self.costs.text = self.costs.text.max(REGEX_FORMAT_WEIGHT);
+        }
         if let Some(pattern) = text("pattern") {
             self.costs.text = self.costs.text.max(self.weigh(pattern)?);
         }
@@ -196,7 +202,7 @@ impl Walk {
         for pattern in patterned.into_iter().flat_map(Map::keys) {
             of_names += self.weigh(pattern)?;
         }
-        // `additionalProperties` matches them again, and `propertyNames` has a pattern of its own.
+        // `additionalProperties` matches them again.
         self.costs.name = self.costs.name.max(2 * of_names);
         Ok(())
     }

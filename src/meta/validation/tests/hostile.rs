@@ -182,6 +182,7 @@ fn arguments_that_take_long_are_left_unchecked() {
     for _ in 0..100 {
         deep = json!({ "c": deep });
     }
+    let groups: String = (0..100_000).map(|n| format!("(?<g{n}>)")).collect();
     let both = json!({ "$ref": "#" });
     let string = json!({ "type": "string" });
     for (name, schema, args) in [
@@ -222,6 +223,16 @@ fn arguments_that_take_long_are_left_unchecked() {
             "patterns of names",
             json!({ "patternProperties": (0..1000).map(|n| (format!("^a.*b{n}$"), string.clone())).collect::<Map<_, _>>() }),
             Value::Object((0..10_000).map(|n| (format!("a{n}"), json!(1))).collect()),
+        ),
+        (
+            "patterns of each name",
+            json!({ "propertyNames": { "allOf": vec![json!({ "pattern": "^[ab]*a[ab]{500}c" }); 100] } }),
+            json!({ "ab".repeat(10_000): 1 }),
+        ),
+        (
+            "a text that is a pattern",
+            draft_7(json!({ "properties": { "a": { "format": "regex" } } })),
+            json!({ "a": groups }),
         ),
         (
             "nothing to look at",
