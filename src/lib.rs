@@ -159,6 +159,7 @@
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`share`] | fair shares: permits that are waited for, and places that can be taken away |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
+//! | [`compute`] | computations beside the event loops, in turn for each party |
 //! | [`import`] | what other clients have declared, read from their files and written as ours |
 //! | [`systemd`] | inherited sockets, notices, capabilities, and the unit that a service is in |
 //! | [`telemetry`] | logs, and marks that the loops turn |
@@ -223,6 +224,9 @@
 //! - Only `ingress` chooses an HTTP status.
 //! - Every queue, body, cache, wait and retry has a bound with a name, in [`config::defaults`] unless
 //!   it is a detail of one file.
+//! - Work that a stranger sizes has a bound, and where it can take over a millisecond it is done by
+//!   [`compute`] and never on an event loop. Checking arguments spends steps: where they are spent, the
+//!   call goes to its server unchecked, and the caller is told.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
 //! - A server that this process has started is refused what belongs to the operator. Which process
@@ -250,6 +254,7 @@ pub mod call;
 pub mod catalog;
 pub mod child;
 pub mod cli;
+pub mod compute;
 pub mod config;
 pub mod connection;
 pub mod control;

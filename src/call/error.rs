@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::inquiry::Unanswered;
 use crate::{
-    breaker::Incident, connection::Failure, era::Untranslatable, fault::Fault, name::ServerName,
-    pool::SlotError,
+    breaker::Incident, compute::ComputeError, connection::Failure, era::Untranslatable,
+    fault::Fault, name::ServerName, pool::SlotError,
 };
 
 mod told;
@@ -120,6 +120,20 @@ pub enum CallError {
         /// What became of that.
         source: Unanswered,
     },
+    /// The service would have to compute the answer itself, and has too much of that to do.
+    #[error("the answer was not computed")]
+    Overloaded {
+        /// Why.
+        source: ComputeError,
+    },
+    /// The server has answered, and the answer could not be made ready for the client.
+    #[error("server `{server}` has answered, and its answer was not read")]
+    NotComputed {
+        /// The server.
+        server: ServerName,
+        /// Why.
+        source: ComputeError,
+    },
     /// The server was connected and gave no answer.
     #[error("server `{server}` gave no answer")]
     Failed {
@@ -145,6 +159,8 @@ impl CallError {
             | Self::UnknownMethod { .. }
             | Self::Untranslatable { .. }
             | Self::Unanswered { .. }
+            | Self::Overloaded { .. }
+            | Self::NotComputed { .. }
             | Self::Tripped { .. } => Fault::Cancelled,
             Self::NoList { .. } => Fault::Protocol,
             Self::NotConnected { source, .. } => source.fault(),
@@ -181,6 +197,8 @@ impl CallError {
             | Self::UnknownMethod { .. }
             | Self::Untranslatable { .. }
             | Self::Unanswered { .. }
+            | Self::Overloaded { .. }
+            | Self::NotComputed { .. }
             | Self::Tripped { .. } => None,
         }
     }

@@ -45,6 +45,7 @@ impl Exchange {
                     Stage::Tripped(_)
                     | Stage::Connecting(_)
                     | Stage::Asking(..)
+                    | Stage::Computing(_)
                     | Stage::Concluded(_)
                     | Stage::Over => false,
                 })

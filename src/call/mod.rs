@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use crate::{
+    compute::{ComputeError, ComputePool},
     connection::{Aside, Call, Event, Limits, Owner},
     era::Client,
     holder::Holder,
@@ -56,6 +57,8 @@ pub struct Exchange {
     sieve: Option<Sieve>,
     /// What becomes of its outcome, where that is not simply the client's.
     sequel: Option<Box<dyn Sequel>>,
+    /// What the sequel computes with where that takes long.
+    computer: Option<ComputePool>,
     /// What the client is told before anything else.
     notices: VecDeque<Message>,
     /// The progress token of the client, where it is not in the request.
@@ -76,6 +79,8 @@ enum Stage {
     Connected(Connected),
     /// The server wants to know something first.
     Asking(Box<Inquiry>, Lease),
+    /// The sequel computes what becomes of the outcome.
+    Computing(BoxFuture<'static, Result<(Box<dyn Sequel>, Turn), ComputeError>>),
     /// There is an answer, once the client was told what comes before it.
     Concluded(Message),
     /// Nothing comes any more: the client does not want the answer, or was told that there is none.
@@ -118,6 +123,7 @@ impl Exchange {
             has_begun: false,
             sieve: None,
             sequel: None,
+            computer: None,
             notices: VecDeque::new(),
             token: None,
             guest: None,
@@ -143,11 +149,12 @@ impl Exchange {
         self
     }
 
-    /// Has `sequel` decide what becomes of the outcome, once nothing more is tried for it.
+    /// Has `sequel` decide what becomes of the outcome, once nothing more is tried for it. Where that
+    /// takes long, `computer` does it.
     #[must_use]
-    pub fn with_sequel(mut self, mut sequel: Box<dyn Sequel>) -> Self {
+    pub fn with_sequel(mut self, mut sequel: Box<dyn Sequel>, computer: ComputePool) -> Self {
         self.notices = sequel.start().into();
-        self.sequel = Some(sequel);
+        (self.sequel, self.computer) = (Some(sequel), Some(computer));
         self
     }
 
@@ -198,6 +205,12 @@ impl Exchange {
             }
             if let Some(answer) = self.concluded() {
                 return Ok(Event::Answer(answer));
+            }
+            if matches!(self.stage, Stage::Computing(_)) {
+                match self.computed().await {
+                    Some(outcome) => return outcome.map(Event::Answer),
+                    None => continue,
+                }
             }
             let error = match self.advance().await {
                 Ok(Event::Answer(answer)) => {
@@ -287,7 +300,9 @@ impl Exchange {
                     }
                     continue;
                 }
-                Stage::Concluded(_) | Stage::Over => return std::future::pending().await,
+                Stage::Computing(_) | Stage::Concluded(_) | Stage::Over => {
+                    return std::future::pending().await;
+                }
             };
             let came = match call {
                 Some(call) => call.next().await,
@@ -415,7 +430,11 @@ impl Exchange {
             Stage::Connected(Connected { lease, .. }) | Stage::Asking(_, lease) => {
                 Some(lease.connection.generation())
             }
-            Stage::Tripped(_) | Stage::Connecting(_) | Stage::Concluded(_) | Stage::Over => None,
+            Stage::Tripped(_)
+            | Stage::Connecting(_)
+            | Stage::Computing(_)
+            | Stage::Concluded(_)
+            | Stage::Over => None,
         }
     }
 

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use super::{CallError, Crossing, Exchange, Stage, retry::Budget};
 use crate::{
+    compute::StopFlag,
+    config::defaults::INLINE_BYTES_MAX,
     connection::{Aside, Event},
     pool::Slot,
     protocol::{Message, mcp::method},
@@ -26,8 +28,14 @@ pub trait Sequel: Send + Sync {
     }
 
     /// Returns what becomes of `outcome`: the answer of the server as the client's era has it, or why
-    /// there is none.
+    /// there is none. A large answer is given to it beside the event loops.
     fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn;
+
+    /// Goes on where it has returned [`Then::Compute`], beside the event loops and until `stop` is set.
+    fn resume(&mut self, stop: &StopFlag) -> Turn {
+        let _ = stop;
+        Turn { notices: Vec::new(), then: Then::Compute }
+    }
 
     /// Tells whether there may be another request.
     fn may_go_on(&self) -> bool;
@@ -49,6 +57,8 @@ pub enum Then {
     Error(CallError),
     /// Another request of the same client, which is sent as any other one.
     Request(Arc<Slot>, Message),
+    /// The rest takes longer than an event loop may be held up for: see [`Sequel::resume`].
+    Compute,
 }
 
 impl Exchange {
@@ -58,8 +68,17 @@ impl Exchange {
         outcome: Result<Message, CallError>,
     ) -> Option<Result<Message, CallError>> {
         let Some(sequel) = &mut self.sequel else { return Some(outcome) };
-        let Turn { notices, then } = sequel.turn(outcome);
-        self.notices = notices.into();
+        if outcome.as_ref().is_ok_and(|answer| answer.bytes().len() > INLINE_BYTES_MAX) {
+            self.compute(|sequel, _| sequel.turn(outcome));
+            return None;
+        }
+        let turn = sequel.turn(outcome);
+        self.take(turn)
+    }
+
+    fn take(&mut self, turn: Turn) -> Option<Result<Message, CallError>> {
+        let Turn { notices, then } = turn;
+        self.notices.extend(notices);
         match then {
             Then::Answer(answer) if !self.notices.is_empty() => {
                 self.stage = Stage::Concluded(answer);
@@ -67,8 +86,43 @@ impl Exchange {
             Then::Answer(answer) => return Some(Ok(answer)),
             Then::Error(error) => return Some(Err(error)),
             Then::Request(slot, request) => self.begin(slot, request),
+            Then::Compute => self.compute(|sequel, stop| sequel.resume(stop)),
         }
         None
+    }
+
+    /// Has the sequel do something beside the event loops, and waits for that in [`Self::computed`].
+    fn compute(&mut self, work: impl FnOnce(&mut dyn Sequel, &StopFlag) -> Turn + Send + 'static) {
+        let (Some(mut sequel), Some(computer)) = (self.sequel.take(), &self.computer) else {
+            return;
+        };
+        let computing = computer.clone().run(self.holder, move |stop| {
+            let turn = work(&mut *sequel, stop);
+            (sequel, turn)
+        });
+        self.stage = Stage::Computing(Box::pin(computing));
+    }
+
+    /// Waits for what is computed, and returns the outcome as the client gets it; nothing when
+    /// something else comes first.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the next call goes on.
+    pub(super) async fn computed(&mut self) -> Option<Result<Message, CallError>> {
+        let Stage::Computing(computing) = &mut self.stage else { return None };
+        let computed = computing.await;
+        self.stage = Stage::Over;
+        match computed {
+            Ok((sequel, turn)) => {
+                self.sequel = Some(sequel);
+                self.take(turn)
+            }
+            Err(source) => {
+                let server = self.slot.name().clone();
+                Some(Err(CallError::NotComputed { server, source }))
+            }
+        }
     }
 
     /// Begins another request in the place of the one that has its outcome. It may take as long as
@@ -113,6 +167,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        compute::ComputePool,
         config::Config,
         connection::{
             Limits,
@@ -181,7 +236,7 @@ mod tests {
         let left = left.iter().rev().map(|(server, tool)| (slot(server), *tool)).collect();
         let limits = Limits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
         Exchange::new(slot("a"), None, Client::Ourselves, Holder::SERVICE, first.clone(), limits)
-            .with_sequel(Box::new(Relay { left, seen: Vec::new() }))
+            .with_sequel(Box::new(Relay { left, seen: Vec::new() }), ComputePool::default())
             .reporting("\"t\"")
     }
 

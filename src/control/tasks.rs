@@ -17,7 +17,7 @@ use crate::{
     },
     report::chain,
     task::{NotCancelled, NotStarted, Outcome, Status, Task, Work},
-    view::operator,
+    view::operator::{self, CheckedCall},
 };
 
 /// Answers `tools/call-async`.
@@ -36,7 +36,7 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
         meta: params.meta()?,
         holder: asker.holder(),
     };
-    let (tool, request) = desk.views.operator_request(&call).await?;
+    let CheckedCall { tool, request, .. } = desk.views.operator_request(&call).await?;
     let (slot, tool, holder) = (tool.slot, tool.item, asker.holder());
     let work = Work { slot, tool, request, patience, holder };
     let task = desk.calls.start(work).await.map_err(not_started)?;

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::task;
 
 use super::{
     Answer, Asker, Desk, Params,
@@ -12,9 +11,11 @@ use super::{
 };
 use crate::{
     config::defaults,
+    holder::Holder,
     meta::{
         Fields, Verdict, Wanted,
         describe::{collapsed, common_depth, part_of},
+        document::with_note,
         warnings,
     },
     name::ServerName,
@@ -25,7 +26,7 @@ use crate::{
     },
     redact,
     search::{Pattern, Strategy},
-    view::{Wish, operator},
+    view::{Resolved, Views, Wish, operator},
 };
 
 impl Kind for Strategy {
@@ -62,7 +63,7 @@ pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
     let listed = desk.views.operator_list(List::Tools, server.as_deref()).await?;
     let tools = each(&listed).map(|(server, item)| (server.clone(), item.clone())).collect();
     let unavailable = is_reported.then(|| unavailable(&listed));
-    Ok(rendered(&entries(tools, shown).await, unavailable, None))
+    Ok(rendered(&entries(&desk.views, tools, shown).await, unavailable, None))
 }
 
 /// Answers `tools/grep`.
@@ -77,9 +78,9 @@ pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
     })?;
     // One more is looked for, to know whether there is one.
     let limit = limit.unwrap_or(usize::MAX - 1).clamp(1, usize::MAX - 1);
-    let found = desk.views.grep(&pattern, limit).await;
+    let found = desk.views.grep(pattern, limit).await?;
     let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
-    let entries = entries(tools.collect(), shown).await;
+    let entries = entries(&desk.views, tools.collect(), shown).await;
     let unavailable = is_reported.then(|| found.unavailable().to_string());
     Ok(rendered(&entries, unavailable, Some(found.has_more)))
 }
@@ -98,7 +99,7 @@ pub(super) async fn search(desk: &Desk, params: &Params<'_>) -> Answer {
         is_explained: params.flag("explain")?,
     };
     let views = &desk.views;
-    let found = views.find(views.known_tools().await, &wish).await;
+    let found = views.find(Holder::SERVICE, views.known_tools().await, &wish).await;
     Ok(found.map_err(|error| operator::told(&error))?.to_value().to_string())
 }
 
@@ -108,11 +109,18 @@ pub(super) async fn info(desk: &Desk, params: &Params<'_>) -> Answer {
     let path: Option<String> = params.optional("path")?;
     let depth: Option<usize> = params.optional("schemaDepth")?;
     let tool = desk.views.operator_tool(&wanted).await?;
+    let bytes = tool.item.json().len();
+    let described = move || described(&tool, path.as_deref(), depth);
+    desk.views.operator_compute(bytes, described).await?
+}
+
+/// Returns the definition of a tool with as much of its schema as was asked for.
+fn described(tool: &Resolved, path: Option<&str>, depth: Option<usize>) -> Answer {
     let mut members = Members::read(tool.item.json()).unwrap_or_default();
     if path.is_some() || depth.is_some() {
         let schema = members.get("inputSchema").unwrap_or("{}");
         let schema: Value = serde_json::from_str(schema).unwrap_or_default();
-        let part = match &path {
+        let part = match path {
             Some(path) => part_of(&schema, path).ok_or_else(|| {
                 let shown = redact::cut(path, defaults::SUGGESTION_BYTES_MAX);
                 let text = format!("the schema of `{}` has nothing at `{shown}`", tool.id);
@@ -149,7 +157,11 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
     };
     let begun = desk.views.operator_call(&call).await?;
     let result = operator::finish(begun.exchange, asker.lines.as_ref()).await?;
-    Ok(fields.apply(&result))
+    let make_ready = move |result: &str| {
+        let result = fields.apply(result);
+        begun.warning.and_then(|words| with_note(&result, &words)).unwrap_or(result)
+    };
+    desk.views.operator_compute(result.len(), move || make_ready(&result)).await
 }
 
 /// Answers `tools/validate`.
@@ -213,15 +225,16 @@ fn short(item: &Item) -> Members<'_> {
 
 /// Returns the entries of a list, JSON text each. Schemas are read beside the loop: there may be
 /// thousands.
-async fn entries(tools: Vec<(ServerName, Item)>, shown: Shown) -> Vec<String> {
+async fn entries(views: &Views, tools: Vec<(ServerName, Item)>, shown: Shown) -> Vec<String> {
     if matches!(shown, Shown::Name) {
         let tools = tools.iter();
         return tools.map(|(server, item)| named(server, &short(item))).collect();
     }
     let tools = Arc::new(tools);
     let reading = Arc::clone(&tools);
-    let entries = task::spawn_blocking(move || with_schemas(&reading, shown)).await;
-    // It has panicked, which is a bug: the names are of use all the same.
+    let bytes = tools.iter().map(|(_, item)| item.json().len()).sum();
+    let entries = views.operator_compute(bytes, move || with_schemas(&reading, shown)).await;
+    // The names are of use all the same.
     entries.unwrap_or_else(|_| {
         tools.iter().map(|(server, item)| named(server, &short(item))).collect()
     })

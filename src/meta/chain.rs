@@ -79,6 +79,8 @@ pub struct Ran {
     pub definition: Option<String>,
     /// The value, or why there is none.
     pub outcome: Outcome,
+    /// Why its arguments were not checked, if that is so.
+    pub warning: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +90,7 @@ struct Done {
     definition: Option<String>,
     /// As JSON text.
     structured: Option<String>,
+    warning: Option<String>,
     error: Option<ErrorObject>,
 }
 
@@ -163,6 +166,7 @@ impl Chain {
             server: ran.id.map(|id| id.server),
             definition: ran.definition,
             structured: None,
+            warning: ran.warning,
             error: None,
         };
         match ran.outcome {
@@ -237,6 +241,9 @@ impl Done {
         }
         if let Some(definition) = self.definition.as_ref().filter(|_| includes.tools) {
             members.set("tool", definition.as_str());
+        }
+        if let Some(warning) = &self.warning {
+            members.set("warning", json!(warning).to_string());
         }
         if let Some(error) = &self.error {
             members.set("error", json!(error).to_string());

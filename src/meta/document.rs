@@ -149,6 +149,20 @@ pub fn text_block(text: &str) -> String {
     json!({ "type": "text", "text": text }).to_string()
 }
 
+/// Returns a result, JSON text, with a text in front of its blocks; nothing where it has no blocks that
+/// one could stand in front of.
+pub fn with_note(result: &str, note: &str) -> Option<String> {
+    let mut members = Members::read(result)?;
+    let blocks: Vec<&RawValue> =
+        serde_json::from_str(members.get("content").unwrap_or("[]")).ok()?;
+    let note = text_block(note);
+    let blocks: Vec<&str> =
+        [note.as_str()].into_iter().chain(blocks.iter().map(|block| block.get())).collect();
+    let content = format!("[{}]", blocks.join(","));
+    members.set("content", content);
+    Some(members.to_string())
+}
+
 /// Returns the beginning of `text`, of up to `bytes_max` bytes of JSON text but at least one
 /// character: whole lines, unless that would be less than half of it.
 pub(super) fn head(text: &str, bytes_max: usize) -> &str {

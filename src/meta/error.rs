@@ -20,6 +20,7 @@ use super::{
     warnings::Warning,
 };
 use crate::{
+    compute::ComputeError,
     config::defaults,
     protocol::{Members, RpcError, error},
     redact,
@@ -172,6 +173,13 @@ impl ErrorObject {
         Self::new(ErrorCode::ValidationInput, error.to_string(), &remedy)
             .detail("reason", json!("invalid_format"))
             .detail("similarTools", json!(similar))
+    }
+
+    /// What was asked for takes long, and the service has too much of that to do.
+    pub fn too_busy(error: &ComputeError) -> Self {
+        let remedy = "Nothing was called. Call again when fewer calls run.";
+        Self::new(ErrorCode::ExecutionFailed, error.to_string(), remedy)
+            .detail("reason", json!("service_busy"))
     }
 
     /// Programs cannot be run here.

@@ -21,7 +21,7 @@ fn assert_told(tool: Tool, result: &str) {
     let result: Value = serde_json::from_str(result).expect("a result");
     let schema = definition["outputSchema"].to_string();
     let structured = &result["structuredContent"];
-    let verdict = Validators::default().check(&schema, &structured.to_string());
+    let verdict = Validators::default().check(&schema, &structured.to_string(), None);
     assert_eq!(verdict, Verdict::Fits, "{}: {structured}", tool.name());
 }
 
@@ -34,7 +34,7 @@ fn described() -> Described<'static> {
 
 #[test]
 fn an_error_is_among_the_answers_of_every_tool() {
-    let verdict = Validators::default().check(r#"{"required":["a"]}"#, "{}");
+    let verdict = Validators::default().check(r#"{"required":["a"]}"#, "{}", None);
     let Verdict::Wrong(misfit) = verdict else { panic!("it does not fit") };
     let all = [
         misfit.to_error(&id()),
@@ -88,7 +88,7 @@ fn so_is_what_a_chain_comes_to() {
     let failed = Outcome::Failed(Box::new(ErrorObject::of_tool("no")));
     for outcome in [Outcome::Value("[1]".to_owned()), failed] {
         let definition = Some(r#"{"name":"log"}"#.to_owned());
-        chain.on(Ran { id: Some(id()), definition, outcome });
+        chain.on(Ran { id: Some(id()), definition, outcome, warning: None });
         assert_told(Tool::RunChain, &chain.to_result(1000));
     }
 }

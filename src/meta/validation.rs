@@ -4,29 +4,35 @@
 //! elsewhere is fetched, and its patterns take linear time, or a bounded one where they look around.
 //! With one that cannot be used the call goes through unchecked: the server knows best.
 
+mod compiled;
+mod metered;
+mod prepared;
 mod problem;
+mod steps;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use compiled::Compiled;
+pub use prepared::TooComplex;
 pub use problem::Problem;
+use steps::Stopped;
 
 use super::{
     error::{ErrorCode, ErrorObject},
     tool_id::ToolId,
 };
 use crate::{
+    compute::StopFlag,
     config::defaults::{
-        PATTERN_BACKTRACKS_MAX, PROBLEMS_MAX, QUOTE_BYTES_MAX, SCHEMA_BYTES_MAX,
+        CHECK_STEPS_INLINE_MAX, CHECK_STEPS_MAX, INLINE_BYTES_MAX, SCHEMA_BYTES_MAX,
         VALIDATORS_BYTES_MAX, VALIDATORS_MAX,
     },
-    redact,
 };
 
 /// What came of holding arguments against a schema.
@@ -49,6 +55,15 @@ pub enum Unchecked {
     /// It is none that is understood.
     #[error("its schema cannot be used: {0}")]
     Unusable(Arc<str>),
+    /// It is beyond the bounds.
+    #[error("its schema is too complex: {0}")]
+    TooComplex(#[from] TooComplex),
+    /// Checking these arguments, or compiling the schema, takes more than there is for one call.
+    #[error("to check them takes more than {CHECK_STEPS_MAX} steps")]
+    TooCostly,
+    /// Too many other checks wait.
+    #[error("too many checks wait to be done")]
+    Busy,
     /// The arguments have a number that is beyond what is understood, or are nested too deep.
     #[error("the arguments are beyond what is understood")]
     Unreadable,
@@ -110,54 +125,56 @@ struct Known {
     used: u64,
 }
 
-struct Compiled {
-    validator: Validator,
-    schema: Value,
+impl Unchecked {
+    /// Tells whether the caller is told: the schema, or the load, has kept the service from a check
+    /// that it does for others.
+    pub fn is_told(&self) -> bool {
+        matches!(self, Self::TooComplex(_) | Self::TooCostly | Self::Busy)
+    }
 }
 
 impl Validators {
-    /// Tells whether the JSON text of a `schema` was understood before, so that [`Validators::check`]
-    /// takes no time for it.
-    pub fn knows(&self, schema: &str) -> bool {
-        schema.len() > SCHEMA_BYTES_MAX || self.lock(|cache| cache.get(&key(schema))).is_some()
+    /// Holds `args`, the JSON text of an object, against the JSON text of a `schema`, as far as that
+    /// holds up an event loop for less than a millisecond. Nothing means: [`Validators::check`] them
+    /// elsewhere.
+    pub fn check_briefly(&self, schema: &str, args: &str) -> Option<Verdict> {
+        if schema.len() > SCHEMA_BYTES_MAX {
+            return Some(Verdict::Unchecked(Unchecked::TooLarge(schema.len())));
+        }
+        let known = self.lock(|cache| cache.get(&key(schema)))?;
+        let compiled = match &*known {
+            Ok(compiled) => compiled,
+            Err(reason) => return Some(Verdict::Unchecked(reason.clone())),
+        };
+        if compiled.is_too_costly(args) {
+            return Some(Verdict::Unchecked(Unchecked::TooCostly));
+        }
+        if args.len() > INLINE_BYTES_MAX {
+            return None;
+        }
+        compiled.check(args, CHECK_STEPS_INLINE_MAX, None).ok()
     }
 
-    /// Understands the JSON text of a `schema` that is not known yet. It may take as long as patterns
-    /// take to be compiled: where others wait, this is to be done beside them.
-    pub fn learn(&self, schema: &str) {
-        drop(self.compiled(schema));
-    }
-
-    /// Holds `args`, the JSON text of an object, against the JSON text of a `schema`.
-    pub fn check(&self, schema: &str, args: &str) -> Verdict {
+    /// Holds `args`, the JSON text of an object, against the JSON text of a `schema`, until `stop` is
+    /// set. It may take a second: where others wait, this is to be done beside them.
+    pub fn check(&self, schema: &str, args: &str, stop: Option<&StopFlag>) -> Verdict {
         if schema.len() > SCHEMA_BYTES_MAX {
             return Verdict::Unchecked(Unchecked::TooLarge(schema.len()));
         }
-        let compiled = self.compiled(schema);
-        let Compiled { validator, schema } = match &*compiled {
+        let known = self.compiled(schema);
+        let compiled = match &*known {
             Ok(compiled) => compiled,
             Err(reason) => return Verdict::Unchecked(reason.clone()),
         };
-        let Ok(args) = serde_json::from_str::<Value>(args) else {
-            return Verdict::Unchecked(Unchecked::Unreadable);
-        };
-        let mut problems = Vec::new();
-        for error in validator.iter_errors(&args) {
-            // Nobody knows whether it matches: the server may find out.
-            if matches!(error.kind(), ValidationErrorKind::BacktrackLimitExceeded { .. }) {
-                continue;
-            }
-            problem::add(&error, schema, &mut problems);
-            if problems.len() > PROBLEMS_MAX {
-                break;
-            }
+        if compiled.is_too_costly(args) {
+            return Verdict::Unchecked(Unchecked::TooCostly);
         }
-        if problems.is_empty() {
-            return Verdict::Fits;
-        }
-        let has_more = problems.len() > PROBLEMS_MAX;
-        problems.truncate(PROBLEMS_MAX);
-        Verdict::Wrong(Misfit { problems, has_more })
+        compiled.check(args, CHECK_STEPS_MAX, stop).unwrap_or_else(|stopped| {
+            if stopped != Stopped::Unwanted {
+                compiled.remember_cost(args);
+            }
+            Verdict::Unchecked(Unchecked::TooCostly)
+        })
     }
 
     /// Returns what a schema was understood as. It is read without the lock.
@@ -166,7 +183,7 @@ impl Validators {
         if let Some(known) = self.lock(|cache| cache.get(&key)) {
             return known;
         }
-        let compiled = Arc::new(compile(schema));
+        let compiled = Arc::new(Compiled::new(schema));
         let old = self.lock(|cache| cache.put(key, &compiled, schema.len()));
         // Without the lock: a large one takes as long to be dropped as others to be held against.
         drop(old);
@@ -215,23 +232,6 @@ impl Cache {
         }
         gone
     }
-}
-
-/// Reads a schema: as one of draft 2020-12, unless it says which other one it is of.
-fn compile(schema: &str) -> Result<Compiled, Unchecked> {
-    let unusable = |error: &dyn std::fmt::Display| {
-        Unchecked::Unusable(redact::cut(&error.to_string(), QUOTE_BYTES_MAX).into())
-    };
-    let schema: Value = serde_json::from_str(schema).map_err(|error| unusable(&error))?;
-    let options = || jsonschema::options().offline();
-    // Only these can look around, which common patterns of addresses do.
-    let looking = PatternOptions::fancy_regex().backtrack_limit(PATTERN_BACKTRACKS_MAX);
-    let validator = options()
-        .with_pattern_options(PatternOptions::regex())
-        .build(&schema)
-        .or_else(|_| options().with_pattern_options(looking).build(&schema))
-        .map_err(|error| unusable(&error.masked()))?;
-    Ok(Compiled { validator, schema })
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
-use tokio::task;
 
-use super::Views;
+use super::{Views, meta::Desk};
 use crate::{
     connection::Limits,
     era,
-    meta::{ErrorObject, ToolId, Validators, Verdict},
+    holder::Holder,
+    meta::{ErrorObject, ToolId, Verdict, validation::Unchecked},
     protocol::{Members, Message, mcp::Item},
 };
 
@@ -24,43 +24,58 @@ impl Views {
     }
 }
 
-/// Has the schema of a tool understood if it never was, so that [`check`] is quick. Patterns can take
-/// a second and more, so this holds up no other request.
-pub(super) async fn understand(validators: &Arc<Validators>, item: &Item) {
-    let schema = schema_of(item);
-    if validators.knows(schema) {
-        return;
+impl Desk {
+    /// Holds arguments against the schema of a tool: at once where that takes no time, else beside the
+    /// event loops, in turn with what others want.
+    pub(super) async fn verdict(&self, holder: Holder, item: &Item, args: &str) -> Verdict {
+        let schema = schema_of(item);
+        if let Some(verdict) = self.validators.check_briefly(schema, args) {
+            return verdict;
+        }
+        let validators = Arc::clone(&self.validators);
+        let (schema, args) = (schema.to_owned(), args.to_owned());
+        let checking = self
+            .computer
+            .clone()
+            .run(holder, move |stop| validators.check(&schema, &args, Some(stop)));
+        // One that has panicked is a bug, and its server checks them all the same.
+        checking.await.unwrap_or(Verdict::Unchecked(Unchecked::Busy))
     }
-    let (validators, schema) = (Arc::clone(validators), schema.to_owned());
-    let learning = task::spawn_blocking(move || validators.learn(&schema));
-    // One that is not understood is understood when it is needed.
-    let _panicked = learning.await;
+
+    /// Returns what a verdict comes to: the words that go with the result, if the caller is told any.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorObject`] with all that is wrong with the arguments.
+    pub(super) fn judge(
+        &self,
+        verdict: Verdict,
+        id: &ToolId,
+        item: &Item,
+    ) -> Result<Option<String>, Box<ErrorObject>> {
+        let reason = match verdict {
+            Verdict::Fits => return Ok(None),
+            Verdict::Wrong(misfit) => return Err(Box::new(misfit.to_error(id))),
+            Verdict::Unchecked(reason) => reason,
+        };
+        let (server, tool) = (&id.server, &id.tool);
+        if !reason.is_told() {
+            tracing::debug!(mcp_server = server, mcp_tool = tool, %reason, "arguments not checked");
+            return Ok(None);
+        }
+        if self.is_news(id, schema_of(item)) {
+            tracing::warn!(
+                mcp_server = server,
+                mcp_tool = tool,
+                "calls of `{tool}` of server `{server}` are passed on with unchecked arguments: {reason}"
+            );
+        }
+        Ok(Some(format!("The arguments were passed on to `{id}` unchecked: {reason}.")))
+    }
 }
 
 pub(super) fn schema_of(item: &Item) -> &str {
     Members::one(item.json(), "inputSchema").unwrap_or("{}")
-}
-
-/// Holds arguments against the schema of a tool.
-///
-/// # Errors
-///
-/// [`ErrorObject`] with all that is wrong with them.
-pub(super) fn check(
-    validators: &Validators,
-    id: &ToolId,
-    item: &Item,
-    args: &str,
-) -> Result<(), Box<ErrorObject>> {
-    match validators.check(schema_of(item), args) {
-        Verdict::Fits => Ok(()),
-        Verdict::Wrong(misfit) => Err(Box::new(misfit.to_error(id))),
-        Verdict::Unchecked(reason) => {
-            let (server, tool) = (&id.server, &id.tool);
-            tracing::debug!(mcp_server = server, mcp_tool = tool, %reason, "arguments not checked");
-            Ok(())
-        }
-    }
 }
 
 /// Returns the call of `tool` that a call of ours stands for. What is not about the tool of ours stays.

@@ -178,18 +178,26 @@ impl Views {
     ) -> Result<Outcome, CallError> {
         let cursor = request.string(Part::Cursor);
         let listings = self.catalog.all(list, self.lister(session), self.limits()).await;
-        let mut merged = Merged::new(list, &listings);
-        self.catalog.collided(std::mem::take(&mut merged.collisions));
-        let page = merged.page(cursor.as_deref(), defaults::LIST_PAGE_ITEMS);
+        let items = listings.iter().flat_map(|(_, listing)| listing.iter());
+        let bytes = items.map(|item| item.json().len()).sum();
+        let (asked, is_modern) = (cursor.clone(), session.is_modern());
+        let merge = move || {
+            let mut merged = Merged::new(list, &listings);
+            let page = merged.page(asked.as_deref(), defaults::LIST_PAGE_ITEMS).map(|page| {
+                if !is_modern {
+                    return era::legacy_list(page, list);
+                }
+                let page = era::modern_list(page, list);
+                era::decorate(&page, list.method(), Some(mcp::implementation_text()))
+            });
+            (page, std::mem::take(&mut merged.collisions))
+        };
+        let merged = self.desk.compute(session.holder(), bytes, merge).await;
+        let (page, collisions) = merged.map_err(|source| CallError::Overloaded { source })?;
+        self.catalog.collided(collisions);
         let page = page.ok_or_else(|| CallError::UnknownCursor {
             cursor: shown(cursor.as_deref().unwrap_or_default()),
         })?;
-        let page = if session.is_modern() {
-            let page = era::modern_list(page, list);
-            era::decorate(&page, list.method(), Some(mcp::implementation_text()))
-        } else {
-            era::legacy_list(page, list)
-        };
         Ok(Outcome::Answer(Message::response(request.part(Part::Id).unwrap_or("null"), &page)))
     }
 }

@@ -10,9 +10,10 @@ use crate::{
     call::CallError,
     catalog::{KnownServer, Snapshot},
     config::defaults,
+    holder::Holder,
     meta::{ToolId, describe::Described},
     name::ServerName,
-    protocol::mcp::Item,
+    protocol::{RpcError, mcp::Item},
     redact,
     search::{Explanation, Hit, Pattern, Place, Query, Strategy},
 };
@@ -97,12 +98,18 @@ impl Views {
     ///
     /// # Errors
     ///
-    /// [`CallError::UnknownServer`] where only those of a server are wanted that is not declared.
+    /// [`CallError`] where only those of a server are wanted that is not declared, or there is too much
+    /// to compute.
     ///
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn find(&self, known: KnownTools, wish: &Wish<'_>) -> Result<Found, CallError> {
+    pub async fn find(
+        &self,
+        holder: Holder,
+        known: KnownTools,
+        wish: &Wish<'_>,
+    ) -> Result<Found, CallError> {
         if let Some(server) = wish.server
             && self.pool.slot(server).is_none()
         {
@@ -120,22 +127,29 @@ impl Views {
                     Some(embedder) => embedder.query(text).await,
                     None => None,
                 };
-                let query = Query {
-                    text,
-                    strategy,
-                    // Whoever makes up a cursor may begin anywhere.
-                    limit: wish.offset.saturating_add(wish.limit + 1),
-                    server: only.flatten(),
-                    vector: vector.as_deref(),
-                };
-                let hits = snapshot.search(&query);
-                let shown = |hit: &Hit| FoundTool {
-                    place: hit.place,
-                    score: Some(hit.score),
-                    confidence: Some(hit.confidence),
-                    explanation: wish.is_explained.then(|| snapshot.explain(&query, hit.place)),
-                };
-                hits.iter().skip(wish.offset).map(shown).collect()
+                let (text, snapshot) = (text.to_owned(), Arc::clone(snapshot));
+                let (offset, limit, is_explained) = (wish.offset, wish.limit, wish.is_explained);
+                let n_tools: usize = snapshot.servers().iter().map(|one| one.tools.len()).sum();
+                let bytes = n_tools * defaults::SEARCH_BYTES_PER_TOOL;
+                let searching = self.desk.compute(holder, bytes, move || {
+                    let query = Query {
+                        text: &text,
+                        strategy,
+                        // A client that makes up a cursor may begin anywhere.
+                        limit: offset.saturating_add(limit + 1),
+                        server: only.flatten(),
+                        vector: vector.as_deref(),
+                    };
+                    let hits = snapshot.search(&query);
+                    let shown = |hit: &Hit| FoundTool {
+                        place: hit.place,
+                        score: Some(hit.score),
+                        confidence: Some(hit.confidence),
+                        explanation: is_explained.then(|| snapshot.explain(&query, hit.place)),
+                    };
+                    hits.iter().skip(offset).map(shown).collect()
+                });
+                searching.await.map_err(|source| CallError::Overloaded { source })?
             }
             (None, only) => all_tools(snapshot, only.flatten())
                 .skip(wish.offset)
@@ -146,15 +160,22 @@ impl Views {
         Ok(known.cut(tools, wish.limit))
     }
 
-    /// Returns the tools that `pattern` is in.
+    /// Returns the tools that `pattern` is in, for an operator.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is too much to compute.
     ///
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn grep(&self, pattern: &Pattern, limit: usize) -> Found {
+    pub async fn grep(&self, pattern: Pattern, limit: usize) -> Result<Found, Box<RpcError>> {
         let known = self.known_tools().await;
-        let places = known.snapshot.grep(pattern, limit + 1);
-        known.cut(places.into_iter().map(FoundTool::listed).collect(), limit)
+        let snapshot = Arc::clone(&known.snapshot);
+        // How long it takes is for the pattern to say.
+        let places = move || snapshot.grep(&pattern, limit + 1);
+        let places = self.operator_compute(usize::MAX, places).await?;
+        Ok(known.cut(places.into_iter().map(FoundTool::listed).collect(), limit))
     }
 }
 

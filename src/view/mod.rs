@@ -320,7 +320,7 @@ impl Views {
         let mut exchange =
             Exchange::new(slot, owner, session.client(), session.holder(), request, limits);
         if let Some(sequel) = sequel {
-            exchange = exchange.with_sequel(sequel);
+            exchange = exchange.with_sequel(sequel, self.desk.computer.clone());
         }
         Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
     }

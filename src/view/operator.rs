@@ -13,12 +13,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{
-    Views,
-    calling::{self, call_of},
-    resolve::Resolved,
-    shown,
-};
+use super::{Views, calling::call_of, resolve::Resolved, shown};
 use crate::{
     call::{CallError, Exchange},
     catalog::Listing,
@@ -59,6 +54,19 @@ pub struct Begun {
     pub id: ToolId,
     /// The call; the first [`Exchange::next`] sends it.
     pub exchange: Exchange,
+    /// Why the arguments were not checked, if that is so.
+    pub warning: Option<String>,
+}
+
+/// A call whose arguments do not contradict the schema.
+#[derive(Debug)]
+pub struct CheckedCall {
+    /// The tool.
+    pub tool: Resolved,
+    /// The request that calls it.
+    pub request: Message,
+    /// Why the arguments were not checked, if that is so.
+    pub warning: Option<String>,
 }
 
 /// A list of several servers, or of one.
@@ -71,6 +79,24 @@ pub struct Listed {
 }
 
 impl Views {
+    /// Computes something for an operator that takes long where there are many `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is no outcome.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, the work does not begin, or goes on in vain.
+    pub async fn operator_compute<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Box<RpcError>> {
+        let computed = self.desk.compute(Holder::SERVICE, bytes, work).await;
+        computed.map_err(|source| told(&CallError::Overloaded { source }))
+    }
+
     /// Returns a list of all servers, or of the one called `server`. A server of which it is known is
     /// not connected for that.
     ///
@@ -146,8 +172,7 @@ impl Views {
     ///
     /// Safe.
     pub async fn operator_verdict(&self, tool: &Resolved, args: &str) -> Verdict {
-        calling::understand(&self.desk.validators, &tool.item).await;
-        self.desk.validators.check(calling::schema_of(&tool.item), args)
+        self.desk.verdict(Holder::SERVICE, &tool.item, args).await
     }
 
     /// Prepares a call of a tool whose arguments fit.
@@ -161,12 +186,12 @@ impl Views {
     /// Safe: nothing was called.
     pub async fn operator_call(&self, call: &Call<'_>) -> Result<Begun, Box<RpcError>> {
         let limits = self.limits_within(call.timeout);
-        let (tool, request) = self.operator_request(call).await?;
+        let CheckedCall { tool, request, warning } = self.operator_request(call).await?;
         let exchange = self.operator_exchange(tool.slot, request, limits, call.holder);
-        Ok(Begun { id: tool.id, exchange })
+        Ok(Begun { id: tool.id, exchange, warning })
     }
 
-    /// Returns the tool that is to be called, and the request that calls it, once the arguments fit.
+    /// Returns the request that calls a tool, once the arguments fit.
     ///
     /// # Errors
     ///
@@ -176,21 +201,18 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe: nothing was called.
-    pub async fn operator_request(
-        &self,
-        call: &Call<'_>,
-    ) -> Result<(Resolved, Message), Box<RpcError>> {
+    pub async fn operator_request(&self, call: &Call<'_>) -> Result<CheckedCall, Box<RpcError>> {
         let tool = self.operator_tool_within(call.tool, self.limits_within(call.timeout)).await?;
-        calling::understand(&self.desk.validators, &tool.item).await;
-        calling::check(&self.desk.validators, &tool.id, &tool.item, call.args)
-            .map_err(|error| Box::new(error.to_rpc()))?;
+        let verdict = self.operator_verdict(&tool, call.args).await;
+        let warning = self.desk.judge(verdict, &tool.id, &tool.item);
+        let warning = warning.map_err(|error| Box::new(error.to_rpc()))?;
         let mut params = Members::default();
         if let Some(meta) = call.meta {
             params.set("_meta", meta);
         }
         let request = Message::request(method::TOOLS_CALL, Some(&params.to_string()));
         let request = call_of(&request, &tool.item.key, call.args);
-        Ok((tool, request))
+        Ok(CheckedCall { tool, request, warning })
     }
 
     /// Prepares a request of `method` with `params`, JSON text, to a server. It counts for `holder`.

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{CallError, Unanswered, Untranslatable};
 use crate::{
+    compute::ComputeError,
     config::defaults,
     connection::Failure,
     pool::SlotError,
@@ -56,6 +57,10 @@ impl CallError {
             Self::Unanswered { source: Unanswered::TooMany { .. } | Unanswered::Full, .. } => {
                 "TOO_MANY_QUESTIONS"
             }
+            Self::Overloaded { source } | Self::NotComputed { source, .. } => match source {
+                ComputeError::Full => "SERVICE_BUSY",
+                ComputeError::Panicked => "INTERNAL_ERROR",
+            },
             Self::Tripped { .. } => "SERVER_TRIPPED",
             Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
             Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
@@ -115,6 +120,18 @@ impl CallError {
                 "Tell whoever maintains the server: it breaks the protocol.".to_owned()
             }
             Self::Unanswered { .. } => "Call again, and answer what the server asks.".to_owned(),
+            Self::NotComputed { source: ComputeError::Full, .. } => {
+                "The server has done what it was asked: call it again only if it may do that twice. \
+                 Ask for a smaller answer, or when fewer calls run."
+                    .to_owned()
+            }
+            Self::Overloaded { source: ComputeError::Full } => {
+                "Ask again when fewer requests run.".to_owned()
+            }
+            Self::Overloaded { source: ComputeError::Panicked }
+            | Self::NotComputed { source: ComputeError::Panicked, .. } => {
+                "This is a bug of metamcp: report it, with what its log says.".to_owned()
+            }
             Self::Tripped { .. } => {
                 "Call again after that time. `metamcp status` shows what is wrong with the server."
                     .to_owned()
@@ -201,6 +218,8 @@ impl CallError {
             }
             Self::NoList { .. }
             | Self::Unanswered { .. }
+            | Self::Overloaded { .. }
+            | Self::NotComputed { .. }
             | Self::Tripped { .. }
             | Self::NotConnected { .. }
             | Self::Failed { .. } => INTERNAL_ERROR,
@@ -241,13 +260,16 @@ impl CallError {
             Self::NoList { server, method, .. } => json!({ "server": server, "method": method }),
             Self::TooManyWatched { max } => json!({ "max": max }),
             Self::UnknownLevel { level } => json!({ "level": level }),
+            Self::Overloaded { .. } => json!({}),
             Self::UnknownMethod { method, .. } | Self::NoSession { method } => {
                 json!({ "method": method })
             }
             Self::NotConnected { server, source: SlotError::Exhausted { holders, .. } } => {
                 json!({ "server": server, "holders": holders })
             }
-            Self::Untranslatable { server, .. } | Self::Unanswered { server, .. } => {
+            Self::Untranslatable { server, .. }
+            | Self::Unanswered { server, .. }
+            | Self::NotComputed { server, .. } => {
                 json!({ "server": server })
             }
             Self::Tripped { server, retry_in } => {

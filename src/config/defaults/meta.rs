@@ -112,8 +112,56 @@ pub const EXAMPLE_VALUES_MAX: usize = 250;
 pub const SCHEMA_SHOWN_BYTES_MAX: usize = 48_000;
 
 /// How often a pattern of a schema that looks around may try another way before it is given up. Ours:
-/// some milliseconds; a pattern of an address takes a few hundred.
-pub const PATTERN_BACKTRACKS_MAX: usize = 100_000;
+/// a millisecond or two; a pattern of an address takes a few hundred.
+pub const PATTERN_BACKTRACKS_MAX: usize = 10_000;
+
+/// The steps that the check of one call's arguments may take. A step is a look at one value or at 16
+/// bytes of a text, some nanoseconds. Ours: a fraction of a second; the largest schema that is read
+/// takes a tenth of that for ordinary arguments.
+pub const CHECK_STEPS_MAX: u64 = 5_000_000;
+
+/// The steps of a check that may run on an event loop, and those of one that is not done by then are
+/// begun again beside it. Ours: less than a millisecond; an ordinary call takes some hundred.
+pub const CHECK_STEPS_INLINE_MAX: u64 = 50_000;
+
+/// The stack that the check of one call's arguments may take, in bytes. Ours: half of what a thread
+/// has; an ordinary call takes a hundredth.
+pub const CHECK_STACK_BYTES_MAX: usize = 1 << 20;
+
+/// The steps that compiling one schema may take: one for each part, once for each way that leads to
+/// it, and one for 64 bytes of its path; about 10 µs each. Ours: three times as many as a schema may
+/// have parts.
+pub const COMPILE_STEPS_MAX: u64 = 60_000;
+
+/// How many parts a schema may have, and how deep they may be nested. Ours: 256 KiB have room for
+/// twice as many, and the deepest that were seen have 20 levels.
+pub const SUBSCHEMAS_MAX: usize = 20_000;
+/// See [`SUBSCHEMAS_MAX`].
+pub const SCHEMA_DEPTH_MAX: usize = 64;
+
+/// How many references of a schema may lead from one to the next. Ours: people write one or two.
+pub const REFERENCE_CHAIN_MAX: usize = 16;
+
+/// How many references a schema may have that asks for what no other part has looked at
+/// (`unevaluatedProperties`, `unevaluatedItems`). Ours: each way through them is compiled apart, and
+/// 24 references have at most 3^8 ways.
+pub const UNEVALUATED_REFERENCES_MAX: usize = 24;
+
+/// How long a pattern of a schema may be, in bytes. Ours: addresses of all kinds take 1 KB.
+pub const PATTERN_BYTES_MAX: usize = 2 << 10;
+
+/// How many states a pattern may have, and all patterns of a schema together. Ours: a state takes
+/// about a microsecond to be compiled, and an ordinary pattern has 50.
+pub const PATTERN_WEIGHT_MAX: u64 = 20_000;
+/// See [`PATTERN_WEIGHT_MAX`].
+pub const PATTERNS_WEIGHT_MAX: u64 = 400_000;
+
+/// How large a compiled pattern may be, in bytes. Ours: a hundred bytes for each state.
+pub const PATTERN_COMPILED_BYTES_MAX: usize = 2 << 20;
+
+/// The largest message that is taken apart on an event loop, in bytes. Ours: less than a millisecond;
+/// larger ones are taken apart beside it.
+pub const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// How large the schemas of a list of tools may be together for an operator who does not say how deep
 /// they are to be shown, in bytes. Source: seed 001, `schemaBudget`.

@@ -61,3 +61,9 @@ pub const EMBEDDING_COOLDOWN: Duration = BREAKER_COOLDOWN;
 
 /// The first and the longest pause before texts are asked for again. Ours.
 pub const EMBEDDING_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// The bytes that a search reads of each tool. Ours: so that the tools of [`INLINE_BYTES_MAX`] bytes,
+/// about 650, take less than a millisecond.
+///
+/// [`INLINE_BYTES_MAX`]: super::INLINE_BYTES_MAX
+pub const SEARCH_BYTES_PER_TOOL: usize = 100;

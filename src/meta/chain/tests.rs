@@ -20,6 +20,7 @@ fn chain(steps: &[(&str, bool)]) -> Chain {
 
 fn value(tool: &str, value: &str) -> Ran {
     Ran {
+        warning: None,
         id: ToolId::parse(tool).ok(),
         definition: Some(r#"{"name":"t"}"#.to_owned()),
         outcome: Outcome::Value(value.to_owned()),

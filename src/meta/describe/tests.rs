@@ -77,7 +77,7 @@ fn an_example_fits_its_schema() {
     let log = described(DEFINITION);
     let validators = crate::meta::validation::Validators::default();
     for example in log.examples(5) {
-        let verdict = validators.check(&log.schema(), &example.args.to_string());
+        let verdict = validators.check(&log.schema(), &example.args.to_string(), None);
         assert_eq!(verdict, crate::meta::validation::Verdict::Fits, "{}", example.args);
     }
 }

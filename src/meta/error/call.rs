@@ -43,6 +43,8 @@ impl Kind {
                 Self::lasting(ExecutionFailed, "too_many_subscriptions")
             }
             CallError::NoList { .. } => Self::passing("list_unusable"),
+            CallError::Overloaded { .. } => Self::passing("service_busy"),
+            CallError::NotComputed { .. } => Self::lasting(ExecutionFailed, "answer_not_read"),
             CallError::Tripped { .. } => Self::passing("circuit_open"),
             CallError::NotConnected { source, .. } => match source {
                 SlotError::Exhausted { .. } => Self::passing("pool_exhausted"),

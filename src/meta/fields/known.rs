@@ -17,17 +17,19 @@ const ITEMS: &str = "[]";
 /// Returns a result, JSON text, with a text in front that says that it is whole, and which paths it has;
 /// nothing where it has no blocks that one could stand in front of, or is that of a failure.
 pub(super) fn with_paths(result: &str) -> Option<String> {
-    let mut members = Members::read(result)?;
+    let members = Members::read(result)?;
     if members.get("isError") == Some("true") {
         return None;
     }
     let content = members.get("content").unwrap_or("[]");
-    let blocks: Vec<&RawValue> = serde_json::from_str(content).ok()?;
     let texts = outcome::texts(content);
-    let structured = members.get("structuredContent").map(str::to_owned);
+    let structured = members.get("structuredContent");
     let is_json = |text: &String| text.trim_start().starts_with(['{', '[']);
-    let mut values = structured.iter().chain(texts.iter().filter(|text| is_json(text)));
-    let paths = values.find_map(|value| Some(paths(value)).filter(|paths| !paths.is_empty()));
+    let texts = texts.iter().filter(|text| is_json(text)).map(String::as_str);
+    let paths = structured
+        .into_iter()
+        .chain(texts)
+        .find_map(|value| Some(paths(value)).filter(|paths| !paths.is_empty()));
     let words = match paths {
         Some(paths) => format!(
             "Nothing in this result is called as one of `fields`: it is here as a whole. There are: {}",
@@ -36,12 +38,7 @@ pub(super) fn with_paths(result: &str) -> Option<String> {
         None => "`fields` picks parts of JSON, and nothing in this result has any: it is here as a whole."
             .to_owned(),
     };
-    let note = document::text_block(&words);
-    let blocks: Vec<&str> =
-        [note.as_str()].into_iter().chain(blocks.iter().map(|block| block.get())).collect();
-    let content = format!("[{}]", blocks.join(","));
-    members.set("content", content);
-    Some(members.to_string())
+    document::with_note(result, &words)
 }
 
 /// Returns the paths to what is in JSON text, what is nearest first, and a sign that there are more.

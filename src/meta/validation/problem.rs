@@ -8,6 +8,7 @@ use jsonschema::{
 };
 use serde_json::{Map, Value};
 
+use super::steps::spend;
 use crate::{
     config::defaults::{PROBLEMS_MAX, QUOTE_BYTES_MAX, SUGGESTION_BYTES_MAX},
     meta::{kind::kind_of, similar::nearest},
@@ -91,6 +92,9 @@ pub(super) fn add(error: &ValidationError<'_>, schema: &Value, problems: &mut Ve
 
 fn unknown(name: &str, properties: Option<&Map<String, Value>>) -> String {
     let known: Vec<&String> = properties.into_iter().flat_map(Map::keys).collect();
+    // Each letter is held against each letter.
+    let bytes: usize = known.iter().map(|known| known.len()).sum();
+    spend((bytes * name.len().min(SUGGESTION_BYTES_MAX) / 16) as u64);
     let near = nearest(name, known.iter().map(|known| (*known).clone()));
     match (near.first(), known.as_slice()) {
         (Some(near), _) => format!("there is no such field; did you mean `{near}`?"),

@@ -1,9 +1,12 @@
+mod hostile;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::defaults::PROBLEMS_MAX;
 
 fn check(schema: &Value, args: &Value) -> Verdict {
-    Validators::default().check(&schema.to_string(), &args.to_string())
+    Validators::default().check(&schema.to_string(), &args.to_string(), None)
 }
 
 fn lines(schema: &Value, args: &Value) -> Vec<String> {
@@ -163,7 +166,7 @@ fn a_schema_that_cannot_be_used_lets_the_call_through() {
             other => panic!("{schema}: {other:?}"),
         }
     }
-    let verdict = Validators::default().check("{}", r#"{"a":1e400}"#);
+    let verdict = Validators::default().check("{}", r#"{"a":1e400}"#, None);
     assert_eq!(verdict, Verdict::Unchecked(Unchecked::Unreadable));
 }
 
@@ -214,16 +217,18 @@ fn a_schema_that_refers_to_itself_comes_to_an_end() {
 }
 
 #[test]
-fn what_was_learned_before_or_is_never_read_is_known() {
+fn only_what_takes_no_time_is_checked_at_once() {
     let validators = Validators::default();
     let (schema, broken) = (r#"{"required":["a"]}"#, "{");
     for schema in [schema, broken] {
-        assert!(!validators.knows(schema));
-        validators.learn(schema);
-        assert!(validators.knows(schema), "{schema}");
+        assert_eq!(validators.check_briefly(schema, "{}"), None, "it is not compiled yet");
+        let verdict = validators.check(schema, "{}", None);
+        assert_eq!(validators.check_briefly(schema, "{}"), Some(verdict), "{schema}");
     }
-    assert!(matches!(validators.check(schema, "{}"), Verdict::Wrong(_)));
-    assert!(validators.knows(&" ".repeat(SCHEMA_BYTES_MAX + 1)), "nothing is to be learned of it");
+    let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(INLINE_BYTES_MAX));
+    assert_eq!(validators.check_briefly(schema, &large), None);
+    let too_large = " ".repeat(SCHEMA_BYTES_MAX + 1);
+    assert!(matches!(validators.check_briefly(&too_large, "{}"), Some(Verdict::Unchecked(_))));
 }
 
 #[test]
@@ -231,17 +236,17 @@ fn what_was_understood_once_is_kept_and_the_one_used_longest_ago_goes() {
     let validators = Validators::default();
     let schema = |n: usize| format!(r#"{{"title":"{n}"}}"#);
     for n in 0..VALIDATORS_MAX {
-        assert_eq!(validators.check(&schema(n), "{}"), Verdict::Fits);
+        assert_eq!(validators.check(&schema(n), "{}", None), Verdict::Fits);
     }
     let known = |n| {
         validators.lock(|cache| cache.known.contains_key(&Key::from(Sha256::digest(schema(n)))))
     };
-    validators.check(&schema(0), "{}");
-    validators.check(&schema(VALIDATORS_MAX), "{}");
+    validators.check(&schema(0), "{}", None);
+    validators.check(&schema(VALIDATORS_MAX), "{}", None);
     assert!(known(0) && !known(1) && known(VALIDATORS_MAX));
     let large = |n: usize| format!(r#"{{"title":"{n}{}"}}"#, "x".repeat(SCHEMA_BYTES_MAX / 2));
     for n in 0..20 {
-        validators.check(&large(n), "{}");
+        validators.check(&large(n), "{}", None);
     }
     let (bytes, sum) = validators
         .lock(|cache| (cache.bytes, cache.known.values().map(|known| known.bytes).sum::<usize>()));

@@ -13,11 +13,7 @@ use crate::{
         self, ErrorObject, Telling, Wanted,
         arguments::{Call, Run},
     },
-    view::{
-        Outcome, Views,
-        calling::{call_of, check, understand},
-        resolve::Resolved,
-    },
+    view::{Outcome, Views, calling::call_of, resolve::Resolved},
 };
 
 impl Views {
@@ -69,8 +65,8 @@ impl Views {
         bounds: Bounds,
     ) -> Result<Outcome, Refusal> {
         let Resolved { slot, id, item } = resolved;
-        understand(&self.desk.validators, &item).await;
-        check(&self.desk.validators, &id, &item, args)?;
+        let verdict = self.desk.verdict(caller.session.holder(), &item, args).await;
+        let warning = self.desk.judge(verdict, &id, &item)?;
         let call = call_of(caller.request, &item.key, args);
         let finish = Finish {
             desk: Arc::clone(&self.desk),
@@ -78,6 +74,7 @@ impl Views {
             id: id.clone(),
             item,
             form,
+            warning,
             bounds,
             telling: caller.token().map(Telling::to),
             bytes_max: self.config.load().tools.result_bytes_max,

@@ -9,22 +9,22 @@ use std::{
 };
 
 use super::{
-    Caller, Refusal, Reply,
+    Caller, Desk, Refusal, Reply,
     finish::{is_for_client, is_of_client, is_question, lost},
 };
 use crate::{
     call::{CallError, Exchange, Sequel, Then, Turn},
+    compute::{ComputeError, StopFlag},
     meta::{
         self, ErrorCode, ErrorObject, Wanted,
         arguments::StepArguments,
         chain::{Chain, Includes, Ran, Step},
-        validation::Validators,
     },
     pool::{Guest, Slot},
     protocol::{Members, Message, jsonrpc::Part},
     view::{
         Outcome, Views,
-        calling::{call_of, check, understand},
+        calling::{call_of, schema_of},
         resolve::Resolved,
     },
 };
@@ -34,7 +34,9 @@ struct Running {
     chain: Chain,
     /// The tools of its steps, by what they were called.
     tools: HashMap<Wanted, Result<Resolved, ErrorObject>>,
-    validators: Arc<Validators>,
+    desk: Arc<Desk>,
+    /// Why the arguments of the step that runs were not checked, if that is so.
+    warning: Option<String>,
     reply: Reply,
     /// The call that each step is made of.
     request: Message,
@@ -63,9 +65,6 @@ impl Views {
         for wanted in wanted {
             if let Entry::Vacant(vacant) = tools.entry(wanted) {
                 let resolved = self.resolve(self.lister(session), vacant.key(), limits).await;
-                if let Ok(found) = &resolved {
-                    understand(&self.desk.validators, &found.item).await;
-                }
                 vacant.insert(resolved);
             }
         }
@@ -77,7 +76,8 @@ impl Views {
         let mut running = Running {
             chain,
             tools,
-            validators: Arc::clone(&self.desk.validators),
+            desk: Arc::clone(&self.desk),
+            warning: None,
             reply: reply.clone(),
             request: without_progress(request),
             token: caller.token().map(str::to_owned),
@@ -85,8 +85,18 @@ impl Views {
             notices: Vec::new(),
         };
         running.report();
-        let (slot, first) = match running.advance() {
+        let mut then = running.advance(None);
+        if matches!(then, Then::Compute) {
+            let beside = move |stop: &StopFlag| {
+                let then = running.advance(Some(stop));
+                (running, then)
+            };
+            let computed = self.desk.computer.clone().run(session.holder(), beside).await;
+            (running, then) = computed.map_err(|error| ErrorObject::too_busy(&error))?;
+        }
+        let (slot, first) = match then {
             Then::Request(slot, first) => (slot, first),
+            Then::Compute => return Err(ErrorObject::too_busy(&ComputeError::Full).into()),
             Then::Answer(answer) => return Ok(Outcome::Answer(answer.bytes().clone())),
             Then::Error(error) => return Err(ErrorObject::from(&error).into()),
         };
@@ -94,7 +104,7 @@ impl Views {
         let token = running.token.clone();
         let mut exchange =
             Exchange::new(slot, owner, session.client(), session.holder(), first, limits)
-                .with_sequel(Box::new(running));
+                .with_sequel(Box::new(running), self.desk.computer.clone());
         if let Some(token) = token {
             exchange = exchange.reporting(&token);
         }
@@ -112,10 +122,11 @@ fn without_progress(request: &Message) -> Message {
 }
 
 impl Running {
-    /// Goes on to the next step that takes a request, or to the answer.
-    fn advance(&mut self) -> Then {
+    /// Goes on to the next step that takes a request, or to the answer. What takes long is done only
+    /// where there is a flag that stops it.
+    fn advance(&mut self, stop: Option<&StopFlag>) -> Then {
         while let Some(step) = self.chain.next() {
-            match self.prepare(&step) {
+            match self.prepare(&step, stop) {
                 Ok(then) => return then,
                 Err(error) => self.failed(*error),
             }
@@ -123,7 +134,7 @@ impl Running {
         Then::Answer(self.reply.message(&self.chain.to_result(self.bytes_max)))
     }
 
-    fn prepare(&self, step: &Step) -> Result<Then, Box<ErrorObject>> {
+    fn prepare(&mut self, step: &Step, stop: Option<&StopFlag>) -> Result<Then, Box<ErrorObject>> {
         let Resolved { slot, id, item } = match self.tools.get(&step.tool) {
             Some(Ok(resolved)) => resolved,
             Some(Err(error)) => return Err(Box::new(error.clone())),
@@ -132,7 +143,13 @@ impl Running {
                 return Err(Box::new(ErrorObject::new(ErrorCode::Internal, message, "")));
             }
         };
-        check(&self.validators, id, item, &step.args)?;
+        let (validators, schema) = (&self.desk.validators, schema_of(item));
+        let verdict = match (validators.check_briefly(schema, &step.args), stop) {
+            (Some(verdict), _) => verdict,
+            (None, Some(_)) => validators.check(schema, &step.args, stop),
+            (None, None) => return Ok(Then::Compute),
+        };
+        self.warning = self.desk.judge(verdict, id, item)?;
         let call = call_of(&self.request, &item.key, &step.args);
         Ok(Then::Request(Arc::<Slot>::clone(slot), call))
     }
@@ -146,7 +163,7 @@ impl Running {
         let resolved = self.current().and_then(|found| found.as_ref().ok());
         let id = resolved.map(|found| found.id.clone());
         let definition = resolved.map(|found| found.item.json().to_owned());
-        self.chain.on(Ran { id, definition, outcome });
+        self.chain.on(Ran { id, definition, outcome, warning: self.warning.take() });
         self.report();
     }
 
@@ -202,7 +219,12 @@ impl Sequel for Running {
                 self.failed(error);
             }
         }
-        let then = self.advance();
+        let then = self.advance(None);
+        Turn { notices: std::mem::take(&mut self.notices), then }
+    }
+
+    fn resume(&mut self, stop: &StopFlag) -> Turn {
+        let then = self.advance(Some(stop));
         Turn { notices: std::mem::take(&mut self.notices), then }
     }
 

@@ -1,6 +1,8 @@
 //! What the tools of ours remember between calls: large results, and schemas that were read.
 
 use std::{
+    collections::BTreeSet,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -8,7 +10,9 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
+    compute::{ComputeError, ComputePool},
     config::defaults,
+    holder::Holder,
     meta::{
         Tool, ToolId,
         cursor::CursorError,
@@ -22,6 +26,11 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::view) struct Desk {
     pub(in crate::view) validators: Arc<Validators>,
+    /// What takes long is computed there.
+    pub(in crate::view) computer: ComputePool,
+    /// The tools with a schema of which the log says already that arguments are not checked, as digests.
+    warned: Mutex<BTreeSet<u64>>,
+    digests: RandomState,
     results: Mutex<Results>,
     since: Instant,
 }
@@ -35,6 +44,9 @@ impl Default for Desk {
         };
         Self {
             validators: Arc::default(),
+            computer: ComputePool::default(),
+            warned: Mutex::default(),
+            digests: RandomState::new(),
             results: Mutex::new(Results::new(bounds)),
             since: Instant::now(),
         }
@@ -65,6 +77,33 @@ impl Desk {
         bytes_max: usize,
     ) -> Result<String, CursorError> {
         self.results().page(id, op, cursor, bytes_max, self.now())
+    }
+
+    /// Does work on so many bytes: at once where they are few, else beside the event loops.
+    ///
+    /// # Errors
+    ///
+    /// [`ComputeError`] when there is no outcome.
+    pub(in crate::view) async fn compute<T: Send + 'static>(
+        &self,
+        holder: Holder,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ComputeError> {
+        if bytes <= defaults::INLINE_BYTES_MAX {
+            return Ok(work());
+        }
+        self.computer.clone().run(holder, |_| work()).await
+    }
+
+    /// Tells whether the log has nothing yet about this tool with this schema.
+    pub(in crate::view) fn is_news(&self, id: &ToolId, schema: &str) -> bool {
+        let digest = self.digests.hash_one((&id.server, &id.tool, schema));
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.len() >= defaults::VALIDATORS_MAX {
+            warned.clear();
+        }
+        warned.insert(digest)
     }
 
     fn now(&self) -> Duration {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Refusal, Reply};
 use crate::{
     catalog::KnownServer,
+    holder::Holder,
     meta::{
         CursorError, ErrorObject, Question, ToolId,
         arguments::{Discover, Paging},
@@ -16,7 +17,6 @@ use crate::{
     view::{
         Outcome, Views,
         find::{Found, FoundTool, Wish},
-        resolve::Resolved,
     },
 };
 
@@ -48,9 +48,9 @@ impl Views {
         asked: &Discover,
     ) -> Result<Outcome, Refusal> {
         if let Some(wanted) = &asked.tool {
-            let Resolved { id, item, .. } =
-                self.resolve(self.lister(session), wanted, self.limits()).await?;
-            let entry = Described::new(id, item.json()).discovered(asked.detail);
+            let detail = asked.detail;
+            let discover = move |tool: &Described<'_>| tool.discovered(detail);
+            let entry = self.of_tool(session, wanted, discover).await?;
             return Ok(reply.value(&format!(r#"{{"tools":[{entry}]}}"#)));
         }
         let (query, server) = (asked.query.as_deref(), asked.server.as_deref());
@@ -59,13 +59,15 @@ impl Views {
         }
         let subject =
             ["discover", query.unwrap_or("*"), server.unwrap_or("*"), asked.detail.name()];
-        let page = self.page(query, server, &asked.page, &subject).await?;
-        let entry = |(found, server, item): (&FoundTool, &KnownServer, &Item)| {
+        let holder = session.holder();
+        let page = self.page(holder, query, server, &asked.page, &subject).await?;
+        let detail = asked.detail;
+        let entry = move |(found, server, item): (&FoundTool, &KnownServer, &Item)| {
             let id = ToolId::new(server.name.as_str(), &item.key);
-            scored(&Described::new(id, item.json()).discovered(asked.detail), found)
+            scored(&Described::new(id, item.json()).discovered(detail), found)
         };
         let message = page.message(query.is_some());
-        Ok(reply.value(&page.answer(entry, message.as_deref())))
+        self.shown(holder, reply, page, entry, message).await
     }
 
     /// Answers what lists the servers.
@@ -128,23 +130,40 @@ impl Views {
     /// Answers `search_tools`, and `list_tools` where nothing is looked for.
     pub(super) async fn summaries(
         &self,
+        holder: Holder,
         reply: &Reply,
         query: Option<&str>,
         server: Option<&str>,
         paging: &Paging,
     ) -> Result<Outcome, Refusal> {
         let subject = ["summaries", query.unwrap_or("*"), server.unwrap_or("*")];
-        let page = self.page(query, server, paging, &subject).await?;
+        let page = self.page(holder, query, server, paging, &subject).await?;
         let entry = |(_, server, item): (&FoundTool, &KnownServer, &Item)| {
             let id = ToolId::new(server.name.as_str(), &item.key);
             Described::new(id, item.json()).listed()
         };
-        Ok(reply.value(&page.answer(entry, None)))
+        self.shown(holder, reply, page, entry, None).await
+    }
+
+    /// Answers with a page.
+    async fn shown(
+        &self,
+        holder: Holder,
+        reply: &Reply,
+        page: Page,
+        entry: impl Fn((&FoundTool, &KnownServer, &Item)) -> String + Send + 'static,
+        message: Option<String>,
+    ) -> Result<Outcome, Refusal> {
+        let bytes = page.found.each().map(|(_, _, item)| item.json().len()).sum();
+        let answering = move || page.answer(entry, message.as_deref());
+        let answered = self.desk.compute(holder, bytes, answering).await;
+        Ok(reply.value(&answered.map_err(|error| ErrorObject::too_busy(&error))?))
     }
 
     /// Returns one page of what is found for a question with these parts.
     async fn page(
         &self,
+        holder: Holder,
         query: Option<&str>,
         server: Option<&str>,
         paging: &Paging,
@@ -166,7 +185,7 @@ impl Views {
         };
         let wish = Wish { text: query, server, offset, limit: paging.limit, ..Wish::default() };
         let found = self
-            .find(known, &wish)
+            .find(holder, known, &wish)
             .await
             .map_err(|error| Refusal::from(ErrorObject::from(&error)))?;
         let bytes_max = self.config.load().tools.result_bytes_max;

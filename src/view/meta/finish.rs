@@ -11,7 +11,10 @@ use crate::{
     call::{CallError, Sequel, Then, Turn, Unanswered},
     connection::Limits,
     era::Untranslatable,
-    meta::{self, Backend, ErrorObject, Progress, Telling, ToolId, arguments::Run, fields::Fields},
+    meta::{
+        self, Backend, ErrorObject, Progress, Telling, ToolId, arguments::Run, document,
+        fields::Fields,
+    },
     protocol::{
         Members, Message, RpcError,
         error::{CAPABILITY_REQUIRED, URL_ELICITATION_REQUIRED},
@@ -53,6 +56,8 @@ pub(super) struct Finish {
     pub(super) id: ToolId,
     pub(super) item: Item,
     pub(super) form: Form,
+    /// What goes in front of the result, if anything.
+    pub(super) warning: Option<String>,
     pub(super) bounds: Bounds,
     /// How the client is told how far it is, if it wants to know.
     pub(super) telling: Option<Telling>,
@@ -171,7 +176,9 @@ impl Finish {
                 }
             },
         };
-        self.desk.shown(self.reply.tool, &self.id, result, self.bytes_max)
+        let shown = self.desk.shown(self.reply.tool, &self.id, result, self.bytes_max);
+        let warned = self.warning.as_ref().and_then(|words| document::with_note(&shown, words));
+        warned.unwrap_or(shown)
     }
 
     /// Returns the result as part of an object.
@@ -191,7 +198,7 @@ impl Finish {
         };
         let ran = serde_json::to_string(&ran).expect("our own values have string keys");
         // What is no text is shown as it is.
-        let mut blocks = vec![meta::document::text_block(&ran)];
+        let mut blocks = vec![document::text_block(&ran)];
         blocks.extend(meta::outcome::other_blocks(result));
         Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))
     }

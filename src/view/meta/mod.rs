@@ -146,12 +146,13 @@ impl Views {
         match arguments {
             Arguments::Discover(asked) => self.discover_tools(session, reply, &asked).await,
             Arguments::SearchTools { query, page } => {
-                self.summaries(reply, Some(&query), None, &page).await
+                self.summaries(session.holder(), reply, Some(&query), None, &page).await
             }
             Arguments::ListNamespaces(page) => self.list_namespaces(reply, &page).await,
             Arguments::ListTools { backend_kind, backend_name, page } => match backend_kind {
                 None | Some(BackendKind::Mcp) => {
-                    self.summaries(reply, None, backend_name.as_deref(), &page).await
+                    let server = backend_name.as_deref();
+                    self.summaries(session.holder(), reply, None, server, &page).await
                 }
                 // All that there is runs on servers.
                 Some(BackendKind::Local | BackendKind::Provider) => {

@@ -39,7 +39,7 @@ pub(super) struct Bystanders {
 
 impl Bystanders {
     /// Starts clients that call the tool `echo` of the server at `path`, and waits until each has had
-    /// an answer.
+    /// an answer. At `/meta` that is the server `fake`.
     pub(super) async fn start(daemon: &Daemon, path: &str) -> Self {
         let control = Daemon::with("").ready();
         let (progress, is_over) = (Arc::new(Progress::of(N_CLIENTS)), Arc::<AtomicBool>::default());
@@ -93,7 +93,12 @@ async fn work(url: &str, number: usize, progress: &Progress, is_over: &AtomicBoo
     let mut n_asked = 0;
     while !is_over.load(Ordering::Relaxed) {
         let value = json!({ "client": number, "n": n_asked });
-        let answer = client.tool("echo", json!({ "value": value })).await.answer();
+        let args = json!({ "value": value });
+        let (tool, arguments) = match url.ends_with("/meta") {
+            true => ("mcp_call", json!({ "server": "fake", "tool": "echo", "args": args })),
+            false => ("echo", args),
+        };
+        let answer = client.tool(tool, arguments).await.answer();
         assert_eq!(answer["result"]["structuredContent"]["value"], value, "{answer}");
         n_asked += 1;
         progress.done(number);

@@ -10,7 +10,9 @@ mod deep_json;
 mod exclusive;
 mod hanging_calls;
 mod idle_connections;
+mod large_results;
 mod one_bad_client;
+mod schemas;
 mod streams;
 mod wedged_child;
 

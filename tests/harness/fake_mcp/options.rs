@@ -52,6 +52,9 @@ pub(crate) struct Options {
     /// List one more tool of this name, which answers with its name. May be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) named: Vec<String>,
+    /// Give the tools of `--named` the input schema in FILE, with their name as its title.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
     /// Answer `initialize` with this protocol version.
     #[arg(long, value_name = "VERSION", default_value = "2025-06-18")]
     pub(crate) protocol: String,

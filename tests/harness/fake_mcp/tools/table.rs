@@ -179,7 +179,13 @@ pub(crate) fn list(fake: &Fake, is_modern: bool) -> Vec<Value> {
         tools.push(describe(&format!("extra_{number}"), "Added by `flip_tools`.", "{}", &[]));
     }
     for name in &fake.options.named {
-        tools.push(describe(name, "Added by `--named`.", "{}", &[]));
+        let mut tool = describe(name, "Added by `--named`.", "{}", &[]);
+        if let Some(path) = &fake.options.schema {
+            let text = std::fs::read_to_string(path).expect("it is readable");
+            tool["inputSchema"] = serde_json::from_str(&text).expect("it is JSON");
+            tool["inputSchema"]["title"] = json!(name);
+        }
+        tools.push(tool);
     }
     for (name, description, properties, execution) in tasks::tools(fake, is_modern) {
         let mut tool = describe(name, description, properties, &[]);

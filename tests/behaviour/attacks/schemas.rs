@@ -1,0 +1,149 @@
+//! Schemas of tools that take longer to check arguments against than anybody lives.
+
+use std::{fs, path::Path};
+
+use futures_util::future::join_all;
+use serde_json::{Map, Value, json};
+
+use super::Bystanders;
+use crate::harness::{
+    client::running,
+    daemon::{Daemon, run},
+    fake::Fakes,
+};
+
+/// How many tools have such a schema: more than the service computes at a time.
+const N_TOOLS: usize = 6;
+
+/// The words that stand in front of a result whose arguments were not checked.
+const UNCHECKED: &str = "unchecked";
+
+/// Returns a schema of 3 KB that asks for 2^40 looks at an argument that does not fit.
+fn doubling() -> Value {
+    let mut definitions = Map::new();
+    for number in 0..40 {
+        let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
+        definitions.insert(format!("d{number}"), json!({ "anyOf": [next.clone(), next] }));
+    }
+    definitions.insert("d40".to_owned(), json!({ "type": "string" }));
+    let a = json!({ "$ref": "#/$defs/d0" });
+    json!({ "type": "object", "$defs": definitions, "properties": { "a": a } })
+}
+
+fn name(number: usize) -> String {
+    format!("hostile_{number}")
+}
+
+/// Starts a service with a server whose tools have such schemas.
+fn daemon(fakes: &Fakes) -> Daemon {
+    let path = fakes.path("schema.json");
+    fs::write(&path, doubling().to_string()).expect("written");
+    let path = path.display().to_string();
+    let names: Vec<String> = (0..N_TOOLS).map(name).collect();
+    let named = names.iter().flat_map(|name| ["--named", name]);
+    let options: Vec<&str> = ["--schema", &path].into_iter().chain(named).collect();
+    Daemon::with(fakes.server("fake", &options)).ready()
+}
+
+/// The arguments of a call that does not fit the schema of a tool.
+fn call_of(number: usize) -> Value {
+    json!({ "server": "fake", "tool": name(number), "args": { "a": 1 } })
+}
+
+/// Waits until the service computes something.
+async fn computes(daemon: &Daemon) {
+    let tasks = format!("/proc/{}/task", daemon.pid());
+    let is_computing = || {
+        let threads = fs::read_dir(Path::new(&tasks)).expect("it runs").flatten();
+        let names = threads.map(|thread| fs::read_to_string(thread.path().join("comm")));
+        names.flatten().any(|name| name.trim() == "compute")
+    };
+    while !is_computing() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_takes_for_ever_to_check_holds_up_only_its_own_calls() {
+    let fakes = Fakes::new();
+    let daemon = daemon(&fakes);
+    let bystanders = Bystanders::start(&daemon, "/meta").await;
+
+    let client = daemon.client("/meta").initialized().await;
+    for _ in 0..2 {
+        let calls = (0..N_TOOLS).map(|number| client.tool("mcp_call", call_of(number)));
+        for (number, reply) in join_all(calls).await.into_iter().enumerate() {
+            let result = &reply.answer()["result"];
+            let words = result["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(words.contains(UNCHECKED) && words.contains("steps"), "{result}");
+            assert!(result.to_string().contains(&name(number)), "the server answers: {result}");
+            assert_ne!(result["isError"], true, "{result}");
+        }
+        bystanders.go_on().await;
+    }
+    bystanders.end().await;
+
+    let log = daemon.log();
+    for number in 0..N_TOOLS {
+        let name = name(number);
+        let n_lines = log.lines().filter(|line| line.contains("unchecked arguments"));
+        let n_lines = n_lines.filter(|line| line.contains(&format!("`{name}` of server `fake`")));
+        assert_eq!(n_lines.count(), 1, "{name}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn a_chain_tells_for_each_step_that_its_arguments_were_not_checked() {
+    let fakes = Fakes::new();
+    let path = fakes.path("schema.json");
+    fs::write(&path, doubling().to_string()).expect("written");
+    let options = ["--schema", &path.display().to_string(), "--named", "hostile_0"];
+    let config = "[tools]\nsets = [\"metatools\"]\n".to_owned();
+    let daemon = Daemon::with(config + &fakes.server("fake", &options)).ready();
+
+    let client = daemon.client("/meta").initialized().await;
+    let hostile = json!({ "tool_id": "fake/hostile_0", "args": { "a": 1 } });
+    let echo = json!({ "tool_id": "fake/echo", "args": { "value": 1 } });
+    let steps = json!({ "steps": [hostile, echo, hostile] });
+    let answer = client.tool("run_chain", steps).await.answer();
+
+    let results = &answer["result"]["structuredContent"]["results"];
+    for (step, is_warned) in [(0, true), (1, false), (2, true)] {
+        let warning = results[step]["warning"].as_str();
+        assert_eq!(warning.is_some_and(|words| words.contains(UNCHECKED)), is_warned, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_what_is_computed() {
+    let fakes = Fakes::new();
+    let mut daemon = daemon(&fakes);
+    let calls: Vec<_> = (0..N_TOOLS)
+        .map(|number| {
+            let client = daemon.client("/meta");
+            running(
+                async move { client.initialized().await.tool("mcp_call", call_of(number)).await },
+            )
+        })
+        .collect();
+    computes(&daemon).await;
+
+    assert!(daemon.stop().success());
+
+    drop(calls);
+}
+
+#[tokio::test]
+async fn a_command_that_calls_such_a_tool_returns_and_says_that_nothing_was_checked() {
+    let fakes = Fakes::new();
+    let daemon = daemon(&fakes);
+    let socket = daemon.control().display().to_string();
+
+    let called = tokio::task::spawn_blocking(move || {
+        run(&["call", "--socket", &socket, "fake/hostile_0", "{\"a\":1}"])
+    });
+
+    let (code, out, errors) = called.await.expect("it is waited for");
+    assert_eq!(code, 0, "{out} {errors}");
+    assert!(out.contains(UNCHECKED) && out.contains("hostile_0"), "{out} {errors}");
+}
