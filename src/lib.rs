@@ -151,10 +151,11 @@
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
-//! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
 //! | [`unsent`] | lines that wait to be written |
 //! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
+//! | [`budget`] | the memory that messages may take, over all clients together |
+//! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
 //! | [`import`] | what other clients have declared, read from their files and written as ours |
 //! | [`systemd`] | inherited sockets, notices, capabilities, and the unit that a service is in |
@@ -234,6 +235,7 @@ pub mod backoff;
 pub mod body;
 pub mod breaker;
 pub mod bridge;
+pub mod budget;
 pub mod call;
 pub mod catalog;
 pub mod child;

@@ -6,7 +6,9 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use crate::{
-    connection::{Aside, Call, Event, Limits, Owner},
+    budget::{self, MemoryExhausted, Reservation},
+    config::defaults,
+    connection::{Aside, Call, Event, Failure, Limits, Owner},
     era::Client,
     holder::Holder,
     name::ServerName,
@@ -53,6 +55,8 @@ pub struct Exchange {
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
     sieve: Option<Sieve>,
+    /// The memory of what was answered before the last step of a chain.
+    memory: Reservation,
     /// What becomes of its outcome, where that is not simply the client's.
     sequel: Option<Box<dyn Sequel>>,
     /// What the client is told before anything else.
@@ -116,6 +120,7 @@ impl Exchange {
             left: Budget::default(),
             has_begun: false,
             sieve: None,
+            memory: budget::global().reserve_nothing(),
             sequel: None,
             notices: VecDeque::new(),
             token: None,
@@ -189,20 +194,35 @@ impl Exchange {
                 return Ok(Aside::Notification(notice).into());
             }
             if let Some(answer) = self.concluded() {
-                return Ok(Event::Answer(answer));
+                return self.counted(answer);
             }
             let error = match self.advance().await {
                 Ok(Event::Answer(answer)) => {
+                    let received = answer.bytes().as_ptr() as usize;
                     self.answered(&answer);
                     let answer = match self.sieve.take() {
                         Some(sieve) => sieve(answer),
                         None => answer,
                     };
                     match self.translated(answer) {
-                        Ok(Some(answer)) => match self.go_on(Ok(answer)) {
-                            Some(outcome) => return outcome.map(Event::Answer),
-                            None => continue,
-                        },
+                        Ok(Some(answer)) => {
+                            let length = answer.bytes().len();
+                            let (mut work, outcome) = self.with_room(answer);
+                            let outcome = self.go_on(outcome);
+                            // What was done for a step of a chain is kept until the last one.
+                            work.shrink_to(if outcome.is_some() { 0 } else { length });
+                            self.memory.merge(work);
+                            match outcome {
+                                // What came is counted, what was made of it is not yet.
+                                Some(Ok(answer))
+                                    if answer.bytes().as_ptr() as usize != received =>
+                                {
+                                    return self.counted(answer);
+                                }
+                                Some(outcome) => return outcome.map(Event::Answer),
+                                None => continue,
+                            }
+                        }
                         Ok(None) => continue,
                         Err(error) => error,
                     }
@@ -318,6 +338,26 @@ impl Exchange {
             time::sleep(pause).await;
             connect::lease(&slot, owner.as_ref(), limits).await
         }))
+    }
+
+    /// Returns an answer with the memory that it takes to make another one of it, where that is done.
+    fn with_room(&self, answer: Message) -> (Reservation, Result<Message, CallError>) {
+        let factor = self.sequel.as_ref().map_or(0, |_| defaults::RESULT_WORK_FACTOR);
+        match budget::reserve(factor * answer.bytes().len()) {
+            Ok(work) => (work, Ok(answer)),
+            Err(exhausted) => (budget::global().reserve_nothing(), Err(self.no_memory(exhausted))),
+        }
+    }
+
+    /// Counts an answer of our making against the memory budget.
+    fn counted(&self, answer: Message) -> Result<Event, CallError> {
+        let counted = answer.wrapped(budget::counted);
+        counted.map(Event::Answer).map_err(|exhausted| self.no_memory(exhausted))
+    }
+
+    fn no_memory(&self, exhausted: MemoryExhausted) -> CallError {
+        let source = Failure::NoMemory(exhausted);
+        CallError::Failed { server: self.slot.name().clone(), source }
     }
 
     fn time_left(&self) -> Duration {

@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::VecDeque, fmt, sync::Arc, time::Duration};
 use hyper::StatusCode;
 
 use crate::{
+    budget::{MEMORY_EXHAUSTED, MemoryExhausted},
     child::{Exit, Kind},
     config::defaults,
     fault::Fault,
@@ -91,6 +92,9 @@ pub enum Failure {
     /// The client does not read what comes before the answer.
     #[error("the client does not read: more came for it than may wait")]
     Overrun,
+    /// There was no memory for the answer.
+    #[error("the answer was not kept: {0}")]
+    NoMemory(MemoryExhausted),
     /// As many requests are in flight as one connection takes.
     #[error("{} requests are in flight already", defaults::IN_FLIGHT_MAX)]
     Saturated,
@@ -183,6 +187,7 @@ impl Failure {
             | Self::Timeout { .. }
             | Self::NotInTime { .. }
             | Self::Overrun
+            | Self::NoMemory(_)
             | Self::Saturated => &[],
         }
     }
@@ -206,6 +211,7 @@ impl Failure {
             | Self::BrokenOff(_)
             | Self::Oversized { .. }
             | Self::Overrun
+            | Self::NoMemory(_)
             | Self::Timeout { .. } => false,
         }
     }
@@ -234,7 +240,9 @@ impl Failure {
             Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
             Self::Status { status, .. } => Fault::of_status(*status),
             Self::Oversized { .. } => Fault::Protocol,
-            Self::Closed | Self::Overrun | Self::Saturated => Fault::Cancelled,
+            Self::Closed | Self::Overrun | Self::NoMemory(_) | Self::Saturated => {
+                Fault::Cancelled
+            }
         }
     }
 
@@ -255,6 +263,7 @@ impl Failure {
             | Self::Timeout { .. }
             | Self::NotInTime { .. }
             | Self::Overrun
+            | Self::NoMemory(_)
             | Self::Saturated => false,
         }
     }
@@ -275,6 +284,7 @@ impl Failure {
             Self::Oversized { .. } => "ANSWER_TOO_LARGE",
             Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
             Self::Overrun => "CLIENT_TOO_SLOW",
+            Self::NoMemory(_) => MEMORY_EXHAUSTED,
             Self::Saturated => "SERVER_SATURATED",
         }
     }
@@ -316,6 +326,9 @@ impl Failure {
                 "Call again: the server is still starting. `start = \"eager\"` has it start with the service."
             }
             Self::Overrun => "Read the stream of a request while it runs, or ask for no progress.",
+            Self::NoMemory(_) => {
+                "The call was executed: check before you repeat it. Try later, or ask for less at a time. The operator can raise `service.memory_max`."
+            }
             Self::Saturated => "Wait for running calls to finish.",
         };
         hint.into()

@@ -17,9 +17,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Connection, Failure, Pipe};
 use crate::{
+    budget::{MeteredLine, MeteredLines},
     child::{Kind, Launched, launch::Pipes, stderr},
     config::defaults,
-    protocol::ndjson::{Line, Lines, on_one_line},
+    protocol::ndjson::on_one_line,
 };
 
 /// How much is read at a time: what a pipe holds by default, in bytes.
@@ -316,12 +317,9 @@ impl Batch {
 
 /// Reads messages until the pipe ends.
 async fn read(mut stdout: impl AsyncRead + Unpin, connection: Arc<Connection>) {
-    let mut lines = Lines::new(defaults::MESSAGE_BYTES_MAX);
+    let mut lines = MeteredLines::new(defaults::MESSAGE_BYTES_MAX);
     loop {
-        let buffer = lines.buffer();
-        if buffer.capacity() - buffer.len() < READ_BYTES / 4 {
-            buffer.reserve(READ_BYTES);
-        }
+        let buffer = lines.buffer(READ_BYTES);
         let has_ended = matches!(stdout.read_buf(buffer).await, Ok(0) | Err(_));
         let mut n_taken = 0;
         while let Some(line) = lines.next_line() {
@@ -342,14 +340,17 @@ async fn read(mut stdout: impl AsyncRead + Unpin, connection: Arc<Connection>) {
     }
 }
 
-fn take(line: Line, connection: &Arc<Connection>) {
-    match line {
-        Line::Whole(line) => connection.hear(line, None),
-        Line::Oversized(line) => {
+fn take(line: MeteredLine, connection: &Arc<Connection>) {
+    let (line, failure) = match line {
+        MeteredLine::Whole(line) => return connection.hear(line, None),
+        MeteredLine::Oversized(line) => {
             connection.noise("longer than a message may be", line.length);
-            if let Some(id) = line.response_id() {
-                connection.fail(id, Failure::Oversized { length: line.length });
-            }
+            let length = line.length;
+            (line, Failure::Oversized { length })
         }
+        MeteredLine::Refused(line, exhausted) => (line, Failure::NoMemory(exhausted)),
+    };
+    if let Some(id) = line.response_id() {
+        connection.fail(id, failure);
     }
 }

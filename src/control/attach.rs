@@ -13,13 +13,13 @@ use tokio::{
 
 use super::{Desk, Method, Params};
 use crate::{
+    budget::MeteredLines,
     config::defaults,
     ingress::pipe::{self, Pipe},
     protocol::{
         Message, RpcError, Shape,
         error::{INTERNAL_ERROR, INVALID_REQUEST},
         jsonrpc::Part,
-        ndjson::Lines,
     },
     view::{Choice, View},
 };
@@ -40,7 +40,7 @@ pub(super) struct Attached {
     pub(super) reader: OwnedReadHalf,
     pub(super) writer: OwnedWriteHalf,
     /// What was read already.
-    pub(super) lines: Lines,
+    pub(super) lines: MeteredLines,
 }
 
 /// Tells whether a message asks for it.

@@ -27,6 +27,7 @@ use super::{
     stall::Stall,
 };
 use crate::{
+    budget::{MeteredLine, MeteredLines},
     config::defaults,
     era::subscription::Filter,
     protocol::{
@@ -35,7 +36,6 @@ use crate::{
         jsonrpc::Part,
         mcp::method,
         modern::{Introduction, version_of},
-        ndjson::{Line, Lines},
         version,
     },
     session::{self, Reader, Session},
@@ -66,7 +66,7 @@ pub struct Pipe<R, W> {
     /// Where the client's messages come from.
     pub reader: R,
     /// What was read of them already; with a bound of [`defaults::BODY_BYTES_MAX`] for a line.
-    pub lines: Lines,
+    pub lines: MeteredLines,
     /// Where messages for the client go.
     pub writer: W,
     /// Tells the client with [`DETACHED`] how many messages were taken, if the service stops.
@@ -113,7 +113,7 @@ struct Service {
     view: View,
     /// One that remembers nothing until the client has shaken hands.
     session: Arc<Session>,
-    lines: Lines,
+    lines: MeteredLines,
     /// How many messages were taken from the pipe.
     n_taken: u64,
     unsent: Unsent,
@@ -140,7 +140,7 @@ impl Drop for Service {
 }
 
 impl Service {
-    fn new(edge: Arc<Edge>, view: View, lines: Lines) -> Self {
+    fn new(edge: Arc<Edge>, view: View, lines: MeteredLines) -> Self {
         let session = Session::anonymous(view.scope());
         Self {
             edge,
@@ -179,7 +179,7 @@ impl Service {
             }
             let is_idle = self.unsent.is_empty();
             let reads = end.is_none() && self.has_room();
-            self.lines.buffer().reserve(if reads { READ_BYTES } else { 0 });
+            let buffer = self.lines.buffer(if reads { READ_BYTES } else { 0 });
             tokio::select! {
                 written = self.unsent.write(writer), if !is_idle => {
                     if let Err(error) = written {
@@ -187,7 +187,7 @@ impl Service {
                         return End::Gone;
                     }
                 }
-                read = reader.read_buf(self.lines.buffer()), if reads => match read {
+                read = reader.read_buf(buffer), if reads => match read {
                     Ok(1..) => {}
                     Ok(0) | Err(_) => {
                         if let Some(line) = self.lines.last_line() {
@@ -243,15 +243,20 @@ impl Service {
         self.running.len() + self.sources.len()
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: MeteredLine) {
         self.n_taken += 1;
         match line {
-            Line::Whole(bytes) if Batch::is_one(&bytes) => self.take_batch(&bytes),
-            Line::Whole(bytes) => match Message::parse(bytes) {
+            MeteredLine::Whole(bytes) if Batch::is_one(&bytes) => self.take_batch(&bytes),
+            MeteredLine::Whole(bytes) => match Message::parse(bytes) {
                 Ok(message) => self.take_message(message),
                 Err(error) => self.refuse(&error.into(), None),
             },
-            Line::Oversized(line) => self.unsent.push(line.refusal(defaults::BODY_BYTES_MAX)),
+            MeteredLine::Oversized(line) => {
+                self.unsent.push(line.refusal(defaults::BODY_BYTES_MAX));
+            }
+            MeteredLine::Refused(line, exhausted) => {
+                self.unsent.push(exhausted.to_rpc().render(line.request_id().as_deref()));
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! Server-sent events: an encoder for our answers, a parser for those of upstreams.
 
-use std::time::Duration;
+use std::{iter, time::Duration};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::{Pieces, ndjson::Oversized};
+use super::{Pieces, ndjson::Oversized, pieces::COPIED_MAX};
 
 /// What keeps a silent stream alive: a comment, which every parser ignores.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
@@ -17,7 +17,7 @@ pub fn encode(message: &[u8]) -> Bytes {
 /// Encodes one JSON message as an event, without a copy of a large one.
 pub fn encode_pieces(message: Pieces) -> Pieces {
     match message {
-        Pieces::One(message) => Pieces::One(encode(&message)),
+        Pieces::One(message) if message.len() <= COPIED_MAX => Pieces::One(encode(&message)),
         // A line break would end the data.
         many if many.contains(b'\n') || many.contains(b'\r') => Pieces::One(encode(&many.join())),
         many => many.between(b"event: message\ndata: ", b"\n\n"),
@@ -57,6 +57,23 @@ pub fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
     }
     frame.extend_from_slice(b"\n\n");
     frame.freeze()
+}
+
+/// As [`encode_with_id`], without a copy of a large message.
+pub fn encode_pieces_with_id(id: &str, message: Pieces) -> Pieces {
+    match message {
+        Pieces::One(message) if message.len() <= COPIED_MAX => {
+            Pieces::One(encode_with_id(Some(id), &message))
+        }
+        pieces if pieces.contains(b'\n') || pieces.contains(b'\r') => {
+            Pieces::One(encode_with_id(Some(id), &pieces.join()))
+        }
+        pieces => {
+            let head = Bytes::from(format!("id: {id}\nevent: message\ndata: "));
+            let end = Bytes::from_static(b"\n\n");
+            Pieces::Many(iter::once(head).chain(pieces).chain(iter::once(end)).collect())
+        }
+    }
 }
 
 /// What may stand in front of a stream and means nothing.
@@ -160,6 +177,19 @@ impl Events {
         self.skipping.as_ref().map(|oversized| oversized.length)
     }
 
+    /// Returns how many bytes of the event that is read now are kept.
+    pub fn n_kept(&self) -> usize {
+        self.length() + self.line.len() + self.chunk.len()
+    }
+
+    /// Throws away what was read of an event that is not complete, and the rest of it when it comes: it
+    /// is told as [`Item::Oversized`].
+    pub fn discard(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        self.is_cut |= !line.is_empty();
+        self.skip(&line);
+    }
+
     /// Adds bytes of the stream.
     pub fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
@@ -186,7 +216,8 @@ impl Events {
             self.is_after_return = self.chunk.get_u8() == b'\r';
             if !self.line.is_empty() {
                 self.line.extend_from_slice(&line);
-                line = self.line.split().freeze();
+                // Not split off: what is left of its memory would keep all of it.
+                line = std::mem::take(&mut self.line).freeze();
             }
             if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
                 line.advance(BYTE_ORDER_MARK.len());
@@ -206,7 +237,7 @@ impl Events {
         let rest = std::mem::take(&mut self.chunk);
         let is_too_long = self.length() + self.line.len() + rest.len() > self.length_max;
         if !rest.is_empty() && (is_too_long || self.skipping.is_some()) {
-            let line = self.line.split();
+            let line = std::mem::take(&mut self.line);
             self.skip(&line);
             self.skip(&rest);
             self.is_cut = true;
@@ -224,7 +255,7 @@ impl Events {
     fn skip(&mut self, bytes: &[u8]) {
         let oversized = self.skipping.get_or_insert_default();
         oversized.extend(&self.data.take().unwrap_or_default());
-        oversized.extend(&self.joined.split());
+        oversized.extend(&std::mem::take(&mut self.joined));
         oversized.extend(bytes);
     }
 
@@ -274,7 +305,7 @@ impl Events {
         let data = match self.data.take() {
             Some(data) => data,
             None if self.joined.is_empty() => return None,
-            None => self.joined.split().freeze(),
+            None => std::mem::take(&mut self.joined).freeze(),
         };
         Some(Item::Event(Event { data, kind }))
     }
@@ -304,9 +335,41 @@ mod tests {
     }
 
     #[test]
+    fn an_event_that_is_thrown_away_is_read_to_its_end_and_told() {
+        let read_on = |first: &'static str, rest: &'static str| {
+            let mut events = Events::new(1000);
+            events.push(first.into());
+            assert_eq!(events.next_item(), None);
+            assert!(events.n_kept() > 0);
+            events.discard();
+            assert_eq!(events.n_kept(), 0);
+            events.push(rest.into());
+            let Some(Item::Oversized(thrown)) = events.next_item() else { panic!("it is told") };
+            assert_eq!(events.next_item(), event("ok", ""));
+            thrown.response_id()
+        };
+        assert_eq!(read_on("data: {\"id\":7,\"res", "ult\":{}}\n\ndata: ok\n\n"), Some(7));
+        assert_eq!(read_on("data: {\"id\":7,\n", "data: \"result\":{}}\n\ndata: ok\n\n"), Some(7));
+        assert_eq!(read_on("data: {\"result\":{},\"id\":7}\n", "\ndata: ok\n\n"), Some(7));
+    }
+
+    #[test]
     fn comments_and_unknown_fields_are_read_past() {
         let (out, _) = read(&[b": hi\n\nfoo: 1\ndata:\n\nevent: x\n\nbar\ndata: a\ndata:b\n\n"]);
         assert_eq!(out, ["", "a\nb"]);
+    }
+
+    #[test]
+    fn an_event_in_pieces_reads_as_one_that_was_copied() {
+        for message in ["{}".to_owned(), "x".repeat(COPIED_MAX + 1), "x\n".repeat(COPIED_MAX)] {
+            let message = Bytes::from(message);
+            let many = Pieces::Many(vec![message.slice(..1), message.slice(1..)]);
+            for pieces in [Pieces::One(message.clone()), many] {
+                let encoded = encode_pieces_with_id("i-1", pieces.clone()).join();
+                assert_eq!(encoded, encode_with_id(Some("i-1"), &message));
+                assert_eq!(encode_pieces(pieces).join(), encode(&message));
+            }
+        }
     }
 
     #[test]

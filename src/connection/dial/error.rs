@@ -209,6 +209,7 @@ impl DialError {
             | Failure::Timeout { .. }
             | Failure::NotInTime { .. }
             | Failure::Overrun
+            | Failure::NoMemory(_)
             | Failure::Saturated => false,
         }
     }

@@ -5,5 +5,6 @@
 
 mod bystanders;
 mod calm;
+mod unread_answers;
 
 use bystanders::Bystanders;
