@@ -13,7 +13,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time;
 
 use crate::{
-    budget::{MemoryExhausted, global},
+    budget::{MemoryExhausted, Reservation},
     config::defaults,
     protocol::Pieces,
 };
@@ -122,7 +122,7 @@ pub async fn whole<B: Body<Data = Bytes> + Unpin>(
 ) -> Result<Bytes, ReadError<B::Error>> {
     let declared = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-    let mut held = global().reserve_nothing();
+    let mut held = Reservation::default();
     while let Some(frame) = body.frame().await {
         let Ok(chunk) = frame.map_err(ReadError::Broken)?.into_data() else { continue };
         let length = first.len() + all.len() + chunk.len();
@@ -180,6 +180,7 @@ mod tests {
     use http_body_util::StreamBody;
 
     use super::*;
+    use crate::budget::global;
 
     fn incoming(chunks: &'static [&'static str]) -> impl Body<Data = Bytes, Error = ()> + Unpin {
         let frames = chunks.iter().map(|chunk| match *chunk {

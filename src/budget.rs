@@ -108,7 +108,7 @@ pub fn counted(bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
 /// [`MemoryExhausted`] when there is no room for it.
 pub fn reserve(n_bytes: usize) -> Result<Reservation, MemoryExhausted> {
     match n_bytes < defaults::MEMORY_COUNTED_MIN {
-        true => Ok(global().reserve_nothing()),
+        true => Ok(Reservation::default()),
         false => global().try_reserve(n_bytes),
     }
 }
@@ -153,11 +153,6 @@ impl MemoryBudget {
             true => Ok(Reservation { budget: self, n_bytes: wanted }),
             false => Err(self.refuse(wanted)),
         }
-    }
-
-    /// Returns a reservation of nothing, to be grown.
-    pub fn reserve_nothing(&'static self) -> Reservation {
-        Reservation { budget: self, n_bytes: 0 }
     }
 
     /// Reserves bytes for a party that holds `holds` bytes already, waiting for them for up to
@@ -279,6 +274,16 @@ impl Reservation {
         drop(self.split(self.n_bytes.saturating_sub(n_bytes)));
     }
 
+    /// Shrinks or grows to `n_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reservation::grow_to`].
+    pub fn resize(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
+        self.shrink_to(n_bytes);
+        self.grow_to(n_bytes)
+    }
+
     /// Returns `n_bytes` of it, or all, as a reservation of their own.
     #[must_use]
     pub fn split(&mut self, n_bytes: usize) -> Self {
@@ -332,6 +337,13 @@ impl Reservation {
         }
         self.shrink_to(bytes.len());
         Bytes::from_owner(Counted { bytes, _reservation: self })
+    }
+}
+
+impl Default for Reservation {
+    /// Returns a reservation of nothing in the budget of this process, to be grown.
+    fn default() -> Self {
+        Self { budget: global(), n_bytes: 0 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{MemoryExhausted, Reservation, global};
+use super::{MemoryExhausted, Reservation};
 use crate::{
     config::defaults,
     protocol::ndjson::{Line, Lines, Oversized},
@@ -34,8 +34,8 @@ pub enum MeteredLine {
 impl MeteredLines {
     /// Returns a framer that refuses lines over `length_max` bytes.
     pub fn new(length_max: usize) -> Self {
-        let held = global().reserve_nothing();
-        Self { lines: Lines::new(length_max), held, refused: None, length_max }
+        let (lines, held) = (Lines::new(length_max), Reservation::default());
+        Self { lines, held, refused: None, length_max }
     }
 
     /// Returns the buffer to read more bytes into, with room for about `n_bytes`.

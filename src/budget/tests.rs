@@ -33,7 +33,7 @@ fn a_refusal_says_how_much_is_in_use_and_what_to_do() {
     assert_eq!(error, MemoryExhausted { wanted: 11, used: 90, max: 100 });
     insta::assert_snapshot!(
         String::from_utf8_lossy(&error.to_rpc().render(Some("7"))),
-        @""
+        @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the memory for messages is used up: 90 of 100 bytes are in use, and 11 more are needed","data":{"code":"MEMORY_EXHAUSTED","suggestion":"Try again later, or ask for less at a time. The operator can raise `service.memory_max`.","context":{"max":100,"used":90,"wanted":11}}}}"#
     );
     assert_eq!(budget.usage().refused, 1);
 }

@@ -55,8 +55,10 @@ pub struct Exchange {
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
     sieve: Option<Sieve>,
-    /// The memory of what was answered before the last step of a chain.
+    /// The memory that the sequel takes.
     memory: Reservation,
+    /// The bytes of the answers that the sequel may keep: those of the steps of a chain.
+    n_kept: usize,
     /// What becomes of its outcome, where that is not simply the client's.
     sequel: Option<Box<dyn Sequel>>,
     /// What the client is told before anything else.
@@ -120,7 +122,8 @@ impl Exchange {
             left: Budget::default(),
             has_begun: false,
             sieve: None,
-            memory: budget::global().reserve_nothing(),
+            memory: Reservation::default(),
+            n_kept: 0,
             sequel: None,
             notices: VecDeque::new(),
             token: None,
@@ -206,13 +209,8 @@ impl Exchange {
                     };
                     match self.translated(answer) {
                         Ok(Some(answer)) => {
-                            let length = answer.bytes().len();
-                            let (mut work, outcome) = self.with_room(answer);
-                            let outcome = self.go_on(outcome);
-                            // What was done for a step of a chain is kept until the last one.
-                            work.shrink_to(if outcome.is_some() { 0 } else { length });
-                            self.memory.merge(work);
-                            match outcome {
+                            let outcome = self.with_room(answer);
+                            match self.go_on(outcome) {
                                 // What came is counted, what was made of it is not yet.
                                 Some(Ok(answer))
                                     if answer.bytes().as_ptr() as usize != received =>
@@ -340,17 +338,21 @@ impl Exchange {
         }))
     }
 
-    /// Returns an answer with the memory that it takes to make another one of it, where that is done.
-    fn with_room(&self, answer: Message) -> (Reservation, Result<Message, CallError>) {
-        let factor = self.sequel.as_ref().map_or(0, |_| defaults::RESULT_WORK_FACTOR);
-        match budget::reserve(factor * answer.bytes().len()) {
-            Ok(work) => (work, Ok(answer)),
-            Err(exhausted) => (budget::global().reserve_nothing(), Err(self.no_memory(exhausted))),
+    /// Makes room for what the sequel does with an answer, and for those that it keeps.
+    fn with_room(&mut self, answer: Message) -> Result<Message, CallError> {
+        let length = answer.bytes().len();
+        if self.sequel.is_none() || length < defaults::MEMORY_COUNTED_MIN {
+            return Ok(answer);
         }
+        self.memory.shrink_to(self.n_kept);
+        let grown = self.memory.grow_to(self.n_kept + defaults::RESULT_WORK_FACTOR * length);
+        self.n_kept += length;
+        grown.map(|()| answer).map_err(|exhausted| self.no_memory(exhausted))
     }
 
-    /// Counts an answer of our making against the memory budget.
-    fn counted(&self, answer: Message) -> Result<Event, CallError> {
+    /// Counts an answer of our making against the memory budget, in the place of what it was made of.
+    fn counted(&mut self, answer: Message) -> Result<Event, CallError> {
+        self.memory.shrink_to(0);
         let counted = answer.wrapped(budget::counted);
         counted.map(Event::Answer).map_err(|exhausted| self.no_memory(exhausted))
     }

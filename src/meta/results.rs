@@ -167,7 +167,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::budget;
 
     const BOUNDS: Bounds =
         Bounds { bytes_max: 1000, count_max: 3, age_max: Duration::from_secs(60) };
@@ -183,7 +182,7 @@ mod tests {
     }
 
     fn keep(results: &mut Results, n: u8, text: &str, seconds: u64) -> Option<String> {
-        let document = (document(text), budget::global().reserve_nothing());
+        let document = (document(text), Reservation::default());
         results.keep([n; WORD_BYTES], &id(), document, 0, Duration::from_secs(seconds))
     }
 

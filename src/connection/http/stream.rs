@@ -9,7 +9,7 @@ use tokio::{task, time};
 use super::{Connection, Failure, Inbox, Link, lane::Flow, upstream};
 use crate::{
     backoff::Backoff,
-    budget::{self, MemoryExhausted, Reservation},
+    budget::{MemoryExhausted, Reservation},
     config::defaults,
     protocol::{
         ndjson::Oversized,
@@ -183,7 +183,7 @@ impl MeteredEvents {
     /// Returns the events of a stream whose reader holds `holds` bytes beside it.
     pub(super) fn new(holds: usize) -> Self {
         let parser = Events::new(defaults::MESSAGE_BYTES_MAX);
-        Self { parser, held: budget::global().reserve_nothing(), holds, refused: None }
+        Self { parser, held: Reservation::default(), holds, refused: None }
     }
 
     /// Returns the reservation that the event needs which is read now.
