@@ -25,8 +25,8 @@ use crate::{
 };
 
 mod ledger;
-mod lines;
 mod limit;
+mod lines;
 
 use ledger::{Asker, Decision, Ledger};
 pub use limit::default_max;
@@ -223,7 +223,10 @@ impl MemoryBudget {
         drop(ledger);
         if n_refused.is_power_of_two() {
             tracing::warn!(
-                wanted, used, max, n_refused,
+                wanted,
+                used,
+                max,
+                n_refused,
                 "memory for messages is used up ({used} of {max} bytes): a request is refused; `service.memory_max` is the bound"
             );
         }

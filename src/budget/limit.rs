@@ -85,6 +85,10 @@ mod tests {
         assert_eq!(share_of(Some(1 << 30)), 512 << 20);
         assert_eq!(share_of(None), defaults::MEMORY_MAX);
         assert_eq!(share_of(Some(9_223_372_036_854_771_712)), defaults::MEMORY_MAX);
-        assert_eq!(share_of(Some(1 << 20)), defaults::MEMORY_RANGE.0, "the largest message fits in");
+        assert_eq!(
+            share_of(Some(1 << 20)),
+            defaults::MEMORY_RANGE.0,
+            "the largest message fits in"
+        );
     }
 }

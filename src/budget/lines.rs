@@ -75,7 +75,9 @@ impl MeteredLines {
     fn metered(&mut self, line: Option<Line>) -> Option<MeteredLine> {
         let Some(line) = line else {
             // A line beyond the limit is not kept, and neither is a small rest.
-            if self.held.n_bytes() > 0 && self.lines.buffer().capacity() <= defaults::BUFFER_KEPT_BYTES {
+            if self.held.n_bytes() > 0
+                && self.lines.buffer().capacity() <= defaults::BUFFER_KEPT_BYTES
+            {
                 self.held.shrink_to(0);
             }
             return None;

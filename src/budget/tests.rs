@@ -1,5 +1,8 @@
 use std::{
-    sync::{Arc, atomic::{AtomicUsize, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -22,7 +25,10 @@ fn bytes_count_until_the_last_slice_of_them_is_gone() {
     drop(bytes);
     assert_eq!((budget.usage().used_bytes, &slice[..]), (40, &[1, 1][..]));
     drop(slice);
-    assert_eq!(budget.usage(), MemoryUsage { used_bytes: 0, peak_bytes: 50, max_bytes: 100, refused: 0 });
+    assert_eq!(
+        budget.usage(),
+        MemoryUsage { used_bytes: 0, peak_bytes: 50, max_bytes: 100, refused: 0 }
+    );
 }
 
 #[test]

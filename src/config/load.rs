@@ -357,8 +357,7 @@ fn memory_max(found: Spanned<i64>) -> Result<usize, Problem> {
     let size = usize::try_from(*found.get_ref()).ok();
     size.filter(|size| (least..=most).contains(size)).ok_or_else(|| {
         let message = format!("`memory_max` is {}", found.get_ref());
-        Problem::at(found.span(), message)
-            .help(format!("use {least} to {most}, a number of bytes"))
+        Problem::at(found.span(), message).help(format!("use {least} to {most}, a number of bytes"))
     })
 }
 

@@ -240,9 +240,7 @@ impl Failure {
             Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
             Self::Status { status, .. } => Fault::of_status(*status),
             Self::Oversized { .. } => Fault::Protocol,
-            Self::Closed | Self::Overrun | Self::NoMemory(_) | Self::Saturated => {
-                Fault::Cancelled
-            }
+            Self::Closed | Self::Overrun | Self::NoMemory(_) | Self::Saturated => Fault::Cancelled,
         }
     }
 

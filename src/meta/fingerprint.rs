@@ -8,7 +8,10 @@ use std::{
     hash::{BuildHasher, Hash},
 };
 
-use serde::{Deserialize, de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor}};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor},
+};
 
 /// A digest that two JSON texts have in common where they say the same: white space, escapes and the
 /// order of members make no difference.

@@ -196,13 +196,15 @@ impl Client {
             return Err(self.refused(answer).await);
         }
         let bytes_max = self.bounds.body_bytes_max;
-        body::whole(answer.body_mut(), bytes_max, Pressure::Refuse).await.map_err(|error| match error {
-            ReadError::NoMemory(source) => {
-                WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
-            }
-            ReadError::TooLong => WebError::TooLarge { origin: self.origin(), bytes_max },
-            ReadError::Broken(source) => {
-                WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
+        body::whole(answer.body_mut(), bytes_max, Pressure::Refuse).await.map_err(|error| {
+            match error {
+                ReadError::NoMemory(source) => {
+                    WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
+                }
+                ReadError::TooLong => WebError::TooLarge { origin: self.origin(), bytes_max },
+                ReadError::Broken(source) => {
+                    WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
+                }
             }
         })
     }
@@ -211,8 +213,8 @@ impl Client {
     async fn refused(&self, mut answer: Response<Incoming>) -> WebError {
         let retry_after = answer.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let page = body::whole(answer.body_mut(), defaults::WEB_ERROR_BYTES_MAX, Pressure::Refuse)
-            .await;
+        let page =
+            body::whole(answer.body_mut(), defaults::WEB_ERROR_BYTES_MAX, Pressure::Refuse).await;
         WebError::Status {
             origin: self.origin(),
             status: answer.status(),

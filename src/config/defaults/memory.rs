@@ -27,6 +27,10 @@ pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 /// The size that a buffer keeps while its connection is idle, in bytes. Ours: what pipes hold.
 pub const BUFFER_KEPT_BYTES: usize = 64 << 10;
 
+/// How much hyper reads ahead and holds back to be written on one connection, in bytes; a head must fit
+/// into it. Ours: a connection that had a large body keeps as much of it. Hyper has 400 KiB.
+pub const HTTP_BUFFER_BYTES_MAX: usize = 128 << 10;
+
 /// The memory that a result takes while parts of it are picked, previewed or wrapped, as a multiple of
 /// its size. Measured: strings of the result, of its structured value, of its text and of the answer.
 pub const RESULT_WORK_FACTOR: usize = 4;

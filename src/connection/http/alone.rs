@@ -6,7 +6,12 @@ use std::sync::Arc;
 use hyper::{Response, StatusCode};
 use tokio::time;
 
-use super::{Connection, Failure, Inbox, Link, Post, lane::Flow, stream::{self, MeteredEvents}, upstream};
+use super::{
+    Connection, Failure, Inbox, Link, Post,
+    lane::Flow,
+    stream::{self, MeteredEvents},
+    upstream,
+};
 use crate::{
     config::defaults,
     protocol::{

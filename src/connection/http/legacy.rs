@@ -15,10 +15,7 @@ use super::{
     stream::{MeteredEvents, read_shared},
     upstream::{Upstream, is_event_stream},
 };
-use crate::{
-    config::defaults,
-    protocol::sse::Item,
-};
+use crate::{config::defaults, protocol::sse::Item};
 
 /// An upstream that has named its address for messages.
 pub(in super::super) struct Opened {

@@ -195,8 +195,7 @@ impl Link {
         }
         if upstream::is_event_stream(&answer) {
             // Boxed: an answer that is no stream need not have the room.
-            return Box::pin(self.follow(connection, id, answer.into_body(), inbox, holds))
-                .await;
+            return Box::pin(self.follow(connection, id, answer.into_body(), inbox, holds)).await;
         }
         let body = upstream::whole(answer.into_body(), holds).await?;
         match Message::parse_lossy(body.clone()) {

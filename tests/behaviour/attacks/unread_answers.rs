@@ -55,7 +55,7 @@ async fn usage(daemon: &Daemon) -> Value {
 
 /// Has clients send `message` and not read, and checks that the service takes no more memory than its
 /// budget allows, that others are served meanwhile, and that all but `kept` bytes are given back.
-async fn attack(daemon: &Daemon, attacked: &Client, message: &str, kept: u64) {
+async fn attack(daemon: &Daemon, attacked: &Client, small: &Client, message: &str, kept: u64) {
     let bystanders = Bystanders::start(daemon, "/servers/calm").await;
     let before = bytes_of(daemon, "VmRSS");
     let mut slow: Vec<Slow> = Vec::new();
@@ -67,6 +67,8 @@ async fn attack(daemon: &Daemon, attacked: &Client, message: &str, kept: u64) {
         client.read(16).await;
     }
     bystanders.go_on().await;
+    let small = small.call("echo", json!({ "value": 1 })).await;
+    assert_eq!(small["value"], 1, "a small call on the same server goes on");
 
     let peak = bytes_of(daemon, "VmHWM");
     eprintln!("MEASURED before {} peak {} MiB {}", before >> 20, peak >> 20, usage(daemon).await);
@@ -80,13 +82,16 @@ async fn attack(daemon: &Daemon, attacked: &Client, message: &str, kept: u64) {
 /// Checks that a small call is answered while large ones are refused, and a large one afterwards.
 async fn check_large_answers(daemon: &Daemon, client: &Client) {
     let arguments = json!({ "n": ANSWER_BYTES });
-    attack(daemon, client, &call("bytes", &arguments), 0).await;
+    attack(daemon, client, client, &call("bytes", &arguments), 0).await;
 
     let answer = client.post(call("bytes", &arguments)).await.answer();
     let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
     assert_eq!(text.len(), ANSWER_BYTES, "it is delivered whole again");
     let usage = usage(daemon).await;
-    assert!(usage["refused"].as_u64() > Some(0) && usage["peak_bytes"].as_u64() <= Some(BUDGET), "{usage}");
+    assert!(
+        usage["refused"].as_u64() > Some(0) && usage["peak_bytes"].as_u64() <= Some(BUDGET),
+        "{usage}"
+    );
 }
 
 fn config(servers: &str) -> String {
@@ -122,9 +127,25 @@ async fn fields_of_large_results_stay_within_the_budget() {
         "arguments": { "table": "parts", "n": ANSWER_ROWS, "width": ROW_BYTES },
     });
 
-    attack(&daemon, &client, &call("mcp_call", &arguments), RESULTS_KEPT).await;
+    let small = daemon.client("/servers/fake");
+    attack(&daemon, &client, &small, &call("mcp_call", &arguments), RESULTS_KEPT).await;
 
     let answer = client.post(call("mcp_call", &arguments)).await.answer();
     assert!(answer["result"]["content"].is_array(), "{answer}");
     assert_ne!(answer["result"]["isError"], true, "one is delivered again: {answer}");
+}
+
+#[tokio::test]
+async fn a_client_that_is_cut_off_gives_its_memory_back() {
+    let fakes = Fakes::new();
+    let config = "[listen]\nwrite_timeout = \"500ms\"\n".to_owned() + &fakes.server("fake", &[]);
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/servers/fake");
+    let slow = client.slow_post(&call("bytes", &json!({ "n": ANSWER_BYTES }))).await;
+    let used = async || usage(&daemon).await["used_bytes"].as_u64().expect("a number");
+
+    until(async || used().await >= ANSWER_BYTES as u64).await;
+    until(async || used().await == 0).await;
+
+    drop(slow);
 }
