@@ -15,7 +15,10 @@ use tokio::time;
 use crate::{
     budget::{MemoryExhausted, Reservation},
     config::defaults,
-    protocol::Pieces,
+    protocol::{
+        Pieces,
+        sse::{DATA_BYTES_MIN, on_one_line},
+    },
 };
 
 /// The largest piece of a message that is handed to hyper at a time, in bytes: where it copies what it
@@ -29,12 +32,23 @@ pub struct Outgoing {
     /// How many pieces are gone.
     n_sent: usize,
     n_left: usize,
+    /// It is an event, whose data goes out on one line.
+    is_event: bool,
+    /// The piece that goes out now is data.
+    is_data: bool,
+}
+
+impl Outgoing {
+    /// Returns an event that was encoded. Line breaks in large data become spaces as it goes out.
+    pub fn event(pieces: Pieces) -> Self {
+        Self { is_event: true, ..Self::from(pieces) }
+    }
 }
 
 impl From<Pieces> for Outgoing {
     fn from(pieces: Pieces) -> Self {
         let n_left = pieces.len();
-        Self { pieces, n_sent: 0, n_left }
+        Self { pieces, n_sent: 0, n_left, is_event: false, is_data: false }
     }
 }
 
@@ -53,13 +67,17 @@ impl Iterator for Outgoing {
             Pieces::One(bytes) => bytes,
             Pieces::Many(pieces) => pieces.get_mut(self.n_sent)?,
         };
-        let next = if piece.len() > FRAME_BYTES_MAX {
-            piece.split_to(FRAME_BYTES_MAX)
-        } else {
-            self.n_sent += 1;
-            std::mem::take(piece)
-        };
+        self.is_data |= self.is_event && piece.len() > DATA_BYTES_MIN;
+        let is_last = piece.len() <= FRAME_BYTES_MAX;
+        let mut next = piece.split_to(piece.len().min(FRAME_BYTES_MAX));
         self.n_left -= next.len();
+        if self.is_data {
+            next = on_one_line(next);
+        }
+        if is_last {
+            self.n_sent += 1;
+            self.is_data = false;
+        }
         Some(next)
     }
 }
@@ -180,7 +198,7 @@ mod tests {
     use http_body_util::StreamBody;
 
     use super::*;
-    use crate::budget::global;
+    use crate::{budget::global, protocol::sse};
 
     fn incoming(chunks: &'static [&'static str]) -> impl Body<Data = Bytes, Error = ()> + Unpin {
         let frames = chunks.iter().map(|chunk| match *chunk {
@@ -228,6 +246,12 @@ mod tests {
         let message = Bytes::from(vec![b'x'; 3 * FRAME_BYTES_MAX + 1]);
         let lengths: Vec<usize> = Outgoing::from(message).map(|piece| piece.len()).collect();
         assert_eq!(lengths, [FRAME_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MAX, 1]);
+
+        let broken = Bytes::from("x\n".repeat(FRAME_BYTES_MAX));
+        let event = Outgoing::event(sse::encode_pieces(broken.clone().into()));
+        let written = String::from_utf8(event.collect::<Vec<_>>().concat()).expect("text");
+        let data = "x ".repeat(FRAME_BYTES_MAX);
+        assert!(written == format!("event: message\ndata: {data}\n\n"));
     }
 
     #[tokio::test]

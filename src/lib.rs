@@ -208,6 +208,8 @@
 //!   also if it says that something has failed.
 //! - What a server sends for one client waits in a queue with a bound; a client that does not take it
 //!   loses its request or its stream, and holds up nobody.
+//! - Bytes whose size another party chooses count against one [`budget`]. Where it is used up, what is kept
+//!   for comfort goes first, then the newest asker is refused; no other client notices.
 //! - A TLS handshake is made in the task of its connection, within a bound. A private key is never
 //!   printed.
 //! - Where a token is declared, nothing is done for a request that does not bring it but to say so; only

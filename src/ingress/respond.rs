@@ -329,7 +329,7 @@ pub(super) fn empty(status: StatusCode) -> Response {
 pub(super) fn event_stream<P: Into<Pieces>>(
     pieces: impl Stream<Item = P> + Send + 'static,
 ) -> Response {
-    let frames = pieces.flat_map(|pieces| stream::iter(Outgoing::from(pieces.into())));
+    let frames = pieces.flat_map(|pieces| stream::iter(Outgoing::event(pieces.into())));
     let body = StreamBody::new(frames.map(|frame| Ok(Frame::data(frame)))).boxed_unsync();
     let mut response = with_body(StatusCode::OK, "text/event-stream", Body::Right(body));
     // Proxies in between must not hold back the first event until the last has come.

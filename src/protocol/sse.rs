@@ -4,24 +4,45 @@ use std::{iter, time::Duration};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
+pub use super::ndjson::on_one_line;
 use super::{Pieces, ndjson::Oversized, pieces::COPIED_MAX};
 
 /// What keeps a silent stream alive: a comment, which every parser ignores.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// Encodes one JSON message as an event.
-pub fn encode(message: &[u8]) -> Bytes {
+fn encode(message: &[u8]) -> Bytes {
     encode_with_id(None, message)
 }
 
-/// Encodes one JSON message as an event, without a copy of a large one.
+/// The size beyond which a piece of an event is nothing but data, in bytes: what is copied together is
+/// smaller, with its id.
+pub const DATA_BYTES_MIN: usize = COPIED_MAX + (1 << 10);
+
+/// Encodes one JSON message as an event, without a copy of a large one. Pieces of more than
+/// [`DATA_BYTES_MIN`] bytes may have line breaks, which would end the data: see [`on_one_line`].
 pub fn encode_pieces(message: Pieces) -> Pieces {
     match message {
         Pieces::One(message) if message.len() <= COPIED_MAX => Pieces::One(encode(&message)),
-        // A line break would end the data.
-        many if many.contains(b'\n') || many.contains(b'\r') => Pieces::One(encode(&many.join())),
-        many => many.between(b"event: message\ndata: ", b"\n\n"),
+        large => event_of(b"event: message\ndata: ".as_slice().into(), large),
     }
+}
+
+/// As [`encode_pieces`], for an event with an id.
+pub fn encode_pieces_with_id(id: &str, message: Pieces) -> Pieces {
+    match message {
+        Pieces::One(message) if message.len() <= COPIED_MAX => {
+            Pieces::One(encode_with_id(Some(id), &message))
+        }
+        large => event_of(format!("id: {id}\nevent: message\ndata: ").into(), large),
+    }
+}
+
+fn event_of(head: Bytes, message: Pieces) -> Pieces {
+    let tame = |piece: Bytes| if piece.len() > DATA_BYTES_MIN { piece } else { on_one_line(piece) };
+    let end = Bytes::from_static(b"\n\n");
+    let data = message.into_iter().map(tame);
+    Pieces::Many(iter::once(head).chain(data).chain(iter::once(end)).collect())
 }
 
 /// Encodes an event without data, which tells a client where the stream begins, and how long it is to
@@ -40,7 +61,7 @@ pub fn encode_endpoint(uri: &str) -> Bytes {
 }
 
 /// Encodes one JSON message as an event with an id, which has no line break.
-pub fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
+fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(message.len() + 64);
     if let Some(id) = id {
         frame.extend_from_slice(b"id: ");
@@ -57,23 +78,6 @@ pub fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
     }
     frame.extend_from_slice(b"\n\n");
     frame.freeze()
-}
-
-/// As [`encode_with_id`], without a copy of a large message.
-pub fn encode_pieces_with_id(id: &str, message: Pieces) -> Pieces {
-    match message {
-        Pieces::One(message) if message.len() <= COPIED_MAX => {
-            Pieces::One(encode_with_id(Some(id), &message))
-        }
-        pieces if pieces.contains(b'\n') || pieces.contains(b'\r') => {
-            Pieces::One(encode_with_id(Some(id), &pieces.join()))
-        }
-        pieces => {
-            let head = Bytes::from(format!("id: {id}\nevent: message\ndata: "));
-            let end = Bytes::from_static(b"\n\n");
-            Pieces::Many(iter::once(head).chain(pieces).chain(iter::once(end)).collect())
-        }
-    }
 }
 
 /// What may stand in front of a stream and means nothing.
@@ -361,13 +365,21 @@ mod tests {
 
     #[test]
     fn an_event_in_pieces_reads_as_one_that_was_copied() {
-        for message in ["{}".to_owned(), "x".repeat(COPIED_MAX + 1), "x\n".repeat(COPIED_MAX)] {
-            let message = Bytes::from(message);
+        for length in [1, COPIED_MAX / 2, COPIED_MAX, 2 * COPIED_MAX] {
+            let message = Bytes::from("x\n".repeat(length));
             let many = Pieces::Many(vec![message.slice(..1), message.slice(1..)]);
             for pieces in [Pieces::One(message.clone()), many] {
-                let encoded = encode_pieces_with_id("i-1", pieces.clone()).join();
+                // As it is written to a stream.
+                let written = |pieces: Pieces| {
+                    let tame = |piece: Bytes| match piece.len() > DATA_BYTES_MIN {
+                        true => on_one_line(piece),
+                        false => piece,
+                    };
+                    pieces.into_iter().map(tame).collect::<Vec<_>>().concat()
+                };
+                let encoded = written(encode_pieces_with_id("i-1", pieces.clone()));
                 assert_eq!(encoded, encode_with_id(Some("i-1"), &message));
-                assert_eq!(encode_pieces(pieces).join(), encode(&message));
+                assert_eq!(written(encode_pieces(pieces)), encode(&message));
             }
         }
     }

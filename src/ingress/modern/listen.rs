@@ -10,7 +10,7 @@ use tokio::time;
 use super::super::{Edge, Response, respond};
 use crate::{
     era::subscription::{self, Filter},
-    protocol::{Message, jsonrpc::Part, sse},
+    protocol::{Message, Pieces, jsonrpc::Part, sse},
     session::{Next, Passing, Reader},
     view::View,
 };
@@ -40,16 +40,16 @@ enum Stage {
 pub(super) fn open(edge: Arc<Edge>, view: &View, asked: Filter, request: &Message) -> Response {
     let listening = Listening::new(edge, view, asked, request);
     // A proxy in between may hold the head back until something comes after it.
-    let opened = (Some(sse::KEEP_ALIVE), listening);
+    let opened = (Some(Pieces::from(sse::KEEP_ALIVE)), listening);
     respond::event_stream(stream::unfold(opened, |(first, mut listening)| async move {
         if let Some(first) = first {
             return Some((first, (None, listening)));
         }
         let silence = listening.edge.views.config().listen.keep_alive;
         let piece = match time::timeout(silence, listening.next()).await {
-            Ok(Some(message)) => sse::encode(&message),
+            Ok(Some(message)) => sse::encode_pieces(message.into()),
             Ok(None) => return None,
-            Err(_) => sse::KEEP_ALIVE,
+            Err(_) => sse::KEEP_ALIVE.into(),
         };
         Some((piece, (None, listening)))
     }))
