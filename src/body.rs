@@ -249,7 +249,7 @@ mod tests {
 
         let broken = Bytes::from("x\n".repeat(FRAME_BYTES_MAX));
         let event = Outgoing::event(sse::encode_pieces(broken.clone().into()));
-        let written = String::from_utf8(event.collect::<Vec<_>>().concat()).expect("text");
+        let written = String::from_utf8(Iterator::collect::<Vec<_>>(event).concat()).expect("text");
         let data = "x ".repeat(FRAME_BYTES_MAX);
         assert!(written == format!("event: message\ndata: {data}\n\n"));
     }

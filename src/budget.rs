@@ -9,7 +9,7 @@
 //! Where the budget is used up, what is only kept for comfort is dropped first. Then the answer of an
 //! upstream over HTTP waits, its body unread, and anything else is refused: the newest asker is told
 //! [`MemoryExhausted`]. A party that holds bytes gets more at once or not at all, except where the
-//! [`ledger`] proves that it does not wait for itself.
+//! `ledger` proves that it does not wait for itself.
 //!
 //! There is one budget for the process, as there is one memory: [`global`].
 
