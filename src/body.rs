@@ -12,7 +12,18 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time;
 
-use crate::protocol::Pieces;
+use crate::{
+    budget::{MemoryExhausted, Reservation},
+    config::defaults,
+    protocol::{
+        Pieces,
+        sse::{DATA_BYTES_MIN, on_one_line},
+    },
+};
+
+/// The largest piece of a message that is handed to hyper at a time, in bytes: where it copies what it
+/// writes, as for TLS, it copies no more than that.
+const FRAME_BYTES_MAX: usize = 128 << 10;
 
 /// A message on its way out, of a length that is told beforehand.
 #[derive(Debug)]
@@ -21,18 +32,53 @@ pub struct Outgoing {
     /// How many pieces are gone.
     n_sent: usize,
     n_left: usize,
+    /// It is an event, whose data goes out on one line.
+    is_event: bool,
+    /// The piece that goes out now is data.
+    is_data: bool,
+}
+
+impl Outgoing {
+    /// Returns an event that was encoded. Line breaks in large data become spaces as it goes out.
+    pub fn event(pieces: Pieces) -> Self {
+        Self { is_event: true, ..Self::from(pieces) }
+    }
 }
 
 impl From<Pieces> for Outgoing {
     fn from(pieces: Pieces) -> Self {
         let n_left = pieces.len();
-        Self { pieces, n_sent: 0, n_left }
+        Self { pieces, n_sent: 0, n_left, is_event: false, is_data: false }
     }
 }
 
 impl From<Bytes> for Outgoing {
     fn from(bytes: Bytes) -> Self {
         Pieces::from(bytes).into()
+    }
+}
+
+impl Iterator for Outgoing {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let piece = match &mut self.pieces {
+            _ if self.n_left == 0 => return None,
+            Pieces::One(bytes) => bytes,
+            Pieces::Many(pieces) => pieces.get_mut(self.n_sent)?,
+        };
+        self.is_data |= self.is_event && piece.len() > DATA_BYTES_MIN;
+        let is_last = piece.len() <= FRAME_BYTES_MAX;
+        let mut next = piece.split_to(piece.len().min(FRAME_BYTES_MAX));
+        self.n_left -= next.len();
+        if self.is_data {
+            next = on_one_line(next);
+        }
+        if is_last {
+            self.n_sent += 1;
+            self.is_data = false;
+        }
+        Some(next)
     }
 }
 
@@ -44,15 +90,7 @@ impl Body for Outgoing {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let (n_sent, is_over) = (self.n_sent, self.n_left == 0);
-        let next = match &mut self.pieces {
-            _ if is_over => None,
-            Pieces::One(bytes) => Some(std::mem::take(bytes)),
-            Pieces::Many(pieces) => pieces.get_mut(n_sent).map(std::mem::take),
-        };
-        self.n_sent += 1;
-        self.n_left -= next.as_ref().map(Bytes::len).unwrap_or_default();
-        Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
+        Poll::Ready(self.next().map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -71,9 +109,22 @@ pub enum ReadError<E> {
     TooLong,
     /// It broke off.
     Broken(E),
+    /// There was no memory for it.
+    NoMemory(MemoryExhausted),
 }
 
-/// Reads a whole body of at most `length_max` bytes. A body that comes at once is not copied.
+/// A behaviour of a reader for which there is no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pressure {
+    /// It gives up at once.
+    Refuse,
+    /// It leaves the rest of the body unread for a while, so that the sender waits. It holds that many
+    /// bytes beside the body.
+    Wait(usize),
+}
+
+/// Reads a whole body of at most `length_max` bytes, which count against the memory budget. A body that
+/// comes at once is not copied.
 ///
 /// # Errors
 ///
@@ -85,13 +136,28 @@ pub enum ReadError<E> {
 pub async fn whole<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
     length_max: usize,
+    pressure: Pressure,
 ) -> Result<Bytes, ReadError<B::Error>> {
-    let length = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
+    let declared = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
+    let mut held = Reservation::default();
     while let Some(frame) = body.frame().await {
         let Ok(chunk) = frame.map_err(ReadError::Broken)?.into_data() else { continue };
-        if first.len() + all.len() + chunk.len() > length_max {
+        let length = first.len() + all.len() + chunk.len();
+        if length > length_max {
             return Err(ReadError::TooLong);
+        }
+        if length > defaults::BUFFER_KEPT_BYTES && length > held.n_bytes() {
+            let doubled = (2 * length).min(length_max);
+            let grown = match pressure {
+                // A client is not taken at its word: it could reserve what it never sends.
+                Pressure::Refuse => held.grow_to(doubled),
+                Pressure::Wait(holds) => {
+                    let wanted = declared.filter(|declared| *declared <= length_max);
+                    held.wait_for(wanted.unwrap_or(doubled).max(length), holds).await
+                }
+            };
+            grown.map_err(ReadError::NoMemory)?;
         }
         if first.is_empty() && all.is_empty() {
             first = chunk;
@@ -99,12 +165,13 @@ pub async fn whole<B: Body<Data = Bytes> + Unpin>(
         }
         if all.is_empty() {
             // What the sender says of the length is taken at its word as far as it may be true.
-            all.reserve(length.unwrap_or_default().max(2 * first.len()).min(length_max));
+            all.reserve(declared.unwrap_or_default().max(2 * first.len()).min(length_max));
             all.extend_from_slice(&std::mem::take(&mut first));
         }
         all.extend_from_slice(&chunk);
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    let all = if all.is_empty() { first } else { all.freeze() };
+    held.count(all).map_err(ReadError::NoMemory)
 }
 
 /// Reads a body of no use to its end, for at most `patience`, and tells whether it has come to that.
@@ -131,6 +198,7 @@ mod tests {
     use http_body_util::StreamBody;
 
     use super::*;
+    use crate::{budget::global, protocol::sse};
 
     fn incoming(chunks: &'static [&'static str]) -> impl Body<Data = Bytes, Error = ()> + Unpin {
         let frames = chunks.iter().map(|chunk| match *chunk {
@@ -142,11 +210,48 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_read_whole_or_refused() {
-        assert_eq!(whole(&mut incoming(&["ab", "", "c", "de"]), 5).await, Ok("abcde".into()));
-        assert_eq!(whole(&mut incoming(&["abcde"]), 5).await, Ok("abcde".into()));
-        assert_eq!(whole(&mut incoming(&[]), 5).await, Ok(Bytes::new()));
-        assert_eq!(whole(&mut incoming(&["abc", "def"]), 5).await, Err(ReadError::TooLong));
-        assert_eq!(whole(&mut incoming(&["abc", "!"]), 5).await, Err(ReadError::Broken(())));
+        let read = async |chunks| whole(&mut incoming(chunks), 5, Pressure::Refuse).await;
+        assert_eq!(read(&["ab", "", "c", "de"]).await, Ok("abcde".into()));
+        assert_eq!(read(&["abcde"]).await, Ok("abcde".into()));
+        assert_eq!(read(&[]).await, Ok(Bytes::new()));
+        assert_eq!(read(&["abc", "def"]).await, Err(ReadError::TooLong));
+        assert_eq!(read(&["abc", "!"]).await, Err(ReadError::Broken(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_body_counts_until_its_message_is_dropped() {
+        let chunks = || {
+            let chunk = Bytes::from(vec![b'x'; 100_000]);
+            let frames = std::iter::repeat_n(chunk, 3).map(|chunk| Ok::<_, ()>(Frame::data(chunk)));
+            StreamBody::new(stream::iter(frames))
+        };
+        let body = whole(&mut chunks(), 1 << 20, Pressure::Refuse).await.expect("read");
+        assert_eq!(global().usage().used_bytes, 300_000);
+        let held = global().try_reserve(defaults::MEMORY_MAX - 300_000).expect("room");
+        for pressure in [Pressure::Refuse, Pressure::Wait(0)] {
+            let refused = whole(&mut chunks(), 1 << 20, pressure).await;
+            assert!(matches!(refused, Err(ReadError::NoMemory(_))), "{refused:?}");
+        }
+        let mut again = chunks();
+        let waiting = whole(&mut again, 1 << 20, Pressure::Wait(0));
+        tokio::pin!(waiting);
+        assert!(time::timeout(Duration::from_secs(1), waiting.as_mut()).await.is_err());
+        drop((body, held));
+        assert_eq!(waiting.await.map(|body| body.len()), Ok(300_000));
+        assert_eq!(global().usage().used_bytes, 0);
+    }
+
+    #[test]
+    fn a_large_message_goes_out_in_pieces() {
+        let message = Bytes::from(vec![b'x'; 3 * FRAME_BYTES_MAX + 1]);
+        let lengths: Vec<usize> = Outgoing::from(message).map(|piece| piece.len()).collect();
+        assert_eq!(lengths, [FRAME_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MAX, 1]);
+
+        let broken = Bytes::from("x\n".repeat(FRAME_BYTES_MAX));
+        let event = Outgoing::event(sse::encode_pieces(broken.clone().into()));
+        let written = String::from_utf8(Iterator::collect::<Vec<_>>(event).concat()).expect("text");
+        let data = "x ".repeat(FRAME_BYTES_MAX);
+        assert!(written == format!("event: message\ndata: {data}\n\n"));
     }
 
     #[tokio::test]
@@ -161,8 +266,8 @@ mod tests {
     async fn pieces_go_out_in_their_order_and_the_length_is_known() {
         let pieces = Pieces::One("bc".into()).between(b"a", b"d");
         let mut body = Outgoing::from(pieces);
-        assert_eq!(body.size_hint().exact(), Some(4));
-        assert_eq!(whole(&mut body, 9).await, Ok("abcd".into()));
+        assert_eq!(Body::size_hint(&body).exact(), Some(4));
+        assert_eq!(whole(&mut body, 9, Pressure::Refuse).await, Ok("abcd".into()));
         assert!(body.is_end_stream());
     }
 }

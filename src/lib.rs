@@ -153,10 +153,11 @@
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
-//! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
 //! | [`unsent`] | lines that wait to be written |
 //! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
+//! | [`budget`] | the memory that messages may take, over all clients together |
+//! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
 //! | [`share`] | fair shares: permits that are waited for, and places that can be taken away |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
 //! | [`compute`] | computations beside the event loops, in turn for each party |
@@ -217,6 +218,8 @@
 //! - Free capacity is never refused. At a bound, the largest holder makes room with what it left idle,
 //!   or requests wait their turn: the holder with the fewest is next ([`share`]). One permit of an
 //!   exclusive server is left for others that have used it of late.
+//! - Bytes whose size another party chooses count against one [`budget`]. Where it is used up, what is kept
+//!   for comfort goes first, then the newest asker is refused; no other client notices.
 //! - A TLS handshake is made in the task of its connection, within a bound. A private key is never
 //!   printed.
 //! - Where a token is declared, nothing is done for a request that does not bring it but to say so; only
@@ -250,6 +253,7 @@ pub mod backoff;
 pub mod body;
 pub mod breaker;
 pub mod bridge;
+pub mod budget;
 pub mod call;
 pub mod catalog;
 pub mod child;

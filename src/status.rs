@@ -14,6 +14,7 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     breaker::Shown,
+    budget::{self, MemoryUsage},
     catalog::{Catalog, Collision, Quarantined},
     name::ServerName,
     pool::{Pool, PoolStatus, SlotStatus, State},
@@ -57,6 +58,8 @@ pub struct Status {
     pub tasks: usize,
     /// How many connections to servers were made since the start, all servers together.
     pub generation: u64,
+    /// The memory that messages take.
+    pub memory_budget: MemoryUsage,
     /// The connections of all servers together.
     pub pool: PoolStatus,
     /// Every declared server.
@@ -183,6 +186,7 @@ impl Board {
             // Always asked for by a task.
             tasks: Handle::try_current().map_or(0, |it| it.metrics().num_alive_tasks()),
             generation: self.pool.n_connected(),
+            memory_budget: budget::global().usage(),
             pool: self.pool.status(),
             servers: self.pool.servers(),
             quarantined: self.catalog.quarantined(),

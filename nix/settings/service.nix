@@ -61,4 +61,14 @@ in
     example = "debug";
     description = "Least severe kind of message that goes to the journal.";
   };
+  memory_max = mkOption {
+    type = types.nullOr (types.ints.between 67108864 1099511627776);
+    default = null;
+    example = 536870912;
+    description = ''
+      How many bytes messages may take, over all clients together.
+      Half of the unit's `MemoryMax` if `null`, or 256 MiB where the
+      unit has none.
+    '';
+  };
 }

@@ -13,6 +13,7 @@
       service.log_level = "debug";
       service.progress_beat = "0s";
       service.idle_exit = "1h";
+      service.memory_max = 536870912;
       listen.http = "127.0.0.1:12111";
       listen.tls = {
         certificate = "credential:tls-certificate";

@@ -145,10 +145,9 @@ mod tests {
         // What is left for the second attempt of a request, say.
         let limits = Limits { silence, total: silence / 2 };
         let _held = lease(&a, Holder::SERVICE, None, limits).await.leased.expect("a connection");
-        for refused in [
-            lease(&b, Holder::SERVICE, None, limits).await.leased,
-            connect(&b, None, limits).await,
-        ] {
+        for refused in
+            [lease(&b, Holder::SERVICE, None, limits).await.leased, connect(&b, None, limits).await]
+        {
             let Err(error) = refused else { panic!("there is no room") };
             assert_eq!((error.code(), error.fault()), ("POOL_EXHAUSTED", Fault::Cancelled));
         }

@@ -6,8 +6,10 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use crate::{
+    budget::{self, MemoryExhausted, Reservation},
     compute::{ComputeError, ComputePool},
-    connection::{Aside, Call, Event, Limits, Owner},
+    config::defaults,
+    connection::{Aside, Call, Event, Failure, Limits, Owner},
     era::Client,
     holder::Holder,
     name::ServerName,
@@ -55,6 +57,10 @@ pub struct Exchange {
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
     sieve: Option<Sieve>,
+    /// The memory that the sequel takes.
+    memory: Reservation,
+    /// The bytes of the answers that the sequel may keep: those of the steps of a chain.
+    n_kept: usize,
     /// What becomes of its outcome, where that is not simply the client's.
     sequel: Option<Box<dyn Sequel>>,
     /// What the sequel computes with where that takes long.
@@ -122,6 +128,8 @@ impl Exchange {
             left: Budget::default(),
             has_begun: false,
             sieve: None,
+            memory: Reservation::default(),
+            n_kept: 0,
             sequel: None,
             computer: None,
             notices: VecDeque::new(),
@@ -204,26 +212,36 @@ impl Exchange {
                 return Ok(Aside::Notification(notice).into());
             }
             if let Some(answer) = self.concluded() {
-                return Ok(Event::Answer(answer));
+                return self.counted(answer);
             }
             if matches!(self.stage, Stage::Computing(_)) {
                 match self.computed().await {
-                    Some(outcome) => return outcome.map(Event::Answer),
+                    Some(outcome) => return outcome.and_then(|answer| self.counted(answer)),
                     None => continue,
                 }
             }
             let error = match self.advance().await {
                 Ok(Event::Answer(answer)) => {
+                    let received = answer.bytes().as_ptr() as usize;
                     self.answered(&answer);
                     let answer = match self.sieve.take() {
                         Some(sieve) => sieve(answer),
                         None => answer,
                     };
                     match self.translated(answer) {
-                        Ok(Some(answer)) => match self.go_on(Ok(answer)) {
-                            Some(outcome) => return outcome.map(Event::Answer),
-                            None => continue,
-                        },
+                        Ok(Some(answer)) => {
+                            let outcome = self.with_room(answer);
+                            match self.go_on(outcome) {
+                                // What came is counted, what was made of it is not yet.
+                                Some(Ok(answer))
+                                    if answer.bytes().as_ptr() as usize != received =>
+                                {
+                                    return self.counted(answer);
+                                }
+                                Some(outcome) => return outcome.map(Event::Answer),
+                                None => continue,
+                            }
+                        }
                         Ok(None) => continue,
                         Err(error) => error,
                     }
@@ -356,6 +374,30 @@ impl Exchange {
             time::sleep(pause).await;
             connect::lease(&slot, holder, owner.as_ref(), limits).await
         }))
+    }
+
+    /// Makes room for what the sequel does with an answer, and for those that it keeps.
+    fn with_room(&mut self, answer: Message) -> Result<Message, CallError> {
+        let length = answer.bytes().len();
+        if self.sequel.is_none() || length < defaults::MEMORY_COUNTED_MIN {
+            return Ok(answer);
+        }
+        self.memory.shrink_to(self.n_kept);
+        let grown = self.memory.grow_to(self.n_kept + defaults::RESULT_WORK_FACTOR * length);
+        self.n_kept += length;
+        grown.map(|()| answer).map_err(|exhausted| self.no_memory(exhausted))
+    }
+
+    /// Counts an answer of our making against the memory budget, in the place of what it was made of.
+    fn counted(&mut self, answer: Message) -> Result<Event, CallError> {
+        self.memory.shrink_to(0);
+        let counted = answer.wrapped(budget::counted);
+        counted.map(Event::Answer).map_err(|exhausted| self.no_memory(exhausted))
+    }
+
+    fn no_memory(&self, exhausted: MemoryExhausted) -> CallError {
+        let source = Failure::NoMemory(exhausted);
+        CallError::Failed { server: self.slot.name().clone(), source }
     }
 
     fn time_left(&self) -> Duration {

@@ -16,6 +16,7 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
     text.push_str(&servers(status).render(columns, is_coloured));
     let mut below = Vec::new();
     below.extend(memory(&status["memory"]));
+    below.extend(messages(&status["memoryBudget"]));
     for (name, title, line) in [
         ("quarantined", "Items that clients are not shown", quarantined as fn(&Value) -> String),
         ("collisions", "Items that are called the same in the merged view", collision),
@@ -145,6 +146,17 @@ fn memory(memory: &Value) -> Option<String> {
     Some(line)
 }
 
+/// Returns the memory that messages take, and how often there was none for one.
+fn messages(budget: &Value) -> Option<String> {
+    let size = |member: &str| budget[member].as_u64().map(quantity::size);
+    let (used, max, peak) = (size("usedBytes")?, size("maxBytes")?, size("peakBytes")?);
+    let mut line = format!("Messages: {used} of {max}, {peak} at most");
+    if let Some(refused) = budget["refused"].as_u64().filter(|refused| *refused > 0) {
+        line.push_str(&format!("; {refused} refused: raise service.memory_max"));
+    }
+    Some(line)
+}
+
 /// Says which item clients are not shown, and why.
 fn quarantined(found: &Value) -> String {
     let [server, list, item, reason] =
@@ -187,6 +199,7 @@ mod tests {
                   "breaker": { "state": "open", "nextProbeMs": 11_001 } },
             ],
             "memory": { "ownBytes": 20 << 20, "serversBytes": 12_900_000, "savedBytes": 38_700_000 },
+            "memoryBudget": { "usedBytes": 0, "peakBytes": 60 << 20, "maxBytes": 64 << 20, "refused": 3 },
             "quarantined": [],
             "collisions": [
                 { "list": "tools", "item": "a__b", "server": "a", "leftOut": "a__" },
@@ -204,6 +217,7 @@ mod tests {
         maps    failed  -               0         3         -  breaker open, probe in 12 s: the process ended\u{1b}[2J with exit status 1: no such key, and more
 
         Memory: 20.0 MiB of the service, 12.3 MiB of the servers; 36.9 MiB saved against one set per client
+        Messages: 0 B of 64.0 MiB, 60.0 MiB at most; 3 refused: raise service.memory_max
         Items that are called the same in the merged view:
           tools `a__b`: that of `a` is shown, that of `a__` left out
         ");

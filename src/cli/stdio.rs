@@ -7,12 +7,12 @@ use serde_json::json;
 use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, serve, service};
 use crate::{
     bridge::{self, Target},
+    budget::MeteredLines,
     config::{self, LogLevel, Sources, defaults},
     control::client::ClientError,
     daemon::{Daemon, Listeners},
     ingress::pipe::Pipe,
     peer::Caller,
-    protocol::ndjson::Lines,
     report::chain,
     systemd::capabilities,
     telemetry::log,
@@ -106,7 +106,7 @@ pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed
             daemon.map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
         let pipe = Pipe {
             reader: tokio::io::stdin(),
-            lines: Lines::new(defaults::BODY_BYTES_MAX),
+            lines: MeteredLines::new(defaults::BODY_BYTES_MAX),
             writer: tokio::io::stdout(),
             holder: Caller::of_own_user().holder,
             tells_end: false,

@@ -139,6 +139,11 @@ struct ServiceTable {
     /// What is logged.
     #[schemars(with = "LogLevel", extend("default" = "info"))]
     log_level: Option<Word<LogLevel>>,
+    /// How many bytes messages may take, over all clients together: those that wait to be written, that
+    /// are being read, and results that are kept. Without it, half of the memory limit of the service's
+    /// control group, or 256 MiB where there is no limit.
+    #[schemars(with = "usize", range(min = defaults::MEMORY_RANGE.0, max = defaults::MEMORY_RANGE.1))]
+    memory_max: Option<Spanned<i64>>,
 }
 
 /// A duration as it is written in the file.
@@ -348,6 +353,16 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
         progress_beat: table.progress_beat.unwrap_or(defaults.progress_beat),
         idle_exit: table.idle_exit,
         log_level: table.log_level.map_or(defaults.log_level, |found| found.0),
+        memory_max: table.memory_max.map(memory_max).transpose()?,
+    })
+}
+
+fn memory_max(found: Spanned<i64>) -> Result<usize, Problem> {
+    let (least, most) = defaults::MEMORY_RANGE;
+    let size = usize::try_from(*found.get_ref()).ok();
+    size.filter(|size| (least..=most).contains(size)).ok_or_else(|| {
+        let message = format!("`memory_max` is {}", found.get_ref());
+        Problem::at(found.span(), message).help(format!("use {least} to {most}, a number of bytes"))
     })
 }
 

@@ -103,6 +103,9 @@ pub struct Service {
     pub idle_exit: Option<Option<Duration>>,
     /// What is logged.
     pub log_level: LogLevel,
+    /// How many bytes messages may take, over all clients together; `None` is a share of the memory
+    /// limit of the service's control group.
+    pub memory_max: Option<usize>,
 }
 
 /// How much is logged.
@@ -203,6 +206,7 @@ impl Default for Service {
             progress_beat: Some(defaults::PROGRESS_BEAT),
             idle_exit: None,
             log_level: LogLevel::Info,
+            memory_max: None,
         }
     }
 }

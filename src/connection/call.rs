@@ -126,7 +126,7 @@ impl Call {
         match &self.connection.link {
             Link::Stdio(link) => {
                 // A child that does not read fills its queue: the wait for it is bounded too.
-                time::timeout_at(self.silent_until, link.send(frame.join(), Some(self.id)))
+                time::timeout_at(self.silent_until, link.send(frame, Some(self.id)))
                     .await
                     .map_err(|_| self.timed_out(self.limits.silence))??;
                 self.is_sent = true;

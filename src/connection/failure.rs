@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::VecDeque, fmt, sync::Arc, time::Duration};
 use hyper::StatusCode;
 
 use crate::{
+    budget::{MEMORY_EXHAUSTED, MemoryExhausted},
     child::{Exit, Kind},
     config::defaults,
     fault::Fault,
@@ -98,6 +99,9 @@ pub enum Failure {
     /// The client does not read what comes before the answer.
     #[error("the client does not read: more came for it than may wait")]
     Overrun,
+    /// There was no memory for the answer.
+    #[error("the answer was not kept: {0}")]
+    NoMemory(MemoryExhausted),
     /// As many requests are in flight as one connection takes.
     #[error(
         "as many requests are in flight as one connection may have ({}), and the turn of this one did not come",
@@ -195,6 +199,7 @@ impl Failure {
             | Self::Timeout { .. }
             | Self::NotInTime { .. }
             | Self::Overrun
+            | Self::NoMemory(_)
             | Self::Saturated => &[],
         }
     }
@@ -220,6 +225,7 @@ impl Failure {
             | Self::Oversized { .. }
             | Self::AnswerTooDeep
             | Self::Overrun
+            | Self::NoMemory(_)
             | Self::Timeout { .. } => false,
         }
     }
@@ -249,7 +255,9 @@ impl Failure {
             Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
             Self::Status { status, .. } => Fault::of_status(*status),
             Self::Oversized { .. } | Self::AnswerTooDeep => Fault::Protocol,
-            Self::Closed | Self::TooDeep | Self::Overrun | Self::Saturated => Fault::Cancelled,
+            Self::Closed | Self::TooDeep | Self::Overrun | Self::NoMemory(_) | Self::Saturated => {
+                Fault::Cancelled
+            }
         }
     }
 
@@ -272,6 +280,7 @@ impl Failure {
             | Self::Timeout { .. }
             | Self::NotInTime { .. }
             | Self::Overrun
+            | Self::NoMemory(_)
             | Self::Saturated => false,
         }
     }
@@ -294,6 +303,7 @@ impl Failure {
             Self::TooDeep => "TOO_DEEP",
             Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
             Self::Overrun => "CLIENT_TOO_SLOW",
+            Self::NoMemory(_) => MEMORY_EXHAUSTED,
             Self::Saturated => "SERVER_SATURATED",
         }
     }
@@ -337,6 +347,9 @@ impl Failure {
                 "Call again: the server is still starting. `start = \"eager\"` has it start with the service."
             }
             Self::Overrun => "Read the stream of a request while it runs, or ask for no progress.",
+            Self::NoMemory(_) => {
+                "The call was executed: check before you repeat it. Try later, or ask for less at a time. The operator can raise `service.memory_max`."
+            }
             Self::Saturated => "Wait for running calls to finish.",
         };
         hint.into()

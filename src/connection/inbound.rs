@@ -19,6 +19,7 @@ use super::{
     mux::Settled,
 };
 use crate::{
+    budget,
     era::listening,
     protocol::{
         Era, Level, Message, ParseError, RpcError, Shape,
@@ -34,7 +35,20 @@ impl Connection {
     /// Takes what should be one message from the server. `via` is as in [`Self::receive`].
     pub(super) fn hear(self: &Arc<Self>, bytes: Bytes, via: Option<u64>) {
         let length = bytes.len();
+        let start = bytes.as_ptr();
         match Message::parse_lossy(bytes) {
+            // A copy, as what came was not UTF-8.
+            Ok(message) if message.bytes().as_ptr() != start => {
+                let id = message.integer(Part::Id);
+                match message.wrapped(budget::counted) {
+                    Ok(message) => self.receive(message, via),
+                    Err(exhausted) => {
+                        if let Some(id) = id {
+                            self.fail(id, Failure::NoMemory(exhausted));
+                        }
+                    }
+                }
+            }
             Ok(message) => self.receive(message, via),
             Err(error) => {
                 self.noise(&error.to_string(), length);

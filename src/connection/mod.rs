@@ -447,7 +447,7 @@ impl Connection {
         }
         let sending = async {
             match &self.link {
-                Link::Stdio(link) => link.send(frame, None).await,
+                Link::Stdio(link) => link.send(frame.into(), None).await,
                 Link::Http(link) => link.notify(frame).await,
             }
         };

@@ -4,9 +4,12 @@
 //! that a cancellation never overtakes its request: at worst, the request is not sent any more. One
 //! reads, so that the order of a server's messages is kept. One waits for the end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::mpsc::{self, error::TrySendError},
@@ -17,9 +20,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Connection, Failure, Pipe};
 use crate::{
+    budget::{MeteredLine, MeteredLines},
     child::{Kind, Launched, launch::Pipes, stderr},
     config::defaults,
-    protocol::ndjson::{Line, Lines, on_one_line},
+    protocol::{Pieces, ndjson::on_one_line},
 };
 
 /// How much is read at a time: what a pipe holds by default, in bytes.
@@ -41,10 +45,11 @@ pub(super) struct Link {
     pid: Option<u32>,
 }
 
-/// One line for the server, and whose request it is.
+/// One line for the server, and the request that it is.
 #[derive(Debug)]
 struct Frame {
-    bytes: Bytes,
+    /// Not copied together: a large request would take its memory twice while it waits.
+    message: Pieces,
     request: Option<u64>,
 }
 
@@ -87,15 +92,15 @@ impl Link {
     }
 
     /// Queues the frame of a request, waiting for room.
-    pub(super) async fn send(&self, bytes: Bytes, request: Option<u64>) -> Result<(), Failure> {
-        let frame = Frame { bytes: on_one_line(bytes), request };
+    pub(super) async fn send(&self, message: Pieces, request: Option<u64>) -> Result<(), Failure> {
+        let frame = Frame { message, request };
         // The writer is gone, and with it the chance that anybody reads this.
         self.frames.send(frame).await.map_err(|_| Failure::Gone)
     }
 
     /// Queues a frame without waiting: it is lost only where very many wait already.
     pub(super) fn try_send(&self, bytes: Bytes) {
-        let frame = Frame { bytes: on_one_line(bytes), request: None };
+        let frame = Frame { message: bytes.into(), request: None };
         self.late.send(&self.frames, frame);
     }
 }
@@ -232,7 +237,7 @@ async fn write(
         };
         let Some(first) = first else { break };
         batch.push(first, &connection);
-        while batch.bytes.len() < BATCH_BYTES
+        while batch.n_bytes < BATCH_BYTES
             && let Ok(frame) = frames.try_recv()
         {
             batch.push(frame, &connection);
@@ -262,7 +267,12 @@ async fn write(
 /// Frames that are written together.
 #[derive(Default)]
 struct Batch {
+    /// Small messages, copied together.
     bytes: BytesMut,
+    /// What comes before `bytes`: large messages, and what was before them.
+    before: VecDeque<Bytes>,
+    /// How much there is, and how much of it is written.
+    n_bytes: usize,
     n_written: usize,
     /// Where each request begins.
     requests: Vec<(usize, u64)>,
@@ -276,9 +286,18 @@ impl Batch {
                 connection.forget(request);
                 return;
             }
-            self.requests.push((self.bytes.len(), request));
+            self.requests.push((self.n_bytes, request));
         }
-        self.bytes.extend_from_slice(&frame.bytes);
+        self.n_bytes += frame.message.len() + 1;
+        for piece in frame.message {
+            let piece = on_one_line(piece);
+            if piece.len() < defaults::MEMORY_COUNTED_MIN {
+                self.bytes.extend_from_slice(&piece);
+            } else {
+                self.before.push_back(self.bytes.split().freeze());
+                self.before.push_back(piece);
+            }
+        }
         self.bytes.extend_from_slice(b"\n");
     }
 
@@ -288,21 +307,32 @@ impl Batch {
     ///
     /// Safe: it is known what was written.
     async fn write(&mut self, stdin: &mut (impl AsyncWrite + Unpin)) -> bool {
-        while self.n_written < self.bytes.len() {
-            match stdin.write(&self.bytes[self.n_written..]).await {
+        while let Some(piece) = self.before.front_mut() {
+            if piece.is_empty() {
+                self.before.pop_front();
+                continue;
+            }
+            match stdin.write(piece).await {
+                Ok(0) | Err(_) => return false,
+                Ok(n_bytes) => {
+                    self.n_written += n_bytes;
+                    piece.advance(n_bytes);
+                }
+            }
+        }
+        while self.n_written < self.n_bytes {
+            let start = self.bytes.len() - (self.n_bytes - self.n_written);
+            match stdin.write(&self.bytes[start..]).await {
                 Ok(0) | Err(_) => return false,
                 Ok(n_bytes) => self.n_written += n_bytes,
             }
         }
-        // One large message must not keep its memory for ever.
-        self.bytes = if self.bytes.capacity() > 2 * BATCH_BYTES {
-            BytesMut::new()
-        } else {
-            let mut bytes = std::mem::take(&mut self.bytes);
-            bytes.clear();
-            bytes
-        };
-        self.n_written = 0;
+        // What large messages have left must not keep its memory for ever.
+        if self.bytes.capacity() > 2 * BATCH_BYTES {
+            self.bytes = BytesMut::new();
+        }
+        self.bytes.clear();
+        (self.n_bytes, self.n_written) = (0, 0);
         self.requests.clear();
         true
     }
@@ -316,12 +346,9 @@ impl Batch {
 
 /// Reads messages until the pipe ends.
 async fn read(mut stdout: impl AsyncRead + Unpin, connection: Arc<Connection>) {
-    let mut lines = Lines::new(defaults::MESSAGE_BYTES_MAX);
+    let mut lines = MeteredLines::new(defaults::MESSAGE_BYTES_MAX);
     loop {
-        let buffer = lines.buffer();
-        if buffer.capacity() - buffer.len() < READ_BYTES / 4 {
-            buffer.reserve(READ_BYTES);
-        }
+        let buffer = lines.buffer(READ_BYTES);
         let has_ended = matches!(stdout.read_buf(buffer).await, Ok(0) | Err(_));
         let mut n_taken = 0;
         while let Some(line) = lines.next_line() {
@@ -342,14 +369,17 @@ async fn read(mut stdout: impl AsyncRead + Unpin, connection: Arc<Connection>) {
     }
 }
 
-fn take(line: Line, connection: &Arc<Connection>) {
-    match line {
-        Line::Whole(line) => connection.hear(line, None),
-        Line::Oversized(line) => {
+fn take(line: MeteredLine, connection: &Arc<Connection>) {
+    let (line, failure) = match line {
+        MeteredLine::Whole(line) => return connection.hear(line, None),
+        MeteredLine::Oversized(line) => {
             connection.noise("longer than a message may be", line.length);
-            if let Some(id) = line.response_id() {
-                connection.fail(id, Failure::Oversized { length: line.length });
-            }
+            let length = line.length;
+            (line, Failure::Oversized { length })
         }
+        MeteredLine::Refused(line, exhausted) => (line, Failure::NoMemory(exhausted)),
+    };
+    if let Some(id) = line.response_id() {
+        connection.fail(id, failure);
     }
 }

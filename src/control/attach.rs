@@ -13,6 +13,7 @@ use tokio::{
 
 use super::{Desk, Method, Params};
 use crate::{
+    budget::MeteredLines,
     config::defaults,
     holder::Holder,
     ingress::pipe::{self, Pipe},
@@ -20,7 +21,6 @@ use crate::{
         Message, RpcError, Shape,
         error::{INTERNAL_ERROR, INVALID_REQUEST},
         jsonrpc::Part,
-        ndjson::Lines,
     },
     view::{Choice, View},
 };
@@ -41,7 +41,7 @@ pub(super) struct Attached {
     pub(super) reader: OwnedReadHalf,
     pub(super) writer: OwnedWriteHalf,
     /// What was read already.
-    pub(super) lines: Lines,
+    pub(super) lines: MeteredLines,
 }
 
 /// Tells whether a message asks for it.

@@ -35,6 +35,7 @@ pub(super) async fn status(desk: &Desk, params: &Params<'_>) -> Answer {
         "clients": found.clients,
         "tasks": found.tasks,
         "generation": found.generation,
+        "memoryBudget": camel(json!(found.memory_budget)),
         "pool": camel(json!(found.pool)),
         "quarantined": camel(json!(found.quarantined)),
         "collisions": camel(json!(found.collisions)),

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     acceptor::{self, Listener as _},
+    budget::{self, MeteredLine, MeteredLines},
     config::defaults,
     peer::Caller,
     protocol::{
@@ -35,7 +36,7 @@ use crate::{
         error::{INTERNAL_ERROR, INVALID_REQUEST},
         jsonrpc::Part,
         mcp::method::CANCELLED,
-        ndjson::{Line, Lines, Oversized},
+        ndjson::Oversized,
     },
     redact,
     share::EvictablePermit,
@@ -127,7 +128,7 @@ async fn converse(
         desk,
         permit,
         asker,
-        lines: Lines::new(defaults::CONTROL_LINE_BYTES_MAX),
+        lines: MeteredLines::new(defaults::CONTROL_LINE_BYTES_MAX),
         running: FuturesUnordered::new(),
         cancelled: HashMap::new(),
     };
@@ -167,7 +168,7 @@ struct Conversation<'a> {
     desk: &'a Arc<Desk>,
     permit: &'a EvictablePermit,
     asker: Asker,
-    lines: Lines,
+    lines: MeteredLines,
     /// Each returns the id of its request, JSON text, if it has one.
     running: FuturesUnordered<BoxFuture<'a, Option<String>>>,
     /// What calls off the request of an id, JSON text.
@@ -195,7 +196,6 @@ impl Conversation<'_> {
             if !self.running.is_empty() {
                 idle_since = Instant::now();
             }
-            self.lines.buffer().reserve(READ_BYTES);
             tokio::select! {
                 biased;
                 Some(id) = self.running.next() => {
@@ -207,7 +207,7 @@ impl Conversation<'_> {
                 // What has come before still counts; it is taken on while there is room.
                 () = self.desk.stop.cancelled(), if !is_over => is_over = true,
                 _ = reader.readable(), if !is_over && !is_full => {
-                    match reader.try_read_buf(self.lines.buffer()) {
+                    match reader.try_read_buf(self.lines.buffer(READ_BYTES)) {
                         Ok(0) => {
                             is_over = true;
                             let last = self.lines.last_line();
@@ -228,17 +228,21 @@ impl Conversation<'_> {
 
     /// Takes what an operator has sent; returns what the connection is to be from now on, if that is
     /// something else.
-    fn take(&mut self, line: Line) -> Option<Attaching> {
+    fn take(&mut self, line: MeteredLine) -> Option<Attaching> {
         let message = match line {
-            Line::Whole(line) => match read(line) {
+            MeteredLine::Whole(line) => match read(line) {
                 Ok(message) => message,
                 Err(error) => {
                     self.refuse(*error, None);
                     return None;
                 }
             },
-            Line::Oversized(line) => {
+            MeteredLine::Oversized(line) => {
                 self.refuse(too_long(&line), None);
+                return None;
+            }
+            MeteredLine::Refused(line, exhausted) => {
+                self.refuse(exhausted.to_rpc(), line.request_id().as_deref());
                 return None;
             }
         };
@@ -275,6 +279,9 @@ impl Conversation<'_> {
                 answer = desk.answer(&message, &asker) => Some(answer),
             };
             if let Some(answer) = answer {
+                let answer = budget::counted(answer);
+                let answer = answer
+                    .unwrap_or_else(|exhausted| exhausted.to_rpc().complete().render(Some(&id)));
                 say(&asker, answer).await;
             }
             drop(counted);

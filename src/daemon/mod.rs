@@ -21,6 +21,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    budget,
     call::CallError,
     catalog::{Catalog, Store},
     child,
@@ -107,6 +108,7 @@ impl Daemon {
         descriptors::raise();
         // Caught before READY=1: systemd looks for a handler of SIGHUP then.
         let signals = Signals::catch().map_err(StartError::Signals)?;
+        budget_for(&config);
         let config = Arc::new(config);
         let credentials = credentials_directory();
         let seal = Seal::of_service(&config.listen.session, credentials.as_deref())?;
@@ -411,6 +413,11 @@ impl Daemon {
             None => line,
         }
     }
+}
+
+/// Sizes the memory budget of the process by the configuration.
+fn budget_for(config: &Config) {
+    budget::global().resize(config.service.memory_max.unwrap_or_else(budget::default_max));
 }
 
 #[cfg(test)]

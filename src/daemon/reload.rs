@@ -86,6 +86,7 @@ impl Daemon {
             tracing::warn!("another directory for cached lists takes effect with the next restart");
         }
         self.log.set(new.service.log_level);
+        super::budget_for(&new);
         if self.tls.replace(identity) {
             let tls = new.listen.tls.is_some();
             tracing::info!(tls, "another certificate for new connections");

@@ -106,6 +106,7 @@ async fn connection(
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(defaults::HEADER_TIMEOUT)
+        .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let served = tokio::select! {

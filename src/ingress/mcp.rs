@@ -23,7 +23,7 @@ use super::{
     resume, stream,
 };
 use crate::{
-    body::{self, ReadError},
+    body::{self, Pressure, ReadError},
     config::{SessionMode, defaults},
     holder::Holder,
     protocol::{
@@ -285,12 +285,16 @@ pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
 }
 
 pub(super) async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
-    let whole = body::whole(&mut body, defaults::BODY_BYTES_MAX);
+    let whole = body::whole(&mut body, defaults::BODY_BYTES_MAX, Pressure::Refuse);
     match time::timeout(defaults::BODY_TIMEOUT, whole).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(ReadError::TooLong)) => {
             skip(body).await;
             Err(EdgeError::TooLarge)
+        }
+        Ok(Err(ReadError::NoMemory(exhausted))) => {
+            skip(body).await;
+            Err(EdgeError::NoMemory(exhausted))
         }
         Ok(Err(ReadError::Broken(_))) => Err(EdgeError::BrokenOff),
         Err(_) => Err(EdgeError::TooSlow),

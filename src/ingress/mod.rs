@@ -16,7 +16,7 @@ use crate::{
     body::Outgoing,
     config::defaults,
     descriptors,
-    session::Session,
+    holder::Holder,
     share::{EvictablePermit, Evictables, EvictionBounds},
     status::Board,
     token,

@@ -27,6 +27,7 @@ use super::{
     stall::Stall,
 };
 use crate::{
+    budget::{MeteredLine, MeteredLines},
     config::defaults,
     era::subscription::Filter,
     holder::Holder,
@@ -36,7 +37,6 @@ use crate::{
         jsonrpc::Part,
         mcp::method,
         modern::{Introduction, version_of},
-        ndjson::{Line, Lines},
         version,
     },
     session::{self, Reader, Session},
@@ -67,7 +67,7 @@ pub struct Pipe<R, W> {
     /// Where the client's messages come from.
     pub reader: R,
     /// What was read of them already; with a bound of [`defaults::BODY_BYTES_MAX`] for a line.
-    pub lines: Lines,
+    pub lines: MeteredLines,
     /// Where messages for the client go.
     pub writer: W,
     /// The party that the connection counts for.
@@ -118,7 +118,7 @@ struct Service {
     holder: Holder,
     /// One that remembers nothing until the client has shaken hands.
     session: Arc<Session>,
-    lines: Lines,
+    lines: MeteredLines,
     /// How many messages were taken from the pipe.
     n_taken: u64,
     unsent: Unsent,
@@ -145,7 +145,7 @@ impl Drop for Service {
 }
 
 impl Service {
-    fn new(edge: Arc<Edge>, view: View, lines: Lines, holder: Holder) -> Self {
+    fn new(edge: Arc<Edge>, view: View, lines: MeteredLines, holder: Holder) -> Self {
         let session = Session::anonymous(view.scope(), holder);
         Self {
             edge,
@@ -185,7 +185,7 @@ impl Service {
             }
             let is_idle = self.unsent.is_empty();
             let reads = end.is_none() && self.has_room();
-            self.lines.buffer().reserve(if reads { READ_BYTES } else { 0 });
+            let buffer = self.lines.buffer(if reads { READ_BYTES } else { 0 });
             tokio::select! {
                 written = self.unsent.write(writer), if !is_idle => {
                     if let Err(error) = written {
@@ -193,7 +193,7 @@ impl Service {
                         return End::Gone;
                     }
                 }
-                read = reader.read_buf(self.lines.buffer()), if reads => match read {
+                read = reader.read_buf(buffer), if reads => match read {
                     Ok(1..) => {}
                     Ok(0) | Err(_) => {
                         if let Some(line) = self.lines.last_line() {
@@ -249,15 +249,20 @@ impl Service {
         self.running.len() + self.sources.len()
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: MeteredLine) {
         self.n_taken += 1;
         match line {
-            Line::Whole(bytes) if Batch::is_one(&bytes) => self.take_batch(&bytes),
-            Line::Whole(bytes) => match Message::parse(bytes) {
+            MeteredLine::Whole(bytes) if Batch::is_one(&bytes) => self.take_batch(&bytes),
+            MeteredLine::Whole(bytes) => match Message::parse(bytes) {
                 Ok(message) => self.take_message(message),
                 Err(error) => self.refuse(&error.into(), None),
             },
-            Line::Oversized(line) => self.unsent.push(line.refusal(defaults::BODY_BYTES_MAX)),
+            MeteredLine::Oversized(line) => {
+                self.unsent.push(line.refusal(defaults::BODY_BYTES_MAX));
+            }
+            MeteredLine::Refused(line, exhausted) => {
+                self.unsent.push(exhausted.to_rpc().render(line.request_id().as_deref()));
+            }
         }
     }
 

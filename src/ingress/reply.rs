@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Edge, Response, beat::Beat, modern, respond, resume};
 use crate::{
+    budget,
     call::Exchange,
     config::defaults,
     connection::{Aside, Event, Question},
@@ -212,7 +213,7 @@ impl Reply {
         let part = tokio::select! {
             // An answer that is there goes out, whatever else has happened.
             biased;
-            part = advance(&mut self.stage, &mut self.beat, &self.edge, &self.running, self.accepts) => part,
+            part = advance(&mut self.stage, &mut self.beat, &self.edge, &self.running, (&self.id, self.accepts)) => part,
             () = self.running.cancelled() => {
                 if let Stage::Running(exchange) = &mut self.stage {
                     exchange.cancel();
@@ -240,12 +241,20 @@ async fn advance(
     beat: &mut Beat,
     edge: &Edge,
     running: &Running,
-    accepts: Accepts,
+    (id, accepts): (&str, Accepts),
 ) -> Part {
     loop {
         let exchange = match stage {
             Stage::Handling(outcome) => match outcome.await {
-                Outcome::Answer(answer) => return Part::Answer(answer.into()),
+                Outcome::Answer(answer) => {
+                    return Part::Answer(match budget::counted(answer) {
+                        Ok(answer) => answer.into(),
+                        Err(exhausted) => {
+                            let error = exhausted.to_rpc().for_era(running.session().era());
+                            error.render(Some(id)).into()
+                        }
+                    });
+                }
                 Outcome::Exchange(exchange) => {
                     *stage = Stage::Running(exchange);
                     continue;

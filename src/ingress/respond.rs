@@ -1,7 +1,7 @@
 //! Every answer of our own as an HTTP response.
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _, stream};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{
     StatusCode,
@@ -16,11 +16,12 @@ use serde_json::json;
 use super::{Body, Response, bearer::Denied, modern::HeaderError, origin::Refusal};
 use crate::{
     body::Outgoing,
+    budget::MemoryExhausted,
     call::CallError,
     config::defaults,
     era::subscription::FilterError,
     protocol::{
-        BatchError, ParseError, RpcError, Shape,
+        BatchError, ParseError, Pieces, RpcError, Shape,
         error::{
             HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR,
             SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION,
@@ -88,6 +89,9 @@ pub(super) enum EdgeError {
     /// The body did not arrive in time.
     #[error("the body did not arrive within {} s", defaults::BODY_TIMEOUT.as_secs())]
     TooSlow,
+    /// There is no memory for the body.
+    #[error(transparent)]
+    NoMemory(MemoryExhausted),
     /// The body broke off.
     #[error("the body broke off")]
     BrokenOff,
@@ -136,7 +140,9 @@ impl EdgeError {
             | Self::NoPair
             | Self::NoServer(_)
             | Self::Session(NoSession::Unknown) => StatusCode::NOT_FOUND,
-            Self::PairFull | Self::Full | Self::StreamsFull => StatusCode::SERVICE_UNAVAILABLE,
+            Self::PairFull | Self::Full | Self::StreamsFull | Self::NoMemory(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Accept(_) | Self::NoStream(_) | Self::NoEvents => StatusCode::NOT_ACCEPTABLE,
@@ -159,6 +165,7 @@ impl EdgeError {
     pub(super) fn to_rpc(&self) -> RpcError {
         let (code, name, hint) = match self {
             Self::NoServer(error) => return error.to_rpc(),
+            Self::NoMemory(exhausted) => return exhausted.to_rpc(),
             Self::Forbidden(Refusal::Host(_)) => (
                 INVALID_REQUEST,
                 "HOST_FORBIDDEN",
@@ -355,8 +362,11 @@ pub(super) fn empty(status: StatusCode) -> Response {
 }
 
 /// Returns a stream of events, whose bytes come in pieces.
-pub(super) fn event_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Response {
-    let body = StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))).boxed_unsync();
+pub(super) fn event_stream<P: Into<Pieces>>(
+    pieces: impl Stream<Item = P> + Send + 'static,
+) -> Response {
+    let frames = pieces.flat_map(|pieces| stream::iter(Outgoing::event(pieces.into())));
+    let body = StreamBody::new(frames.map(|frame| Ok(Frame::data(frame)))).boxed_unsync();
     let mut response = with_body(StatusCode::OK, "text/event-stream", Body::Right(body));
     // Proxies in between must not hold back the first event until the last has come.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     config::defaults,
-    protocol::sse,
+    protocol::{Pieces, sse},
     session::{Rest, Resumable},
 };
 
@@ -96,10 +96,10 @@ async fn tell(reply: &mut Reply, mut first: Option<Part>, resumable: &Resumable)
             }
         };
         match part {
-            Part::Aside(message) => resumable.push(message.join()),
+            Part::Aside(message) => resumable.push(message),
             Part::Deferred => resumable.hang_up(),
             Part::Answer(message) => {
-                resumable.push(message.join());
+                resumable.push(message);
                 return true;
             }
             Part::Nothing => return false,
@@ -129,15 +129,15 @@ struct Reading {
 
 impl Reading {
     /// Returns what goes to the client next; `None` ends the stream.
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Pieces> {
         if let Some(first) = self.first.take() {
-            return Some(first);
+            return Some(first.into());
         }
         let silence = self.edge.views.config().listen.keep_alive;
         match time::timeout(silence, self.rest.next()).await {
-            Ok(Some((id, message))) => Some(sse::encode_with_id(Some(&id.to_string()), &message)),
+            Ok(Some((id, message))) => Some(sse::encode_pieces_with_id(&id.to_string(), message)),
             Ok(None) => None,
-            Err(_) => Some(sse::KEEP_ALIVE),
+            Err(_) => Some(sse::KEEP_ALIVE.into()),
         }
     }
 }

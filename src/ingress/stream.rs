@@ -13,7 +13,7 @@ use super::{
     respond::{self, EdgeError},
 };
 use crate::{
-    protocol::sse,
+    protocol::{Pieces, sse},
     session::{EventId, Next, Reader, Session},
     share::EvictablePermit,
 };
@@ -63,9 +63,9 @@ pub(super) fn open(
 
 impl Listening {
     /// Returns what goes to the client next; `None` ends the stream.
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Pieces> {
         if let Some(first) = self.first.take() {
-            return Some(first);
+            return Some(first.into());
         }
         let silence = self.edge.views.config().listen.keep_alive;
         let next = tokio::select! {
@@ -77,14 +77,14 @@ impl Listening {
         match next {
             Ok(Next::Event(id, message)) => {
                 self.permit.touch();
-                Some(sse::encode_with_id(Some(&id.to_string()), &message))
+                Some(sse::encode_pieces_with_id(&id.to_string(), message.into()))
             }
             Ok(Next::Closed) => None,
             Ok(Next::Overtaken) => {
                 tracing::warn!("a client does not read its stream: it is cut off");
                 None
             }
-            Err(_) => Some(sse::KEEP_ALIVE),
+            Err(_) => Some(sse::KEEP_ALIVE.into()),
         }
     }
 }

@@ -2,8 +2,11 @@
 //!
 //! That is what a large result is kept as, and what is read on in, page by page.
 
-use serde_json::{Value, json, value::RawValue};
+use std::hash::RandomState;
 
+use serde_json::{json, value::RawValue};
+
+use super::fingerprint::Fingerprint;
 use crate::{protocol::Members, redact};
 
 /// How long a word of a description may be, in bytes. Ours: most addresses are shorter.
@@ -206,15 +209,30 @@ fn json_length(found: char) -> usize {
     }
 }
 
-/// Tells whether a text says the same as a JSON value does.
-pub(super) fn is_copy(text: &str, value: &Value) -> bool {
-    text.trim_start().starts_with(['{', '['])
-        && serde_json::from_str::<Value>(text).is_ok_and(|text| text == *value)
+/// A JSON value, to tell texts that say the same.
+pub(super) struct Original {
+    hasher: RandomState,
+    fingerprint: Fingerprint,
+}
+
+impl Original {
+    /// Reads a value, JSON text, if it is one.
+    pub(super) fn read(value: &str) -> Option<Self> {
+        let hasher = RandomState::new();
+        Some(Self { fingerprint: Fingerprint::of(value, &hasher)?, hasher })
+    }
+
+    /// Tells whether a text says the same as the value does.
+    pub(super) fn is_copied_by(&self, text: &str) -> bool {
+        text.trim_start().starts_with(['{', '['])
+            && Fingerprint::of(text, &self.hasher) == Some(self.fingerprint)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
 

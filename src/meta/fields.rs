@@ -12,11 +12,12 @@
 
 mod known;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
+use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::document::is_copy;
+use super::document::Original;
 use crate::{
     config::defaults::{FIELD_DEPTH_MAX, FIELDS_MAX, SUGGESTION_BYTES_MAX},
     protocol::Members,
@@ -75,7 +76,8 @@ impl Fields {
 
     /// Returns what of the JSON text `value` was asked for; nothing where it has none of it.
     pub fn of(&self, value: &str) -> Option<String> {
-        self.root.of(value, FIELD_DEPTH_MAX)
+        let mut found = String::new();
+        self.root.write(value, FIELD_DEPTH_MAX, &mut found).then_some(found)
     }
 
     /// Returns the result of a call, JSON text, with what was asked for of its structured value; or,
@@ -98,8 +100,8 @@ impl Fields {
         let found = structured.as_deref().and_then(|value| self.of(value));
         let content = members.get("content").and_then(|content| match (&structured, &found) {
             (Some(whole), Some(found)) => {
-                let whole = serde_json::from_str(whole).ok()?;
-                edit_texts(content, |text| is_copy(text, &whole).then(|| found.clone()))
+                let whole = Original::read(whole)?;
+                edit_texts(content, |text| whole.is_copied_by(text).then(|| found.clone()))
             }
             _ => edit_texts(content, |text| {
                 text.trim_start().starts_with(['{', '[']).then(|| self.of(text)).flatten()
@@ -163,29 +165,76 @@ impl Node {
         Ok(())
     }
 
-    /// Returns what of `value` was asked for. Arrays within arrays are gone through to the depth of
-    /// `n_arrays`: text may be nested deeper than we can follow.
-    fn of(&self, value: &str, n_arrays: usize) -> Option<String> {
+    /// Writes what of `value` was asked for, and tells whether it has any of it. Arrays within arrays
+    /// are gone through to the depth of `n_arrays`: text may be nested deeper than we can follow.
+    fn write(&self, value: &str, n_arrays: usize, out: &mut String) -> bool {
         let value = value.trim_ascii();
         if self.is_whole {
-            return Some(value.to_owned());
+            out.push_str(value);
+            return true;
         }
-        if value.starts_with('[') {
-            let n_arrays = n_arrays.checked_sub(1)?;
-            let items: Vec<&RawValue> = serde_json::from_str(value).ok()?;
-            let items = items.iter();
-            let found: Vec<String> =
-                items.filter_map(|item| self.of(item.get(), n_arrays)).collect();
-            return (!found.is_empty()).then(|| format!("[{}]", found.join(",")));
+        let start = out.len();
+        let mut reader = serde_json::Deserializer::from_str(value);
+        let has_any = reader.deserialize_any(Picker { node: self, n_arrays, out }).unwrap_or(false);
+        if !has_any {
+            out.truncate(start);
         }
-        let members = Members::read(value)?;
-        let mut found = Members::default();
-        for (name, value) in members.iter() {
-            if let Some(part) = self.members.get(name).and_then(|node| node.of(value, n_arrays)) {
-                found.set(name, part);
+        has_any
+    }
+}
+
+/// Writes parts of a value as it is read: a list of its items could take many times its size.
+struct Picker<'a> {
+    node: &'a Node,
+    n_arrays: usize,
+    out: &'a mut String,
+}
+
+impl Picker<'_> {
+    /// Begins the next part, and returns where it begins.
+    fn begin(&mut self, bracket: char, has_any: bool) -> usize {
+        let start = self.out.len();
+        self.out.push(if has_any { ',' } else { bracket });
+        start
+    }
+}
+
+impl<'de> Visitor<'de> for Picker<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array or an object")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<bool, A::Error> {
+        let Some(n_arrays) = self.n_arrays.checked_sub(1) else { return Ok(false) };
+        let mut has_any = false;
+        while let Some(item) = items.next_element::<&RawValue>()? {
+            let start = self.begin('[', has_any);
+            match self.node.write(item.get(), n_arrays, self.out) {
+                true => has_any = true,
+                false => self.out.truncate(start),
             }
         }
-        (!found.is_empty()).then(|| found.to_string())
+        self.out.push(']');
+        Ok(has_any)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<bool, A::Error> {
+        let mut has_any = false;
+        while let Some(name) = members.next_key::<String>()? {
+            let value = members.next_value::<&RawValue>()?;
+            let Some(node) = self.node.members.get(&name) else { continue };
+            let start = self.begin('{', has_any);
+            self.out.push_str(&serde_json::Value::from(name).to_string());
+            self.out.push(':');
+            match node.write(value.get(), self.n_arrays, self.out) {
+                true => has_any = true,
+                false => self.out.truncate(start),
+            }
+        }
+        self.out.push('}');
+        Ok(has_any)
     }
 }
 

@@ -23,6 +23,7 @@ pub mod describe;
 pub mod document;
 pub mod error;
 pub mod fields;
+mod fingerprint;
 mod kind;
 pub mod outcome;
 pub mod preview;

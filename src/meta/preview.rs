@@ -3,7 +3,7 @@
 //! Of each text the beginning and a little of the end, and how to get the rest. Images and sounds
 //! stay, up to a bound of their own: clients do not show them as text. What is neither is described.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     definitions::Tool,
@@ -74,9 +74,9 @@ impl<'a> Preview<'a> {
         let mut builder = Builder::new(bytes_max, is_media_kept);
         builder.room = builder.room.saturating_sub(members.to_string().len());
         let unsaid = structured.filter(|value| {
-            let value: Option<Value> = serde_json::from_str(value).ok();
+            let value = document::Original::read(value);
             !blocks.iter().any(|block| match (block, &value) {
-                (Block::Text(text), Some(value)) => document::is_copy(text, value),
+                (Block::Text(text), Some(value)) => value.is_copied_by(text),
                 _ => false,
             })
         });

@@ -16,6 +16,7 @@ use super::{
     preview::{META_KEY, read_on, size},
     tool_id::ToolId,
 };
+use crate::budget::Reservation;
 
 /// The length of the word of a result, in bytes: as that of a random UUID.
 pub const WORD_BYTES: usize = 16;
@@ -49,6 +50,8 @@ struct Kept {
     id: ToolId,
     document: Document,
     until: Duration,
+    /// The memory of the document.
+    _memory: Reservation,
 }
 
 impl Results {
@@ -57,13 +60,13 @@ impl Results {
         Self { bounds, kept: HashMap::new(), order: VecDeque::new(), bytes: 0 }
     }
 
-    /// Keeps what a call of `id` came to, and returns the cursor with which one reads on at `offset`;
+    /// Keeps what a call of `id` came to, in memory that is reserved for it, and returns the cursor with which one reads on at `offset`;
     /// nothing where it is larger than all that may be kept.
     pub fn keep(
         &mut self,
         word: Word,
         id: &ToolId,
-        document: Document,
+        (document, memory): (Document, Reservation),
         offset: Offset,
         now: Duration,
     ) -> Option<String> {
@@ -74,7 +77,7 @@ impl Results {
         self.remove(&word);
         self.bytes += document.bytes();
         let until = now.saturating_add(self.bounds.age_max);
-        self.kept.insert(word, Kept { id: id.clone(), document, until });
+        self.kept.insert(word, Kept { id: id.clone(), document, until, _memory: memory });
         self.order.push_back(word);
         while self.bytes > self.bounds.bytes_max || self.kept.len() > self.bounds.count_max {
             let Some(oldest) = self.order.front().copied() else { break };
@@ -117,6 +120,11 @@ impl Results {
             _ => String::new(),
         };
         Ok(format!(r#"{{"content":[{blocks}]{structured},"_meta":{{"{META_KEY}":{size}}}}}"#))
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.bounds);
     }
 
     /// Returns how many bytes are kept.
@@ -174,7 +182,8 @@ mod tests {
     }
 
     fn keep(results: &mut Results, n: u8, text: &str, seconds: u64) -> Option<String> {
-        results.keep([n; WORD_BYTES], &id(), document(text), 0, Duration::from_secs(seconds))
+        let document = (document(text), Reservation::default());
+        results.keep([n; WORD_BYTES], &id(), document, 0, Duration::from_secs(seconds))
     }
 
     fn page(results: &mut Results, cursor: &str, seconds: u64) -> Result<String, CursorError> {

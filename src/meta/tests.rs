@@ -102,7 +102,8 @@ fn so_is_a_preview_and_each_page_of_the_rest() {
     let mut results = Results::new(bounds);
     let next = preview.next().expect("more");
     let document = preview.document().clone();
-    let mut cursor = results.keep([7; 16], &id(), document, next, Duration::ZERO);
+    let memory = crate::budget::Reservation::default();
+    let mut cursor = results.keep([7; 16], &id(), (document, memory), next, Duration::ZERO);
     let mut n_pages = 0;
     assert_told(Tool::RunTool, &preview.to_result(&id(), Tool::RunTool, cursor.as_deref()));
     while let Some(at) = cursor {

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::{config::defaults, protocol::task};
+use crate::{budget::Reservation, config::defaults, protocol::task};
 
 /// The finished tasks of one server.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Finished(Mutex<Kept>);
 struct Kept {
     tasks: HashMap<String, Entry>,
     n_bytes: usize,
+    /// The memory of their results.
+    memory: Reservation,
     /// How many were ever kept.
     n_kept: u64,
 }
@@ -97,13 +99,21 @@ impl Kept {
     /// Lets go of the oldest until the bounds are kept; the last one stays, however large it is.
     fn make_room(&mut self) {
         while self.tasks.len() > defaults::FINISHED_TASKS_MAX
-            || (self.n_bytes > defaults::FINISHED_TASKS_BYTES_MAX && self.tasks.len() > 1)
+            || (!self.has_memory() && self.tasks.len() > 1)
         {
             let oldest = self.tasks.iter().min_by_key(|(_, entry)| entry.number);
             let Some(id) = oldest.map(|(id, _)| id.clone()) else { return };
             let gone = self.tasks.remove(&id);
             self.n_bytes -= gone.map_or(0, |entry| entry.task.n_bytes());
         }
+    }
+}
+
+impl Kept {
+    /// Tells whether there is room for all of them.
+    fn has_memory(&mut self) -> bool {
+        self.n_bytes <= defaults::FINISHED_TASKS_BYTES_MAX
+            && self.memory.resize(self.n_bytes).is_ok()
     }
 }
 

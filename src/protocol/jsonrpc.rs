@@ -282,6 +282,18 @@ impl Message {
         &self.bytes
     }
 
+    /// Returns the same message with its bytes in what `wrap` makes of them, which must be the same.
+    ///
+    /// # Errors
+    ///
+    /// Those of `wrap`.
+    pub fn wrapped<E>(self, wrap: impl FnOnce(Bytes) -> Result<Bytes, E>) -> Result<Self, E> {
+        let length = self.bytes.len();
+        let bytes = wrap(self.bytes)?;
+        debug_assert_eq!(bytes.len(), length, "the spans still hold");
+        Ok(Self { bytes, ..self })
+    }
+
     /// Returns the bytes with each named part replaced by JSON text; a part that the message does
     /// not have is left out.
     pub fn edit<const N: usize>(&self, edits: [(Part, &str); N]) -> Bytes {

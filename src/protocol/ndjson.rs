@@ -9,6 +9,10 @@ use super::{RpcError, error::INVALID_REQUEST};
 /// Enough to find an id, which JSON writers put first or last.
 const REMNANT_BYTES: usize = 128;
 
+/// The longest line that shares its memory with what was read after it, in bytes: what pipes hold. A
+/// longer one takes the buffer with it, or a short line behind it would keep all of that.
+const SHARED_BYTES_MAX: usize = 64 << 10;
+
 /// Cuts a stream of bytes into lines.
 #[derive(Debug)]
 pub struct Lines {
@@ -62,14 +66,15 @@ impl Lines {
             let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
                 if self.skipping.is_some() || self.buffer.len() > self.length_max {
-                    let chunk = self.buffer.split();
-                    self.searched = 0;
-                    self.skipping.get_or_insert_default().extend(&chunk);
+                    self.discard();
                 }
                 return None;
             };
             let mut line = self.buffer.split_to(self.searched + found + 1);
             self.searched = 0;
+            if line.len() > SHARED_BYTES_MAX {
+                self.buffer = BytesMut::from(&self.buffer[..]);
+            }
             line.truncate(line.len() - 1);
             if line.last() == Some(&b'\r') {
                 line.truncate(line.len() - 1);
@@ -79,18 +84,32 @@ impl Lines {
                 return Some(Line::Oversized(oversized));
             }
             if line.len() > self.length_max {
-                let mut oversized = Oversized::default();
-                oversized.extend(&line);
-                return Some(Line::Oversized(oversized));
+                return Some(Line::Oversized(Oversized::of(&line)));
             }
             if !line.is_empty() {
                 return Some(Line::Whole(line.freeze()));
             }
         }
     }
+
+    /// Throws away what was read of a line that is not complete, and the rest of it when it comes: it
+    /// is told as [`Line::Oversized`].
+    pub fn discard(&mut self) {
+        // Not emptied: its memory is to go.
+        let chunk = std::mem::take(&mut self.buffer);
+        self.searched = 0;
+        self.skipping.get_or_insert_default().extend(&chunk);
+    }
 }
 
 impl Oversized {
+    /// Returns the ends of a whole line.
+    pub fn of(line: &[u8]) -> Self {
+        let mut oversized = Self::default();
+        oversized.extend(line);
+        oversized
+    }
+
     pub(super) fn extend(&mut self, chunk: &[u8]) {
         self.length += chunk.len();
         let room = REMNANT_BYTES.saturating_sub(self.head.len()).min(chunk.len());
@@ -213,6 +232,30 @@ mod tests {
         assert_eq!(oversized.length, long.len() - 1);
         assert_eq!(oversized.response_id(), Some(77));
         assert_eq!(out[1], Line::Whole(Bytes::from_static(b"ok")));
+    }
+
+    #[test]
+    fn a_line_that_is_thrown_away_is_read_to_its_end_and_told() {
+        let mut lines = Lines::new(200);
+        assert_eq!(feed(&mut lines, &[b"{\"id\":7,\"result\":"]), []);
+        lines.discard();
+        assert_eq!(lines.buffer().capacity(), 0, "its memory is given back");
+        let out = feed(&mut lines, &[b"{}", b"}\nok\n"]);
+        let Line::Oversized(line) = &out[0] else { panic!("{out:?}") };
+        assert_eq!((line.length, line.response_id()), (20, Some(7)));
+        assert_eq!(out[1], Line::Whole(Bytes::from_static(b"ok")));
+    }
+
+    #[test]
+    fn a_short_line_does_not_keep_the_memory_of_a_long_one_before_it() {
+        let mut lines = Lines::new(1 << 20);
+        let text = "y".repeat(SHARED_BYTES_MAX) + "\nrest";
+        lines.buffer().extend_from_slice(text.as_bytes());
+        let long = lines.next_line().expect("a line");
+        assert_eq!(&lines.buffer()[..], b"rest");
+        assert!(lines.buffer().capacity() < SHARED_BYTES_MAX, "{}", lines.buffer().capacity());
+        let Line::Whole(long) = long else { panic!("{long:?}") };
+        assert!(long.is_unique(), "nothing else is in its memory");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use memchr::memmem;
 
 /// Up to this size a message is copied into one piece, in bytes: that is quicker than to write
 /// several pieces.
-const COPIED_MAX: usize = 16 << 10;
+pub(super) const COPIED_MAX: usize = 16 << 10;
 
 /// Bytes that belong together, in their order.
 #[derive(Clone, Debug)]

@@ -1,27 +1,48 @@
 //! Server-sent events: an encoder for our answers, a parser for those of upstreams.
 
-use std::time::Duration;
+use std::{iter, time::Duration};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::{Pieces, ndjson::Oversized};
+pub use super::ndjson::on_one_line;
+use super::{Pieces, ndjson::Oversized, pieces::COPIED_MAX};
 
 /// What keeps a silent stream alive: a comment, which every parser ignores.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// Encodes one JSON message as an event.
-pub fn encode(message: &[u8]) -> Bytes {
+fn encode(message: &[u8]) -> Bytes {
     encode_with_id(None, message)
 }
 
-/// Encodes one JSON message as an event, without a copy of a large one.
+/// The size beyond which a piece of an event is nothing but data, in bytes: what is copied together is
+/// smaller, with its id.
+pub const DATA_BYTES_MIN: usize = COPIED_MAX + (1 << 10);
+
+/// Encodes one JSON message as an event, without a copy of a large one. Pieces of more than
+/// [`DATA_BYTES_MIN`] bytes may have line breaks, which would end the data: see [`on_one_line`].
 pub fn encode_pieces(message: Pieces) -> Pieces {
     match message {
-        Pieces::One(message) => Pieces::One(encode(&message)),
-        // A line break would end the data.
-        many if many.contains(b'\n') || many.contains(b'\r') => Pieces::One(encode(&many.join())),
-        many => many.between(b"event: message\ndata: ", b"\n\n"),
+        Pieces::One(message) if message.len() <= COPIED_MAX => Pieces::One(encode(&message)),
+        large => event_of(b"event: message\ndata: ".as_slice().into(), large),
     }
+}
+
+/// As [`encode_pieces`], for an event with an id.
+pub fn encode_pieces_with_id(id: &str, message: Pieces) -> Pieces {
+    match message {
+        Pieces::One(message) if message.len() <= COPIED_MAX => {
+            Pieces::One(encode_with_id(Some(id), &message))
+        }
+        large => event_of(format!("id: {id}\nevent: message\ndata: ").into(), large),
+    }
+}
+
+fn event_of(head: Bytes, message: Pieces) -> Pieces {
+    let tame = |piece: Bytes| if piece.len() > DATA_BYTES_MIN { piece } else { on_one_line(piece) };
+    let end = Bytes::from_static(b"\n\n");
+    let data = message.into_iter().map(tame);
+    Pieces::Many(iter::once(head).chain(data).chain(iter::once(end)).collect())
 }
 
 /// Encodes an event without data, which tells a client where the stream begins, and how long it is to
@@ -40,7 +61,7 @@ pub fn encode_endpoint(uri: &str) -> Bytes {
 }
 
 /// Encodes one JSON message as an event with an id, which has no line break.
-pub fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
+fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(message.len() + 64);
     if let Some(id) = id {
         frame.extend_from_slice(b"id: ");
@@ -160,6 +181,19 @@ impl Events {
         self.skipping.as_ref().map(|oversized| oversized.length)
     }
 
+    /// Returns how many bytes of the event that is read now are kept.
+    pub fn n_kept(&self) -> usize {
+        self.length() + self.line.len() + self.chunk.len()
+    }
+
+    /// Throws away what was read of an event that is not complete, and the rest of it when it comes: it
+    /// is told as [`Item::Oversized`].
+    pub fn discard(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        self.is_cut |= !line.is_empty();
+        self.skip(&line);
+    }
+
     /// Adds bytes of the stream.
     pub fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
@@ -186,7 +220,8 @@ impl Events {
             self.is_after_return = self.chunk.get_u8() == b'\r';
             if !self.line.is_empty() {
                 self.line.extend_from_slice(&line);
-                line = self.line.split().freeze();
+                // Not split off: what is left of its memory would keep all of it.
+                line = std::mem::take(&mut self.line).freeze();
             }
             if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
                 line.advance(BYTE_ORDER_MARK.len());
@@ -206,7 +241,7 @@ impl Events {
         let rest = std::mem::take(&mut self.chunk);
         let is_too_long = self.length() + self.line.len() + rest.len() > self.length_max;
         if !rest.is_empty() && (is_too_long || self.skipping.is_some()) {
-            let line = self.line.split();
+            let line = std::mem::take(&mut self.line);
             self.skip(&line);
             self.skip(&rest);
             self.is_cut = true;
@@ -224,7 +259,7 @@ impl Events {
     fn skip(&mut self, bytes: &[u8]) {
         let oversized = self.skipping.get_or_insert_default();
         oversized.extend(&self.data.take().unwrap_or_default());
-        oversized.extend(&self.joined.split());
+        oversized.extend(&std::mem::take(&mut self.joined));
         oversized.extend(bytes);
     }
 
@@ -274,7 +309,7 @@ impl Events {
         let data = match self.data.take() {
             Some(data) => data,
             None if self.joined.is_empty() => return None,
-            None => self.joined.split().freeze(),
+            None => std::mem::take(&mut self.joined).freeze(),
         };
         Some(Item::Event(Event { data, kind }))
     }
@@ -304,9 +339,49 @@ mod tests {
     }
 
     #[test]
+    fn an_event_that_is_thrown_away_is_read_to_its_end_and_told() {
+        let read_on = |first: &'static str, rest: &'static str| {
+            let mut events = Events::new(1000);
+            events.push(first.into());
+            assert_eq!(events.next_item(), None);
+            assert!(events.n_kept() > 0);
+            events.discard();
+            assert_eq!(events.n_kept(), 0);
+            events.push(rest.into());
+            let Some(Item::Oversized(thrown)) = events.next_item() else { panic!("it is told") };
+            assert_eq!(events.next_item(), event("ok", ""));
+            thrown.response_id()
+        };
+        assert_eq!(read_on("data: {\"id\":7,\"res", "ult\":{}}\n\ndata: ok\n\n"), Some(7));
+        assert_eq!(read_on("data: {\"id\":7,\n", "data: \"result\":{}}\n\ndata: ok\n\n"), Some(7));
+        assert_eq!(read_on("data: {\"result\":{},\"id\":7}\n", "\ndata: ok\n\n"), Some(7));
+    }
+
+    #[test]
     fn comments_and_unknown_fields_are_read_past() {
         let (out, _) = read(&[b": hi\n\nfoo: 1\ndata:\n\nevent: x\n\nbar\ndata: a\ndata:b\n\n"]);
         assert_eq!(out, ["", "a\nb"]);
+    }
+
+    #[test]
+    fn an_event_in_pieces_reads_as_one_that_was_copied() {
+        for length in [1, COPIED_MAX / 2, COPIED_MAX, 2 * COPIED_MAX] {
+            let message = Bytes::from("x\n".repeat(length));
+            let many = Pieces::Many(vec![message.slice(..1), message.slice(1..)]);
+            for pieces in [Pieces::One(message.clone()), many] {
+                // As it is written to a stream.
+                let written = |pieces: Pieces| {
+                    let tame = |piece: Bytes| match piece.len() > DATA_BYTES_MIN {
+                        true => on_one_line(piece),
+                        false => piece,
+                    };
+                    pieces.into_iter().map(tame).collect::<Vec<_>>().concat()
+                };
+                let encoded = written(encode_pieces_with_id("i-1", pieces.clone()));
+                assert_eq!(encoded, encode_with_id(Some("i-1"), &message));
+                assert_eq!(written(encode_pieces(pieces)), encode(&message));
+            }
+        }
     }
 
     #[test]

@@ -5,10 +5,8 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
-
 use super::EventId;
-use crate::config::defaults;
+use crate::{config::defaults, protocol::Pieces};
 
 /// The events, and how far they are read.
 #[derive(Debug)]
@@ -18,7 +16,7 @@ pub(super) struct Backlog {
     last: u64,
     /// The number of the last event that was read.
     read: u64,
-    kept: VecDeque<Bytes>,
+    kept: VecDeque<Pieces>,
     n_bytes: usize,
     /// The reader that came last; others end.
     reader: u64,
@@ -29,9 +27,9 @@ pub(super) struct Backlog {
 }
 
 /// What a reader finds.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Found {
-    Event(EventId, Bytes),
+    Event(EventId, Pieces),
     /// There is nothing yet.
     Nothing,
     /// There is nothing more, or somebody else reads.
@@ -54,12 +52,17 @@ impl Backlog {
     }
 
     /// Adds an event. Of those that were read, only the last ones are kept.
-    pub(super) fn push(&mut self, message: Bytes) {
+    pub(super) fn push(&mut self, message: Pieces) {
         self.last += 1;
         self.n_bytes += message.len();
         self.kept.push_back(message);
+        self.forget_read(defaults::OUTBOX_EVENTS, defaults::OUTBOX_BYTES);
+    }
+
+    /// Drops events that were read until no more than so many are left, and so many bytes.
+    pub(super) fn forget_read(&mut self, n_events: usize, n_bytes: usize) {
         while self.before_first() < self.read
-            && (self.kept.len() > defaults::OUTBOX_EVENTS || self.n_bytes > defaults::OUTBOX_BYTES)
+            && (self.kept.len() > n_events || self.n_bytes > n_bytes)
         {
             let dropped = self.kept.pop_front().map(|message| message.len());
             self.n_bytes -= dropped.unwrap_or_default();
@@ -74,7 +77,7 @@ impl Backlog {
     /// Tells whether another event may be added.
     pub(super) fn has_room(&self) -> bool {
         let unread = self.kept.iter().skip(self.n_read());
-        let n_bytes: usize = unread.map(Bytes::len).sum();
+        let n_bytes: usize = unread.map(Pieces::len).sum();
         self.kept.len() - self.n_read() < defaults::UNREAD_EVENTS
             && n_bytes < defaults::UNREAD_BYTES
     }
@@ -159,13 +162,18 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::*;
 
+    fn pieces(text: &'static str) -> Pieces {
+        Bytes::from_static(text.as_bytes()).into()
+    }
+
     fn text(found: Found) -> String {
         match found {
-            Found::Event(_, message) => String::from_utf8_lossy(&message).into_owned(),
+            Found::Event(_, message) => String::from_utf8_lossy(&message.join()).into_owned(),
             Found::Nothing => "nothing".into(),
             Found::End => "end".into(),
         }
@@ -177,7 +185,7 @@ mod tests {
         let first = backlog.open(0);
         let beginning = backlog.position();
         for message in ["a", "b", "c"] {
-            backlog.push(message.into());
+            backlog.push(pieces(message));
         }
         assert_eq!(
             (text(backlog.next(first)), text(backlog.next(first))),
@@ -200,7 +208,7 @@ mod tests {
     fn who_is_hung_up_on_reads_the_rest_when_it_is_back() {
         let mut backlog = Backlog::new();
         let first = backlog.open(0);
-        backlog.push("a".into());
+        backlog.push(pieces("a"));
         backlog.hang_up();
         assert_eq!((text(backlog.next(first)), backlog.is_read()), ("end".into(), false));
         let second = backlog.open(0);
@@ -212,7 +220,7 @@ mod tests {
         let mut backlog = Backlog::new();
         let reader = backlog.open(0);
         assert_eq!(text(backlog.next(reader)), "nothing");
-        backlog.push("a".into());
+        backlog.push(pieces("a"));
         backlog.finish();
         assert!(!backlog.is_read_out());
         assert_eq!(
@@ -227,7 +235,7 @@ mod tests {
         let mut backlog = Backlog::new();
         let reader = backlog.open(0);
         backlog.open(0);
-        backlog.push("a".into());
+        backlog.push(pieces("a"));
         backlog.open(1);
         backlog.finish();
         backlog.next(reader);
@@ -244,11 +252,11 @@ mod tests {
     fn there_is_room_for_so_many_events_and_for_so_many_bytes() {
         let mut many = Backlog::new();
         while many.has_room() {
-            many.push("x".into());
+            many.push(pieces("x"));
         }
         assert_eq!(many.last, defaults::UNREAD_EVENTS as u64);
         let mut large = Backlog::new();
-        large.push(vec![b'x'; defaults::UNREAD_BYTES].into());
+        large.push(Bytes::from(vec![b'x'; defaults::UNREAD_BYTES]).into());
         assert!(!large.has_room());
         let reader = large.open(0);
         large.next(reader);
@@ -269,7 +277,7 @@ mod tests {
                         n_pushed += 1;
                         let mut message = vec![0; size];
                         message[..8].copy_from_slice(&n_pushed.to_be_bytes());
-                        backlog.push(message.into());
+                        backlog.push(Bytes::from(message).into());
                     }
                     3 => {
                         backlog.leave(reader);
@@ -278,7 +286,7 @@ mod tests {
                     _ => if let Found::Event(id, message) = backlog.next(reader) {
                         n_seen += 1;
                         prop_assert_eq!(id.number, n_seen);
-                        prop_assert_eq!(&message[..8], n_seen.to_be_bytes());
+                        prop_assert_eq!(&message.join()[..8], n_seen.to_be_bytes());
                     }
                 }
                 let most = defaults::OUTBOX_BYTES + defaults::UNREAD_BYTES;

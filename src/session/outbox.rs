@@ -43,6 +43,8 @@ struct State {
     life: u32,
     /// The number of the last event.
     last: u64,
+    /// The number of the event that was read last.
+    read: u64,
     kept: VecDeque<Bytes>,
     n_bytes: usize,
     /// The reader that came last; others end.
@@ -90,6 +92,7 @@ impl State {
         Self {
             life: EventId::new_life(),
             last: 0,
+            read: 0,
             kept: VecDeque::new(),
             n_bytes: 0,
             reader: 0,
@@ -130,15 +133,25 @@ impl State {
         (self.reader, cursor)
     }
 
-    fn next(&self, reader: u64, cursor: u64) -> Option<Next> {
+    /// Drops what was read.
+    fn forget_read(&mut self) {
+        while self.before_first() < self.read
+            && let Some(message) = self.kept.pop_front()
+        {
+            self.n_bytes -= message.len();
+        }
+    }
+
+    fn next(&mut self, reader: u64, cursor: u64) -> Option<Next> {
         if reader != self.reader {
             return Some(Next::Closed);
         }
         let Some(at) = cursor.checked_sub(self.before_first()) else {
             return Some(Next::Overtaken);
         };
-        let message = self.kept.get(usize::try_from(at).ok()?)?;
-        Some(Next::Event(EventId { life: self.life, number: cursor + 1 }, message.clone()))
+        let message = self.kept.get(usize::try_from(at).ok()?)?.clone();
+        self.read = cursor + 1;
+        Some(Next::Event(EventId { life: self.life, number: cursor + 1 }, message))
     }
 }
 
@@ -148,6 +161,13 @@ impl Outbox {
         if let Some(state) = &mut *self.state() {
             state.push(message);
             self.changed.notify_waiters();
+        }
+    }
+
+    /// Drops what was read: a client whose stream broke just then misses it.
+    pub(super) fn forget_read(&self) {
+        if let Some(state) = &mut *self.state() {
+            state.forget_read();
         }
     }
 
@@ -215,8 +235,8 @@ impl Reader {
             // Before the look, so that nothing which comes after it is missed.
             changed.as_mut().enable();
             let next = {
-                let state = self.session.outbox.state();
-                state.as_ref().and_then(|state| state.next(self.number, self.cursor))
+                let mut state = self.session.outbox.state();
+                state.as_mut().and_then(|state| state.next(self.number, self.cursor))
             };
             match next {
                 Some(Next::Event(id, message)) => {
@@ -315,6 +335,21 @@ mod tests {
         }
         assert_eq!(reader.next().now_or_never(), Some(Next::Overtaken));
         assert_eq!(all(&mut session.read(Some(position))).len(), defaults::OUTBOX_EVENTS);
+    }
+
+    #[test]
+    fn what_was_read_makes_room_and_what_was_not_stays() {
+        let session = session();
+        let mut reader = session.read(None);
+        push(&session, "a");
+        push(&session, "b");
+        assert!(matches!(reader.next().now_or_never(), Some(Next::Event(..))));
+        session.outbox.forget_read();
+        assert_eq!(all(&mut reader), ["b"]);
+        session.outbox.forget_read();
+        assert_eq!(session.outbox.state().as_ref().map(|state| state.n_bytes), Some(0));
+        push(&session, "c");
+        assert_eq!(all(&mut reader), ["c"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Debounce, Notice, Scope, Seal, Session, Ticket, ended::Ended, hold::Shelf};
 use crate::{
+    budget::{self, Reclaim},
     config::{self, SessionMode, SessionRules, defaults},
     connection::{Announcement, Aside, Owner},
     name::ServerName,
@@ -48,10 +49,16 @@ pub struct Sessions {
     pub(super) n_passing: AtomicUsize,
 }
 
+impl Reclaim for Sessions {
+    fn reclaim(&self) {
+        self.read().values().for_each(|session| session.forget_read());
+    }
+}
+
 impl Sessions {
     /// Returns none yet; their connections are those of `pool`, their ids are signed with `seal`.
     pub fn new(pool: Arc<Pool>, seal: Seal, rules: &SessionRules) -> Arc<Self> {
-        Arc::new(Self {
+        let sessions = Arc::new(Self {
             pool,
             seal,
             rules: ArcSwap::from_pointee(rules.clone()),
@@ -63,7 +70,10 @@ impl Sessions {
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
             n_passing: AtomicUsize::new(0),
-        })
+        });
+        let comfort: Weak<Self> = Arc::downgrade(&sessions);
+        budget::global().reclaims(comfort);
+        sessions
     }
 
     /// Applies other rules, to sessions that are known as well. The key stays as it is.

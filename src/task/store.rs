@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::Value;
 
 use super::{Outcome, Status, Task, Upstream};
-use crate::protocol::task;
+use crate::{budget::Reservation, protocol::task};
 
 /// How much is known at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Bounds {
 pub struct Store {
     tasks: BTreeMap<String, Task>,
     n_bytes: usize,
+    /// The memory of the outcomes.
+    memory: Reservation,
     bounds: Bounds,
 }
 
@@ -83,7 +85,7 @@ pub enum End {
 impl Store {
     /// Returns a store of nothing.
     pub fn new(bounds: Bounds) -> Self {
-        Self { tasks: BTreeMap::new(), n_bytes: 0, bounds }
+        Self { tasks: BTreeMap::new(), n_bytes: 0, memory: Reservation::default(), bounds }
     }
 
     /// Keeps what has ended for another time from now on.
@@ -186,13 +188,17 @@ impl Store {
     fn remove(&mut self, id: &str) {
         if let Some(task) = self.tasks.remove(id) {
             self.n_bytes -= task.n_bytes();
+            self.memory.shrink_to(self.n_bytes);
         }
     }
 
     /// Lets go of what ended first until the bounds are kept. What runs stays, and so does `last`.
     fn make_room(&mut self, last: &str) -> Vec<String> {
         let mut gone = Vec::new();
-        while self.tasks.len() > self.bounds.n_tasks || self.n_bytes > self.bounds.n_bytes {
+        while self.tasks.len() > self.bounds.n_tasks
+            || self.n_bytes > self.bounds.n_bytes
+            || self.memory.resize(self.n_bytes).is_err()
+        {
             let others = self.tasks.values().filter(|task| task.id != last);
             let first = others.filter_map(|task| Some((task.ended_ms?, &task.id))).min();
             let Some((_, id)) = first else { break };

@@ -4,7 +4,7 @@
 //! A view turns a client's request into an answer of our own or into an [`Exchange`] with a
 //! server. It knows nothing of HTTP.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    budget,
     call::{self, CallError, Exchange, Sequel},
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
@@ -121,7 +122,10 @@ impl Views {
         config: Arc<Config>,
     ) -> Self {
         let (config, onlooker) = (ArcSwap::new(config), Owner::onlooker());
-        Self { pool, sessions, catalog, provisioner, config, onlooker, desk: Arc::default() }
+        let desk = Arc::<meta::Desk>::default();
+        let comfort: Weak<meta::Desk> = Arc::downgrade(&desk);
+        budget::global().reclaims(comfort);
+        Self { pool, sessions, catalog, provisioner, config, onlooker, desk }
     }
 
     /// Returns the sessions of the clients.

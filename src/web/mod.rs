@@ -27,7 +27,7 @@ use tokio::time;
 use tokio_rustls::rustls::ClientConfig;
 
 use crate::{
-    body::{self, ReadError},
+    body::{self, Pressure, ReadError},
     config::defaults,
     redact::Redactor,
 };
@@ -196,10 +196,15 @@ impl Client {
             return Err(self.refused(answer).await);
         }
         let bytes_max = self.bounds.body_bytes_max;
-        body::whole(answer.body_mut(), bytes_max).await.map_err(|error| match error {
-            ReadError::TooLong => WebError::TooLarge { origin: self.origin(), bytes_max },
-            ReadError::Broken(source) => {
-                WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
+        body::whole(answer.body_mut(), bytes_max, Pressure::Refuse).await.map_err(|error| {
+            match error {
+                ReadError::NoMemory(source) => {
+                    WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
+                }
+                ReadError::TooLong => WebError::TooLarge { origin: self.origin(), bytes_max },
+                ReadError::Broken(source) => {
+                    WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
+                }
             }
         })
     }
@@ -208,7 +213,8 @@ impl Client {
     async fn refused(&self, mut answer: Response<Incoming>) -> WebError {
         let retry_after = answer.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let page = body::whole(answer.body_mut(), defaults::WEB_ERROR_BYTES_MAX).await;
+        let page =
+            body::whole(answer.body_mut(), defaults::WEB_ERROR_BYTES_MAX, Pressure::Refuse).await;
         WebError::Status {
             origin: self.origin(),
             status: answer.status(),

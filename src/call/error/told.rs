@@ -276,6 +276,11 @@ impl CallError {
                 let retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
                 json!({ "server": server, "retry_in_ms": retry_in_ms })
             }
+            Self::Failed { server, source: Failure::NoMemory(exhausted) } => {
+                let mut context = exhausted.context();
+                context["server"] = json!(server);
+                context
+            }
             Self::NotConnected { server, .. } | Self::Failed { server, .. } => {
                 match self.last_words().as_slice() {
                     [] => json!({ "server": server }),

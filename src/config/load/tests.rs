@@ -48,6 +48,7 @@ fn every_key_is_read() {
         max_total_timeout = "2m"
         shutdown_timeout = "250ms"
         progress_beat = "0s"
+        memory_max = 134217728
         idle_exit = "30m"
         log_level = "debug"
         [listen]
@@ -172,6 +173,7 @@ fn every_key_is_read() {
     assert_eq!(unit_of("unit"), (notes, "metamcp-server-notes".to_owned()));
     assert_eq!(unit_of("other-unit"), ("/run/notes.sock".to_owned(), "my-notes".to_owned()));
     assert_eq!(config.service.progress_beat, None);
+    assert_eq!(config.service.memory_max, Some(128 << 20));
     assert_eq!(config.listen.keep_alive, Duration::from_secs(5));
     assert_eq!(config.listen.stream_after, None);
     assert_eq!(config.listen.write_timeout, Duration::from_secs(20));
@@ -881,4 +883,23 @@ fn a_server_is_spoken_to_in_one_era_or_asked_for_it() {
       |       ^^^^^^^
       = help: did you mean `modern`?
     "#);
+}
+
+#[test]
+fn the_memory_of_messages_is_left_to_the_service_or_within_bounds() {
+    let memory = |text: &str| good(&format!("[service]\n{text}\n")).service.memory_max;
+    assert_eq!(memory(""), None);
+    assert_eq!(memory("memory_max = 67108864"), Some(64 << 20));
+    assert_eq!(memory("memory_max = 1099511627776"), Some(1 << 40));
+    insta::assert_snapshot!(bad("[service]\nmemory_max = 67108863\n"), @"
+    `memory_max` is 67108863
+     --> c.toml:2:14
+      |
+    2 | memory_max = 67108863
+      |              ^^^^^^^^
+      = help: use 67108864 to 1099511627776, a number of bytes
+    ");
+    for text in ["0", "-1", "1099511627777"] {
+        assert!(bad(&format!("[service]\nmemory_max = {text}\n")).contains("a number of bytes"));
+    }
 }

@@ -211,6 +211,7 @@ impl DialError {
             | Failure::Timeout { .. }
             | Failure::NotInTime { .. }
             | Failure::Overrun
+            | Failure::NoMemory(_)
             | Failure::Saturated => false,
         }
     }

@@ -337,6 +337,7 @@ fn is_no_answer(failure: &Failure) -> bool {
         | Failure::Timeout { .. }
         | Failure::NotInTime { .. }
         | Failure::Overrun
+        | Failure::NoMemory(_)
         | Failure::Saturated => false,
     }
 }

@@ -6,7 +6,12 @@ use std::sync::Arc;
 use hyper::{Response, StatusCode};
 use tokio::time;
 
-use super::{Connection, Failure, Inbox, Link, Post, lane::Flow, stream, upstream};
+use super::{
+    Connection, Failure, Inbox, Link, Post,
+    lane::Flow,
+    stream::{self, MeteredEvents},
+    upstream,
+};
 use crate::{
     config::defaults,
     protocol::{
@@ -17,7 +22,6 @@ use crate::{
         },
         jsonrpc::Part,
         mcp::method,
-        sse::Events,
     },
 };
 
@@ -37,9 +41,9 @@ impl Link {
             self.note_stray_session(connection, &answer);
             let status = answer.status();
             if upstream::is_event_stream(&answer) {
-                return read(connection, *id, answer.into_body(), inbox).await;
+                return read(connection, *id, answer.into_body(), inbox, frame.len()).await;
             }
-            let body = upstream::whole(answer.into_body()).await?;
+            let body = upstream::whole(answer.into_body(), frame.len()).await?;
             let Some(message) = answer_to(*id, status, &body)? else {
                 let is_modern = connection.era() == Era::Modern;
                 return Err(if is_modern && may_be_legacy(status) {
@@ -92,8 +96,9 @@ async fn read(
     id: u64,
     mut body: Flow,
     inbox: &Inbox,
+    holds: usize,
 ) -> Result<(), Failure> {
-    let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
+    let mut events = MeteredEvents::new(holds);
     let why = stream::read_answer(connection, id, &mut body, &mut events, inbox).await?;
     if connection.is_open(id) { Err(Failure::BrokenOff(why)) } else { Ok(()) }
 }

@@ -163,7 +163,9 @@ impl Lanes {
             .call(url.clone())
             .await
             .map_err(|error| Failure::Connect(chain(&error).into()))?;
-        let (sender, wire) = http1::handshake(stream)
+        let (sender, wire) = http1::Builder::new()
+            .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX)
+            .handshake(stream)
             .await
             .map_err(|error| Failure::Connect(chain(&error).into()))?;
         Ok(Lane { sender, wire: Some(Box::pin(wire)) })

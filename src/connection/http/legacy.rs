@@ -12,13 +12,10 @@ use tokio::time;
 use super::{
     Connection, Failure,
     lane::Flow,
-    stream::read_shared,
+    stream::{MeteredEvents, read_shared},
     upstream::{Upstream, is_event_stream},
 };
-use crate::{
-    config::defaults,
-    protocol::sse::{Events, Item},
-};
+use crate::{config::defaults, protocol::sse::Item};
 
 /// An upstream that has named its address for messages.
 pub(in super::super) struct Opened {
@@ -30,7 +27,7 @@ pub(in super::super) struct Opened {
 /// The stream that brings every answer.
 pub(super) struct Stream {
     body: Flow,
-    events: Events,
+    events: MeteredEvents,
 }
 
 /// An address for messages that is not the upstream's own; credentials are not taken there.
@@ -50,16 +47,20 @@ pub(in super::super) struct Foreign(pub(in super::super) String);
 pub(in super::super) async fn open(upstream: &Upstream) -> Result<Option<Opened>, Foreign> {
     let opening = async {
         let answer = upstream.listen(b"").await.ok().filter(is_event_stream)?;
-        let (mut body, mut events) = (answer.into_body(), Events::new(defaults::MESSAGE_BYTES_MAX));
+        let (mut body, mut events) = (answer.into_body(), MeteredEvents::new(0));
         loop {
-            events.push(body.frame().await?.ok()?.into_data().unwrap_or_default());
-            while let Some(item) = events.next_item() {
+            events.parser.push(body.frame().await?.ok()?.into_data().unwrap_or_default());
+            while let Some(item) = events.parser.next_item() {
                 if let Item::Event(event) = item
                     && event.kind == "endpoint"
                 {
                     let named = String::from_utf8_lossy(&event.data).into_owned();
                     return Some((named, Stream { body, events }));
                 }
+            }
+            // An address is short.
+            if events.parser.n_kept() > defaults::BUFFER_KEPT_BYTES {
+                return None;
             }
         }
     };

@@ -6,7 +6,7 @@ use tokio::time::{self, Instant};
 
 use super::{
     Connection, Failure, Link,
-    stream::{Attempts, is_passing, read_shared},
+    stream::{Attempts, MeteredEvents, is_passing, read_shared},
     upstream,
 };
 use crate::{
@@ -14,7 +14,6 @@ use crate::{
     protocol::{
         Message,
         mcp::{List, Profile, method},
-        sse::Events,
     },
 };
 
@@ -33,7 +32,7 @@ impl Link {
     /// not have one.
     pub(super) async fn listen(&self, connection: &Arc<Connection>) -> Infallible {
         connection.warm_up.initialized().await;
-        let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
+        let mut events = MeteredEvents::new(0);
         let mut attempts = Attempts::new();
         let mut has_worked = false;
         loop {
@@ -47,9 +46,9 @@ impl Link {
                     if since.elapsed() >= defaults::STREAM_STABLE_AFTER {
                         attempts = Attempts::new();
                     }
-                    Some(attempts.pause(events.retry()))
+                    Some(attempts.pause(events.parser.retry()))
                 }
-                Heard::Trouble(_) if has_worked => Some(attempts.pause(events.retry())),
+                Heard::Trouble(_) if has_worked => Some(attempts.pause(events.parser.retry())),
                 Heard::Trouble(_) => attempts.next(None),
                 Heard::Nothing(_) => None,
             };
@@ -63,21 +62,21 @@ impl Link {
     async fn listen_once(
         &self,
         connection: &Arc<Connection>,
-        events: &mut Events,
+        events: &mut MeteredEvents,
         has_worked: bool,
     ) -> Heard {
-        let answer = match self.upstream.listen(events.last_id()).await {
+        let answer = match self.upstream.listen(events.parser.last_id()).await {
             Ok(answer) => answer,
             Err(failure) => return Heard::Trouble(failure.to_string().into()),
         };
         let status = answer.status();
         if upstream::is_event_stream(&answer) {
             tracing::debug!(mcp_server = %connection.server, "listening");
-            if has_worked && events.last_id().is_empty() {
+            if has_worked && events.parser.last_id().is_empty() {
                 // Nobody tells what was said meanwhile.
                 connection.doubt_lists();
             }
-            events.restart();
+            events.parser.restart();
             return Heard::Stream(read_shared(connection, &mut answer.into_body(), events).await);
         }
         let why = format!("HTTP {status}").into();
@@ -88,7 +87,7 @@ impl Link {
         // An upstream may answer 404 simply because it has no such stream.
         if has_worked {
             let body =
-                time::timeout(defaults::GOODBYE_TIMEOUT, upstream::whole(answer.into_body()));
+                time::timeout(defaults::GOODBYE_TIMEOUT, upstream::whole(answer.into_body(), 0));
             let body = body.await.ok().and_then(Result::ok).unwrap_or_default();
             if self.has_session() && upstream::is_session_lost(status, &body) {
                 connection.forsake(Failure::SessionLost(status));

@@ -182,6 +182,7 @@ impl Link {
         frame: Pieces,
         inbox: &Inbox,
     ) -> Result<(), Failure> {
+        let holds = frame.len();
         let answer = self.upstream.post(frame).await?;
         let status = answer.status();
         match self.answers {
@@ -194,9 +195,9 @@ impl Link {
         }
         if upstream::is_event_stream(&answer) {
             // Boxed: an answer that is no stream need not have the room.
-            return Box::pin(self.follow(connection, id, answer.into_body(), inbox)).await;
+            return Box::pin(self.follow(connection, id, answer.into_body(), inbox, holds)).await;
         }
-        let body = upstream::whole(answer.into_body()).await?;
+        let body = upstream::whole(answer.into_body(), holds).await?;
         match Message::parse_lossy(body.clone()) {
             Ok(message)
                 if connection.profile().is_some() && alone::is_modern_refusal(status, &message) =>

@@ -9,8 +9,12 @@ use tokio::{task, time};
 use super::{Connection, Failure, Inbox, Link, lane::Flow, upstream};
 use crate::{
     backoff::Backoff,
+    budget::{MemoryExhausted, Reservation},
     config::defaults,
-    protocol::sse::{Events, Item},
+    protocol::{
+        ndjson::Oversized,
+        sse::{Events, Item},
+    },
     report::chain,
 };
 
@@ -24,21 +28,22 @@ impl Link {
         id: u64,
         mut body: Flow,
         inbox: &Inbox,
+        holds: usize,
     ) -> Result<(), Failure> {
-        let mut events = Events::new(defaults::MESSAGE_BYTES_MAX);
+        let mut events = MeteredEvents::new(holds);
         let mut attempts = Attempts::new();
         loop {
-            let reached = events.last_id().to_vec();
+            let reached = events.parser.last_id().to_vec();
             let why = read_answer(connection, id, &mut body, &mut events, inbox).await?;
             if !connection.is_open(id) {
                 return Ok(());
             }
-            if events.last_id() != reached {
+            if events.parser.last_id() != reached {
                 attempts = Attempts::new();
             }
             tracing::debug!(mcp_server = %connection.server, id, reason = %why, "answer broke off");
-            body = self.resume(&events, &mut attempts, why).await?;
-            events.restart();
+            body = self.resume(&events.parser, &mut attempts, why).await?;
+            events.parser.restart();
         }
     }
 
@@ -78,7 +83,7 @@ pub(super) async fn read_answer(
     connection: &Arc<Connection>,
     id: u64,
     body: &mut Flow,
-    events: &mut Events,
+    events: &mut MeteredEvents,
     inbox: &Inbox,
 ) -> Result<Arc<str>, Failure> {
     let mut turn = Turn::default();
@@ -94,7 +99,7 @@ pub(super) async fn read_answer(
             None => {
                 // Source: MCP 2025-11-25, "Sending messages to the server": a server may end a
                 // stream to which it has given an id and a pause, so that its client polls.
-                if events.retry().is_some() && !events.last_id().is_empty() {
+                if events.parser.retry().is_some() && !events.parser.last_id().is_empty() {
                     inbox.defer();
                 }
                 return Ok("the stream ended without an answer".into());
@@ -104,16 +109,17 @@ pub(super) async fn read_answer(
         };
         let Ok(chunk) = frame.into_data() else { continue };
         turn.spend(chunk.len()).await;
-        events.push(chunk);
-        while let Some(item) = events.next_item() {
-            take(connection, item, Some(id));
+        events.parser.push(chunk);
+        while let Some(item) = events.parser.next_item() {
+            events.take(connection, item, Some(id));
             // The stream is this client's own: it is read as fast as the client reads.
             inbox.drained().await;
         }
         // Known before its end has come, which may be never.
-        if let Some(length) = events.skipped() {
+        if let Some(length) = events.parser.skipped() {
             return Err(Failure::Oversized { length });
         }
+        events.wait_for_room().await.map_err(Failure::NoMemory)?;
     }
 }
 
@@ -121,20 +127,21 @@ pub(super) async fn read_answer(
 pub(super) async fn read_shared(
     connection: &Arc<Connection>,
     body: &mut Flow,
-    events: &mut Events,
+    events: &mut MeteredEvents,
 ) -> Arc<str> {
     let mut turn = Turn::default();
     loop {
-        while let Some(item) = events.next_item() {
-            take(connection, item, None);
+        while let Some(item) = events.parser.next_item() {
+            events.take(connection, item, None);
         }
+        events.discard_without_room();
         match body.frame().await {
             None => return "the stream ended".into(),
             Some(Err(error)) => return chain(&error).into(),
             Some(Ok(frame)) => {
                 if let Ok(chunk) = frame.into_data() {
                     turn.spend(chunk.len()).await;
-                    events.push(chunk);
+                    events.parser.push(chunk);
                 }
             }
         }
@@ -162,16 +169,66 @@ impl Turn {
     }
 }
 
-/// Hands one event to the connection. One without data only moves the id.
-fn take(connection: &Arc<Connection>, item: Item, via: Option<u64>) {
-    match item {
-        Item::Event(event) if event.data.is_empty() || !event.is_message() => {}
-        Item::Event(event) => connection.hear(event.data, via),
-        Item::Oversized(oversized) => {
-            connection.noise("longer than a message may be", oversized.length);
-            if let Some(id) = via.or_else(|| oversized.response_id()) {
-                connection.fail(id, Failure::Oversized { length: oversized.length });
-            }
+/// The events of a stream, which count against the memory budget while they are read.
+pub(super) struct MeteredEvents {
+    pub(super) parser: Events,
+    held: Reservation,
+    /// The bytes that the reader holds beside the stream.
+    holds: usize,
+    /// The reason why the event that is read now is not kept.
+    refused: Option<MemoryExhausted>,
+}
+
+impl MeteredEvents {
+    /// Returns the events of a stream whose reader holds `holds` bytes beside it.
+    pub(super) fn new(holds: usize) -> Self {
+        let parser = Events::new(defaults::MESSAGE_BYTES_MAX);
+        Self { parser, held: Reservation::default(), holds, refused: None }
+    }
+
+    /// Returns the reservation that the event needs which is read now.
+    fn wanted(&self) -> usize {
+        let n_kept = self.parser.n_kept();
+        match n_kept > defaults::BUFFER_KEPT_BYTES && n_kept > self.held.n_bytes() {
+            true => (2 * n_kept).min(defaults::MESSAGE_BYTES_MAX).max(n_kept),
+            false => 0,
+        }
+    }
+
+    /// Waits for room for the event that is read now: meanwhile the upstream waits, too.
+    async fn wait_for_room(&mut self) -> Result<(), MemoryExhausted> {
+        self.held.wait_for(self.wanted(), self.holds).await
+    }
+
+    /// Throws the event away that is read now, where there is no room for it: others wait for what
+    /// comes after it.
+    fn discard_without_room(&mut self) {
+        if let Err(exhausted) = self.held.grow_to(self.wanted()) {
+            self.parser.discard();
+            self.held.shrink_to(0);
+            self.refused.get_or_insert(exhausted);
+        }
+    }
+
+    /// Hands one event to the connection. One without data only moves the id.
+    fn take(&mut self, connection: &Arc<Connection>, item: Item, via: Option<u64>) {
+        let (thrown, failure) = match item {
+            Item::Event(event) if event.data.is_empty() || !event.is_message() => return,
+            Item::Event(event) => match self.held.count(event.data.clone()) {
+                Ok(data) => return connection.hear(data, via),
+                Err(exhausted) => (Oversized::of(&event.data), Failure::NoMemory(exhausted)),
+            },
+            Item::Oversized(thrown) => match self.refused.take() {
+                Some(exhausted) => (thrown, Failure::NoMemory(exhausted)),
+                None => {
+                    connection.noise("longer than a message may be", thrown.length);
+                    let length = thrown.length;
+                    (thrown, Failure::Oversized { length })
+                }
+            },
+        };
+        if let Some(id) = via.or_else(|| thrown.response_id()) {
+            connection.fail(id, failure);
         }
     }
 }

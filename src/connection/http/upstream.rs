@@ -17,7 +17,7 @@ use super::{
     lane::{Flow, Lanes},
 };
 use crate::{
-    body::{self, Outgoing, ReadError},
+    body::{self, Outgoing, Pressure, ReadError},
     config::defaults,
     protocol::{
         Pieces,
@@ -238,10 +238,13 @@ pub(super) fn is_event_stream(answer: &Response<Flow>) -> bool {
     answer.status().is_success() && kind.trim_ascii().eq_ignore_ascii_case(EVENTS.as_bytes())
 }
 
-/// Reads a body that is no stream.
-pub(super) async fn whole(mut body: Flow) -> Result<Bytes, Failure> {
+/// Reads a body that is no stream. Where there is no memory for it, the upstream waits for a while. The
+/// reader holds `holds` bytes beside it.
+pub(super) async fn whole(mut body: Flow, holds: usize) -> Result<Bytes, Failure> {
     let length_max = defaults::MESSAGE_BYTES_MAX;
-    body::whole(&mut body, length_max).await.map_err(|error| match error {
+    let read = body::whole(&mut body, length_max, Pressure::Wait(holds));
+    read.await.map_err(|error| match error {
+        ReadError::NoMemory(exhausted) => Failure::NoMemory(exhausted),
         ReadError::TooLong => Failure::Oversized { length: length_max },
         ReadError::Broken(error) => Failure::BrokenOff(chain(&error).into()),
     })

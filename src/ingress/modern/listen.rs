@@ -13,7 +13,7 @@ use super::super::{
 };
 use crate::{
     era::subscription::{self, Filter},
-    protocol::{Message, jsonrpc::Part, sse},
+    protocol::{Message, Pieces, jsonrpc::Part, sse},
     session::{Next, Passing, Reader},
     view::View,
 };
@@ -49,7 +49,7 @@ pub(super) fn open(
     let listening = Listening::new(Arc::clone(&edge), view, asked, request);
     let permit = edge.stream_permit(listening.listener.session().holder())?;
     // A proxy in between may hold the head back until something comes after it.
-    let opened = (Some(sse::KEEP_ALIVE), permit, listening);
+    let opened = (Some(Pieces::from(sse::KEEP_ALIVE)), permit, listening);
     let pieces = stream::unfold(opened, |(first, permit, mut listening)| async move {
         if let Some(first) = first {
             return Some((first, (None, permit, listening)));
@@ -62,10 +62,10 @@ pub(super) fn open(
         let piece = match next {
             Ok(Some(message)) => {
                 permit.touch();
-                sse::encode(&message)
+                sse::encode_pieces(message.into())
             }
             Ok(None) => return None,
-            Err(_) => sse::KEEP_ALIVE,
+            Err(_) => sse::KEEP_ALIVE.into(),
         };
         Some((piece, (None, permit, listening)))
     });

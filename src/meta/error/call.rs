@@ -88,6 +88,7 @@ impl Kind {
             Failure::Status { .. } => Self::passing("upstream_status"),
             Failure::BrokenOff(_) => Self::passing("answer_broken_off"),
             Failure::Overrun => Self::passing("client_too_slow"),
+            Failure::NoMemory(_) => Self::passing("memory_exhausted"),
             Failure::Saturated => Self::passing("server_saturated"),
         }
     }

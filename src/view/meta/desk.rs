@@ -10,6 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
+    budget::{self, Reclaim},
     compute::{ComputeError, ComputePool},
     config::defaults,
     holder::Holder,
@@ -53,6 +54,12 @@ impl Default for Desk {
     }
 }
 
+impl Reclaim for Desk {
+    fn reclaim(&self) {
+        self.results().clear();
+    }
+}
+
 impl Desk {
     /// Returns a result of `id`, JSON text, as `op` shows it: one that is larger than `bytes_max` as a
     /// preview, and what is left out is kept for a while.
@@ -62,8 +69,10 @@ impl Desk {
             let mut word = [0; crate::meta::results::WORD_BYTES];
             // Who could guess it could read what others were answered.
             getrandom::fill(&mut word).ok()?;
+            // Before the lock, which what is dropped for it takes, too.
+            let memory = budget::reserve(preview.document().bytes()).ok()?;
             let document = preview.document().clone();
-            self.results().keep(word, id, document, next, self.now())
+            self.results().keep(word, id, (document, memory), next, self.now())
         });
         preview.to_result(id, op, cursor.as_deref())
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::{daemon::Daemon, fake::Fakes, operator::Operator};
 
 /// Members whose value is another one each time, and what stands for it.
-const VARYING: [(&str, &str); 11] = [
+const VARYING: [(&str, &str); 13] = [
     // Lists that are asked for at once dial a server that is not there once or several times.
     ("failures", "[number]"),
     ("pid", "[process]"),
@@ -20,6 +20,8 @@ const VARYING: [(&str, &str); 11] = [
     ("requests", "[number]"),
     ("memoryBytes", "[bytes]"),
     ("ownBytes", "[bytes]"),
+    ("maxBytes", "[bytes]"),
+    ("peakBytes", "[bytes]"),
 ];
 
 /// Returns a value without what differs from run to run.

@@ -1,0 +1,375 @@
+//! The budget of memory for messages, over all clients and servers together.
+//!
+//! What counts is bytes whose size another party chooses: lines and bodies while they are read, messages
+//! until the last hop has written them, results that are kept, and documents that are worked on. Each
+//! message of [`defaults::MEMORY_COUNTED_MIN`] bytes or more carries its [`Reservation`] with it: its
+//! bytes are given back when the last slice of them is dropped, wherever that is. Smaller messages
+//! cost nothing.
+//!
+//! Where the budget is used up, what is only kept for comfort is dropped first. Then the answer of an
+//! upstream over HTTP waits, its body unread, and anything else is refused: the newest asker is told
+//! [`MemoryExhausted`]. A party that holds bytes gets more at once or not at all, except where the
+//! `ledger` proves that it does not wait for itself.
+//!
+//! There is one budget for the process, as there is one memory: [`global`].
+
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use serde::Serialize;
+use tokio::{sync::oneshot, time};
+
+use crate::{
+    config::defaults,
+    protocol::{RpcError, error::INTERNAL_ERROR},
+};
+
+mod ledger;
+mod limit;
+mod lines;
+
+use ledger::{Asker, Decision, Ledger};
+pub use limit::default_max;
+pub use lines::{MeteredLine, MeteredLines};
+
+/// The stable name of the error.
+pub const MEMORY_EXHAUSTED: &str = "MEMORY_EXHAUSTED";
+
+/// A number of bytes that memory for messages is bounded by.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    ledger: Mutex<Ledger<Waiter>>,
+    comforts: Mutex<Vec<Weak<dyn Reclaim>>>,
+}
+
+type Waiter = oneshot::Sender<Result<Reservation, MemoryExhausted>>;
+
+/// A keeper of bytes that can be dropped without loss: clients only would have been spared a repetition.
+pub trait Reclaim: Send + Sync + std::fmt::Debug {
+    /// Drops them.
+    fn reclaim(&self);
+}
+
+/// Bytes of a budget, given back on drop.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: &'static MemoryBudget,
+    n_bytes: usize,
+}
+
+/// The refusal of bytes that the budget does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the memory for messages is used up: {used} of {max} bytes are in use, and {wanted} more are needed"
+)]
+pub struct MemoryExhausted {
+    /// The bytes that were asked for.
+    pub wanted: usize,
+    /// The bytes in use.
+    pub used: usize,
+    /// The size of the budget.
+    pub max: usize,
+}
+
+/// The figures of a budget, for status output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MemoryUsage {
+    /// The bytes in use.
+    pub used_bytes: usize,
+    /// The most bytes that ever were in use.
+    pub peak_bytes: usize,
+    /// The size of the budget.
+    pub max_bytes: usize,
+    /// How often bytes were refused.
+    pub refused: u64,
+}
+
+/// Returns the budget of this process.
+pub fn global() -> &'static MemoryBudget {
+    static GLOBAL: MemoryBudget = MemoryBudget::new(defaults::MEMORY_MAX);
+    &GLOBAL
+}
+
+/// Counts `bytes` against the budget of this process for as long as they live. Small ones are not
+/// counted.
+///
+/// # Errors
+///
+/// [`MemoryExhausted`] when there is no room for them.
+pub fn counted(bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
+    let reservation = reserve(bytes.len())?;
+    Ok(if reservation.n_bytes() == 0 { bytes } else { reservation.attach(bytes) })
+}
+
+/// Reserves bytes of the budget of this process for a copy of that size; nothing for a small one.
+///
+/// # Errors
+///
+/// [`MemoryExhausted`] when there is no room for it.
+pub fn reserve(n_bytes: usize) -> Result<Reservation, MemoryExhausted> {
+    match n_bytes < defaults::MEMORY_COUNTED_MIN {
+        true => Ok(Reservation::default()),
+        false => global().try_reserve(n_bytes),
+    }
+}
+
+impl Asker for Waiter {
+    fn is_gone(&self) -> bool {
+        self.is_closed()
+    }
+}
+
+impl MemoryExhausted {
+    /// Returns what the caller can do about it.
+    pub const HINT: &'static str =
+        "Try again later, or ask for less at a time. The operator can raise `service.memory_max`.";
+
+    /// Returns the error as a client sees it.
+    pub fn to_rpc(&self) -> RpcError {
+        RpcError::new(INTERNAL_ERROR, MEMORY_EXHAUSTED, self.to_string())
+            .suggest(Self::HINT)
+            .context(self.context())
+    }
+
+    /// Returns the figures, for the context of an error.
+    pub fn context(&self) -> serde_json::Value {
+        serde_json::json!({ "used": self.used, "max": self.max, "wanted": self.wanted })
+    }
+}
+
+impl MemoryBudget {
+    /// Returns a budget of `max` bytes.
+    pub const fn new(max: usize) -> Self {
+        Self { ledger: Mutex::new(Ledger::new(max)), comforts: Mutex::new(Vec::new()) }
+    }
+
+    /// Reserves bytes at once. Not to be called under a lock that a [`Reclaim`] takes.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryExhausted`] when there is no room for them.
+    pub fn try_reserve(&'static self, wanted: usize) -> Result<Reservation, MemoryExhausted> {
+        match self.take(wanted) {
+            true => Ok(Reservation { budget: self, n_bytes: wanted }),
+            false => Err(self.refuse(wanted)),
+        }
+    }
+
+    /// Reserves bytes for a party that holds `holds` bytes already, waiting for them for up to
+    /// [`defaults::MEMORY_WAIT`], in the order of the askers.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryExhausted`] when they did not come in time, or never can.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing stays reserved.
+    pub async fn reserve(
+        &'static self,
+        wanted: usize,
+        holds: usize,
+    ) -> Result<Reservation, MemoryExhausted> {
+        if self.take(wanted) {
+            return Ok(Reservation { budget: self, n_bytes: wanted });
+        }
+        let (asker, granted) = oneshot::channel();
+        let decisions = self.ledger().wait(asker, wanted, holds);
+        self.announce(decisions);
+        let outcome = time::timeout(defaults::MEMORY_WAIT, granted).await;
+        match outcome {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) | Err(_) => Err(self.refuse(wanted)),
+        }
+    }
+
+    /// Changes the size of the budget.
+    pub fn resize(&'static self, max: usize) {
+        let decisions = self.ledger().resize(max);
+        self.announce(decisions);
+    }
+
+    /// Has what `comfort` keeps dropped where there would be no room otherwise.
+    pub fn reclaims(&self, comfort: Weak<dyn Reclaim>) {
+        let mut comforts = self.comforts.lock().unwrap_or_else(PoisonError::into_inner);
+        comforts.retain(|known| known.strong_count() > 0);
+        comforts.push(comfort);
+    }
+
+    /// Returns the figures for status output.
+    pub fn usage(&self) -> MemoryUsage {
+        let (used_bytes, peak_bytes, max_bytes, refused) = self.ledger().figures();
+        MemoryUsage { used_bytes, peak_bytes, max_bytes, refused }
+    }
+
+    /// Takes bytes. Where they are not free, what is kept for comfort is dropped first.
+    fn take(&self, wanted: usize) -> bool {
+        if self.ledger().take(wanted) {
+            return true;
+        }
+        self.reclaim();
+        self.ledger().take(wanted)
+    }
+
+    fn reclaim(&self) {
+        let comforts = self.comforts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        comforts.iter().filter_map(Weak::upgrade).for_each(|comfort| comfort.reclaim());
+    }
+
+    fn refuse(&self, wanted: usize) -> MemoryExhausted {
+        let mut ledger = self.ledger();
+        ledger.refused();
+        let (used, _, max, n_refused) = ledger.figures();
+        drop(ledger);
+        if n_refused.is_power_of_two() {
+            tracing::warn!(
+                wanted,
+                used,
+                max,
+                n_refused,
+                "memory for messages is used up ({used} of {max} bytes): a request is refused; `service.memory_max` is the bound"
+            );
+        }
+        MemoryExhausted { wanted, used, max }
+    }
+
+    /// Tells askers what was decided about them. One that has gone gives its bytes back by that.
+    fn announce(&'static self, decisions: Vec<Decision<Waiter>>) {
+        for decision in decisions {
+            let (asker, outcome) = match decision {
+                Decision::Granted(asker, n_bytes) => {
+                    (asker, Ok(Reservation { budget: self, n_bytes }))
+                }
+                Decision::Refused(asker, wanted) => (asker, Err(self.refuse(wanted))),
+            };
+            let _gone = asker.send(outcome);
+        }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger<Waiter>> {
+        // Held for statements on plain data: no reservation is dropped meanwhile.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation {
+    /// Returns the number of bytes.
+    pub fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    /// Grows to `n_bytes`, at once or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryExhausted`] when there is no room: it stays as it was.
+    pub fn grow_to(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
+        let more = n_bytes.saturating_sub(self.n_bytes);
+        if more > 0 && !self.budget.take(more) {
+            return Err(self.budget.refuse(more));
+        }
+        self.n_bytes += more;
+        Ok(())
+    }
+
+    /// Gives back all but `n_bytes`.
+    pub fn shrink_to(&mut self, n_bytes: usize) {
+        drop(self.split(self.n_bytes.saturating_sub(n_bytes)));
+    }
+
+    /// Shrinks or grows to `n_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reservation::grow_to`].
+    pub fn resize(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
+        self.shrink_to(n_bytes);
+        self.grow_to(n_bytes)
+    }
+
+    /// Returns `n_bytes` of it, or all, as a reservation of their own.
+    #[must_use]
+    pub fn split(&mut self, n_bytes: usize) -> Self {
+        let n_bytes = n_bytes.min(self.n_bytes);
+        self.n_bytes -= n_bytes;
+        Self { budget: self.budget, n_bytes }
+    }
+
+    /// Adds another reservation of the same budget.
+    pub fn merge(&mut self, mut other: Self) {
+        self.n_bytes += std::mem::take(&mut other.n_bytes);
+    }
+
+    /// Counts `bytes`, by what is reserved already where that is enough; the rest of it is given back.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryExhausted`] when there is no room for them.
+    pub fn count(&mut self, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
+        if bytes.len() < defaults::MEMORY_COUNTED_MIN || self.n_bytes < bytes.len() {
+            return counted(bytes);
+        }
+        let all = self.split(self.n_bytes);
+        Ok(all.attach(bytes))
+    }
+
+    /// Grows to `n_bytes` for a party that holds `holds` bytes beside it, as [`MemoryBudget::reserve`]
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// As [`MemoryBudget::reserve`]; it stays as it was.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it stays as it was.
+    pub async fn wait_for(&mut self, n_bytes: usize, holds: usize) -> Result<(), MemoryExhausted> {
+        let more = n_bytes.saturating_sub(self.n_bytes);
+        if more > 0 {
+            let more = self.budget.reserve(more, holds + self.n_bytes).await?;
+            self.merge(more);
+        }
+        Ok(())
+    }
+
+    /// Ties the reservation to `bytes`, for which it is made: it ends with the last slice of them.
+    #[must_use]
+    pub fn attach(mut self, bytes: Bytes) -> Bytes {
+        if bytes.is_empty() {
+            return bytes;
+        }
+        self.shrink_to(bytes.len());
+        Bytes::from_owner(Counted { bytes, _reservation: self })
+    }
+}
+
+impl Default for Reservation {
+    /// Returns a reservation of nothing in the budget of this process, to be grown.
+    fn default() -> Self {
+        Self { budget: global(), n_bytes: 0 }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.n_bytes > 0 {
+            let decisions = self.budget.ledger().give_back(self.n_bytes);
+            self.budget.announce(decisions);
+        }
+    }
+}
+
+/// Bytes with what they count for.
+struct Counted {
+    bytes: Bytes,
+    _reservation: Reservation,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Lines that count against the memory budget while they are read.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{MemoryExhausted, Reservation};
+use crate::{
+    config::defaults,
+    protocol::ndjson::{Line, Lines, Oversized},
+};
+
+/// Cuts a stream of bytes into lines. A line for which there is no memory is read to its end all the
+/// same, and not kept.
+#[derive(Debug)]
+pub struct MeteredLines {
+    lines: Lines,
+    /// The bytes of the buffer beyond what every connection has.
+    held: Reservation,
+    /// The reason why the line that is read now is not kept.
+    refused: Option<MemoryExhausted>,
+    length_max: usize,
+}
+
+/// A line, or why there is none.
+#[derive(Debug)]
+pub enum MeteredLine {
+    /// A line without its newline; never empty. Its bytes count for as long as they live.
+    Whole(Bytes),
+    /// A line longer than the limit.
+    Oversized(Oversized),
+    /// A line for which there was no memory.
+    Refused(Oversized, MemoryExhausted),
+}
+
+impl MeteredLines {
+    /// Returns a framer that refuses lines over `length_max` bytes.
+    pub fn new(length_max: usize) -> Self {
+        let (lines, held) = (Lines::new(length_max), Reservation::default());
+        Self { lines, held, refused: None, length_max }
+    }
+
+    /// Returns the buffer to read more bytes into, with room for about `n_bytes`.
+    pub fn buffer(&mut self, n_bytes: usize) -> &mut BytesMut {
+        let buffer = self.lines.buffer();
+        let (length, capacity) = (buffer.len(), buffer.capacity());
+        if capacity - length < n_bytes / 4 {
+            // Twice as large each time, up to the longest line.
+            let doubled = (2 * length).min(self.length_max);
+            let wanted = doubled.max(length) + n_bytes;
+            let charge = if wanted > defaults::BUFFER_KEPT_BYTES + n_bytes { wanted } else { 0 };
+            if let Err(exhausted) = self.held.grow_to(charge) {
+                self.refused.get_or_insert(exhausted);
+                self.lines.discard();
+                self.held.shrink_to(0);
+            } else {
+                self.lines.buffer().reserve(wanted - length);
+            }
+        }
+        let buffer = self.lines.buffer();
+        buffer.reserve(n_bytes / 4);
+        buffer
+    }
+
+    /// Returns the next line that is complete, or `None` when more bytes are needed.
+    pub fn next_line(&mut self) -> Option<MeteredLine> {
+        let line = self.lines.next_line();
+        self.metered(line)
+    }
+
+    /// Returns what is left when the stream has ended: a last line without its newline.
+    pub fn last_line(&mut self) -> Option<MeteredLine> {
+        let line = self.lines.last_line();
+        self.metered(line)
+    }
+
+    fn metered(&mut self, line: Option<Line>) -> Option<MeteredLine> {
+        let Some(line) = line else {
+            // A line beyond the limit is not kept, and neither is a small rest.
+            if self.held.n_bytes() > 0
+                && self.lines.buffer().capacity() <= defaults::BUFFER_KEPT_BYTES
+            {
+                self.held.shrink_to(0);
+            }
+            return None;
+        };
+        Some(match line {
+            Line::Oversized(line) => match self.refused.take() {
+                Some(exhausted) => MeteredLine::Refused(line, exhausted),
+                None => MeteredLine::Oversized(line),
+            },
+            Line::Whole(line) if line.len() < defaults::MEMORY_COUNTED_MIN => {
+                MeteredLine::Whole(line)
+            }
+            // A large line has left the buffer to what comes after it.
+            Line::Whole(line) => match self.held.count(line.clone()) {
+                Ok(line) => MeteredLine::Whole(line),
+                Err(exhausted) => MeteredLine::Refused(Oversized::of(&line), exhausted),
+            },
+        })
+    }
+}

@@ -1,0 +1,154 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Returns a budget of its own for a test.
+fn budget(max: usize) -> &'static MemoryBudget {
+    Box::leak(Box::new(MemoryBudget::new(max)))
+}
+
+#[test]
+fn bytes_count_until_the_last_slice_of_them_is_gone() {
+    let budget = budget(100);
+    let bytes = budget.try_reserve(50).expect("room").attach(Bytes::from(vec![1; 40]));
+    assert_eq!(budget.usage().used_bytes, 40, "no more than there are");
+    let slice = bytes.slice(3..5);
+    drop(bytes);
+    assert_eq!((budget.usage().used_bytes, &slice[..]), (40, &[1, 1][..]));
+    drop(slice);
+    assert_eq!(
+        budget.usage(),
+        MemoryUsage { used_bytes: 0, peak_bytes: 50, max_bytes: 100, refused: 0 }
+    );
+}
+
+#[test]
+fn a_refusal_says_how_much_is_in_use_and_what_to_do() {
+    let budget = budget(100);
+    let _held = budget.try_reserve(90).expect("room");
+    let error = budget.try_reserve(11).expect_err("no room");
+    assert_eq!(error, MemoryExhausted { wanted: 11, used: 90, max: 100 });
+    insta::assert_snapshot!(
+        String::from_utf8_lossy(&error.to_rpc().render(Some("7"))),
+        @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the memory for messages is used up: 90 of 100 bytes are in use, and 11 more are needed","data":{"code":"MEMORY_EXHAUSTED","suggestion":"Try again later, or ask for less at a time. The operator can raise `service.memory_max`.","context":{"max":100,"used":90,"wanted":11}}}}"#
+    );
+    assert_eq!(budget.usage().refused, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_asker_waits_for_a_while_and_leaves_nothing_behind() {
+    let budget = budget(100);
+    let held = budget.try_reserve(90).expect("room");
+    assert!(budget.reserve(20, 0).await.is_err(), "nothing came back");
+    let waiting = budget.reserve(20, 0);
+    tokio::pin!(waiting);
+    assert!(waiting.as_mut().now_or_never().is_none());
+    drop(held);
+    assert_eq!(waiting.await.expect("it is its turn").n_bytes(), 20);
+    {
+        let _held = budget.try_reserve(90).expect("room");
+        let mut left = Box::pin(budget.reserve(20, 0));
+        assert!(left.as_mut().now_or_never().is_none());
+        drop(left);
+    }
+    assert_eq!(budget.usage().used_bytes, 0, "one that has left gets nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_comes_too_late_is_given_back() {
+    let budget = budget(100);
+    let held = budget.try_reserve(100).expect("room");
+    let mut waiting = Box::pin(budget.reserve(20, 0));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    drop(held);
+    assert_eq!(budget.usage().used_bytes, 20, "it is granted");
+    drop(waiting);
+    assert_eq!(budget.usage().used_bytes, 0);
+}
+
+#[derive(Debug)]
+struct Comfort {
+    held: Mutex<Option<Reservation>>,
+    n_asked: AtomicUsize,
+}
+
+impl Reclaim for Comfort {
+    fn reclaim(&self) {
+        self.n_asked.fetch_add(1, Ordering::Relaxed);
+        let held = self.held.lock().expect("unpoisoned").take();
+        drop(held);
+    }
+}
+
+#[test]
+fn what_is_kept_for_comfort_makes_room_before_anything_is_refused() {
+    let budget = budget(100);
+    let held = Mutex::new(Some(budget.try_reserve(80).expect("room")));
+    let comfort = Arc::new(Comfort { held, n_asked: AtomicUsize::new(0) });
+    let known: Arc<dyn Reclaim> = Arc::<Comfort>::clone(&comfort);
+    budget.reclaims(Arc::downgrade(&known));
+    let mut taken = budget.try_reserve(10).expect("room");
+    assert_eq!(comfort.n_asked.load(Ordering::Relaxed), 0);
+    taken.grow_to(100).expect("room was made");
+    assert!(taken.grow_to(101).is_err());
+    assert_eq!(taken.n_bytes(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_larger_budget_lets_askers_in_at_once() {
+    let budget = budget(100);
+    let _held = budget.try_reserve(90).expect("room");
+    let waiting = budget.reserve(20, 0);
+    tokio::pin!(waiting);
+    assert!(time::timeout(Duration::from_secs(1), waiting.as_mut()).await.is_err());
+    budget.resize(200);
+    assert!(waiting.now_or_never().expect("at once").is_ok());
+}
+
+proptest! {
+    #[test]
+    fn what_is_in_use_is_the_sum_of_the_reservations(
+        steps in prop::collection::vec((0..5_usize, 0..200_usize), 0..60)
+    ) {
+        let budget = budget(1000);
+        let mut live: Vec<Reservation> = Vec::new();
+        let mut bytes: Vec<Bytes> = Vec::new();
+        for (step, size) in steps {
+            match (step, live.pop()) {
+                (0, last) => {
+                    live.extend(last);
+                    live.extend(budget.try_reserve(size));
+                }
+                (1, Some(mut last)) => {
+                    let _full = last.grow_to(last.n_bytes() + size);
+                    live.push(last);
+                }
+                (2, Some(mut last)) => {
+                    live.push(last.split(size));
+                    live.push(last);
+                }
+                (3, Some(mut last)) => {
+                    last.shrink_to(size);
+                    live.push(last);
+                }
+                (4, Some(last)) => bytes.push(last.attach(vec![0; size].into())),
+                (_, last) => drop(last),
+            }
+            let reserved: usize = live.iter().map(Reservation::n_bytes).sum();
+            let used = budget.usage().used_bytes;
+            prop_assert!(used >= reserved && used <= 1000);
+            prop_assert!(used <= reserved + bytes.iter().map(Bytes::len).sum::<usize>());
+        }
+        drop((live, bytes));
+        prop_assert_eq!(budget.usage().used_bytes, 0);
+    }
+}

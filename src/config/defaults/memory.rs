@@ -1,0 +1,36 @@
+//! The memory that messages may take, over all clients together.
+
+use std::time::Duration;
+
+use super::MESSAGE_BYTES_MAX;
+
+/// The memory budget where neither `service.memory_max` nor a control group says otherwise, in bytes.
+/// Ours: 16 of the largest messages.
+pub const MEMORY_MAX: usize = 256 << 20;
+
+/// The least and the largest budget that can be declared, in bytes. Ours: the largest message and what
+/// is made of it fit in, and 1 TiB is more than any host of MCP servers has.
+pub const MEMORY_RANGE: (usize, usize) = (4 * MESSAGE_BYTES_MAX, 1 << 40);
+
+/// The share of a control group's memory limit that the budget takes by default, as a divisor. Ours:
+/// the other half is for the program, its buffers below the threshold, and the servers beside it.
+pub const MEMORY_LIMIT_DIVISOR: usize = 2;
+
+/// The size from which bytes count against the budget one message at a time, in bytes. Ours: smaller
+/// ones are copied by the hops and take less than their connection's own buffers.
+pub const MEMORY_COUNTED_MIN: usize = 16 << 10;
+
+/// How long an answer of an upstream waits for room in the budget before its asker is refused. Ours:
+/// short of every timeout of a client, and long enough for others to read some megabytes.
+pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
+
+/// The size that a buffer keeps while its connection is idle, in bytes. Ours: what pipes hold.
+pub const BUFFER_KEPT_BYTES: usize = 64 << 10;
+
+/// How much hyper reads ahead and holds back to be written on one connection, in bytes; a head must fit
+/// into it. Ours: a connection that had a large body keeps as much of it. Hyper has 400 KiB.
+pub const HTTP_BUFFER_BYTES_MAX: usize = 128 << 10;
+
+/// The memory that a result takes while parts of it are picked, previewed or wrapped, as a multiple of
+/// its size. Measured: strings of the result, of its structured value, of its text and of the answer.
+pub const RESULT_WORK_FACTOR: usize = 4;

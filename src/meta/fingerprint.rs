@@ -1,0 +1,152 @@
+//! A digest of what a JSON text says, however it is written.
+//!
+//! Made as the text is read, in constant memory: a tree of the values of a small text may take eighty
+//! times its size.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, Hash},
+};
+
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor},
+};
+
+/// A digest that two JSON texts have in common where they say the same: white space, escapes and the
+/// order of members make no difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// Returns the digest of a JSON text, if it is one. Digests of different `hasher`s have nothing in
+    /// common.
+    pub(super) fn of(text: &str, hasher: &impl BuildHasher) -> Option<Self> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let digest = Digest(hasher).deserialize(&mut reader).ok()?;
+        reader.end().ok()?;
+        Some(Self(digest))
+    }
+}
+
+/// Reads one value.
+struct Digest<'a, H>(&'a H);
+
+impl<H: BuildHasher> Digest<'_, H> {
+    /// Digests a value of a kind, which the number names.
+    fn hash<E>(&self, kind: u8, value: impl Hash) -> Result<u64, E> {
+        Ok(self.0.hash_one((kind, value)))
+    }
+}
+
+impl<'de, H: BuildHasher> DeserializeSeed<'de> for Digest<'_, H> {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, H: BuildHasher> Visitor<'de> for Digest<'_, H> {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<u64, E> {
+        self.hash(0, ())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
+        self.hash(1, value)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
+        self.hash(2, value)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
+        self.hash(3, value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
+        self.hash(4, value.to_bits())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<u64, E> {
+        self.hash(5, value)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
+        let mut digest = 0;
+        while let Some(item) = items.next_element_seed(Digest(self.0))? {
+            digest = self.hash(6, (digest, item))?;
+        }
+        self.hash(6, digest)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
+        // A sum, as the order of members says nothing.
+        let mut digest = 0_u64;
+        while let Some(Name(name)) = members.next_key()? {
+            let value = members.next_value_seed(Digest(self.0))?;
+            digest = digest.wrapping_add(self.hash(7, (name, value))?);
+        }
+        self.hash(8, digest)
+    }
+}
+
+/// The name of a member. Read by itself, so that one which is not escaped is not copied.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use std::hash::RandomState;
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_same_in_other_words_is_the_same() {
+        let hasher = RandomState::new();
+        let of = |text: &str| Fingerprint::of(text, &hasher);
+        assert_eq!(of(r#"{"a":[1,"x"],"b":null}"#), of(" {\"b\": null, \"a\":[1, \"\\u0078\"]}\n"));
+        for other in [
+            r#"{"a":["x",1],"b":null}"#,
+            r#"{"a":[1,"x"],"b":false}"#,
+            r#"{"a":[1,"x"]}"#,
+            r#"{"a":[1.0,"x"],"b":null}"#,
+            r#"{"a":[[1,"x"]],"b":null}"#,
+        ] {
+            assert_ne!(of(r#"{"a":[1,"x"],"b":null}"#), of(other), "{other}");
+        }
+        assert_ne!(of("[]"), of("{}"));
+        assert_ne!(of("[[]]"), of("[]"));
+        for broken in ["", "{", "[] []", "{\"a\":}"] {
+            assert_eq!(of(broken), None, "{broken}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn two_texts_have_one_digest_where_they_have_one_value(
+            texts in prop::collection::vec("(\\[|\\]|\\{|\\}|1|-1|1\\.5|true|null|\"a\"|\"b\"|:|,){1,9}", 2..12)
+        ) {
+            let hasher = RandomState::new();
+            for (one, other) in texts.iter().zip(texts.iter().skip(1)) {
+                let values = [one, other].map(|text| serde_json::from_str::<Value>(text).ok());
+                let digests = [one, other].map(|text| Fingerprint::of(text, &hasher));
+                prop_assert_eq!(values[0].is_some(), digests[0].is_some(), "{}", one);
+                // Of two members of one name, a tree keeps the last.
+                let is_plain = |text: &str| text.matches(':').count() < 2;
+                if is_plain(one) && is_plain(other) {
+                    prop_assert_eq!(values[0] == values[1], digests[0] == digests[1]);
+                }
+            }
+        }
+    }
+}

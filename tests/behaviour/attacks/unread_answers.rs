@@ -1,0 +1,151 @@
+//! Clients ask for large answers and do not read them (audit A3).
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::Bystanders;
+use crate::{
+    harness::{
+        client::{Client, request},
+        daemon::Daemon,
+        fake::{Fakes, Upstream},
+        slow::Slow,
+    },
+    until,
+};
+
+/// How many clients do not read.
+const N_ATTACKERS: usize = 12;
+
+/// How large each answer is, in bytes.
+const ANSWER_BYTES: usize = 15 << 20;
+
+/// How many rows of a table have about that size.
+const ANSWER_ROWS: usize = 10_000;
+
+/// How many bytes each row has beside its name.
+const ROW_BYTES: usize = 600;
+
+/// How many bytes of results are kept to be read on in.
+const RESULTS_KEPT: u64 = 32 << 20;
+
+/// The budget, in bytes.
+const BUDGET: u64 = 64 << 20;
+
+/// How much more the service may take than it took at the start and the budget allows, in bytes:
+/// buffers below the threshold, the sockets of the bystanders, and what the allocator keeps.
+const OVERHEAD: u64 = 24 << 20;
+
+/// Returns a number of bytes from the status of a process.
+fn bytes_of(daemon: &Daemon, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("readable");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("the field");
+    let kilobytes = line.trim_start_matches(':').trim().trim_end_matches("kB").trim();
+    kilobytes.parse::<u64>().expect("a number") << 10
+}
+
+fn call(name: &str, arguments: &Value) -> String {
+    request(&json!("slow"), "tools/call", &json!({ "name": name, "arguments": arguments }))
+}
+
+async fn usage(daemon: &Daemon) -> Value {
+    daemon.client("/status").get().await.answer()["memory_budget"].clone()
+}
+
+/// Has clients send `message` and not read, and checks that the service takes no more memory than its
+/// budget allows, that others are served meanwhile, and that all but `kept` bytes are given back.
+async fn attack(daemon: &Daemon, attacked: &Client, small: &Client, message: &str, kept: u64) {
+    let bystanders = Bystanders::start(daemon, "/servers/calm").await;
+    let before = bytes_of(daemon, "VmRSS");
+    let mut slow: Vec<Slow> = Vec::new();
+    for _ in 0..N_ATTACKERS {
+        slow.push(attacked.slow_post(message).await);
+    }
+    // Each has the head of its answer, or of a refusal.
+    for client in &mut slow {
+        client.read(16).await;
+    }
+    bystanders.go_on().await;
+    let small = small.call("echo", json!({ "value": 1 })).await;
+    assert_eq!(small["value"], 1, "a small call on the same server goes on");
+
+    let peak = bytes_of(daemon, "VmHWM");
+    eprintln!("MEASURED before {} peak {} MiB {}", before >> 20, peak >> 20, usage(daemon).await);
+    assert!(peak < before + BUDGET + OVERHEAD, "{} MiB", peak >> 20);
+    bystanders.end().await;
+    drop(slow);
+    let used = async || usage(daemon).await["used_bytes"].as_u64().expect("a number");
+    until(async || used().await <= kept).await;
+}
+
+/// Checks that a small call is answered while large ones are refused, and a large one afterwards.
+async fn check_large_answers(daemon: &Daemon, client: &Client) {
+    let arguments = json!({ "n": ANSWER_BYTES });
+    attack(daemon, client, client, &call("bytes", &arguments), 0).await;
+
+    let answer = client.post(call("bytes", &arguments)).await.answer();
+    let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
+    assert_eq!(text.len(), ANSWER_BYTES, "it is delivered whole again");
+    let usage = usage(daemon).await;
+    assert!(
+        usage["refused"].as_u64() > Some(0) && usage["peak_bytes"].as_u64() <= Some(BUDGET),
+        "{usage}"
+    );
+}
+
+fn config(servers: &str) -> String {
+    // No head is sent before its answer is there, and none is cut off on a slow machine.
+    let listen = "[listen]\njson_response = true\nwrite_timeout = \"5m\"\n";
+    format!("[service]\nmemory_max = {BUDGET}\n{listen}{servers}")
+}
+
+#[tokio::test]
+async fn answers_of_a_child_that_nobody_reads_stay_within_the_budget() {
+    let fakes = Fakes::new();
+    let servers = fakes.server("fake", &[]) + &fakes.server("calm", &[]);
+    let daemon = Daemon::with(config(&servers)).ready();
+    check_large_answers(&daemon, &daemon.client("/servers/fake")).await;
+}
+
+#[tokio::test]
+async fn answers_of_an_upstream_that_nobody_reads_stay_within_the_budget() {
+    let (fakes, upstream) = (Fakes::new(), Upstream::start(&[]));
+    let servers = upstream.server("up", "") + &fakes.server("calm", &[]);
+    let daemon = Daemon::with(config(&servers)).ready();
+    check_large_answers(&daemon, &daemon.client("/servers/up")).await;
+}
+
+#[tokio::test]
+async fn fields_of_large_results_stay_within_the_budget() {
+    let fakes = Fakes::new();
+    let servers = fakes.server("fake", &["--rich"]) + &fakes.server("calm", &[]);
+    let daemon = Daemon::with(config(&servers)).ready();
+    let client = daemon.client("/meta");
+    let arguments = json!({
+        "server": "fake", "tool": "rows", "fields": ["rows.name"],
+        "arguments": { "table": "parts", "n": ANSWER_ROWS, "width": ROW_BYTES },
+    });
+
+    let small = daemon.client("/servers/fake");
+    attack(&daemon, &client, &small, &call("mcp_call", &arguments), RESULTS_KEPT).await;
+
+    let answer = client.post(call("mcp_call", &arguments)).await.answer();
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+    assert_ne!(answer["result"]["isError"], true, "one is delivered again: {answer}");
+}
+
+#[tokio::test]
+async fn a_client_that_is_cut_off_gives_its_memory_back() {
+    let fakes = Fakes::new();
+    let config = "[listen]\nwrite_timeout = \"500ms\"\n".to_owned() + &fakes.server("fake", &[]);
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/servers/fake");
+    let slow = client.slow_post(&call("bytes", &json!({ "n": ANSWER_BYTES }))).await;
+    let used = async || usage(&daemon).await["used_bytes"].as_u64().expect("a number");
+
+    until(async || used().await >= ANSWER_BYTES as u64).await;
+    until(async || used().await == 0).await;
+
+    drop(slow);
+}
