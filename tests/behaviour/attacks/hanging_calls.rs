@@ -28,12 +28,12 @@ async fn hanging_calls_of_one_client_keep_no_other_from_the_server() {
         (0..N_CALLS).map(|id| request(&json!(id), "tools/call", &hold)).collect();
     let batch = format!("[{}]", calls.join(","));
 
-    let hanging: Vec<_> = (0..N_CONNECTIONS)
-        .map(|_| {
-            let (client, batch) = (client.clone(), batch.clone());
-            running(async move { client.post(batch).await })
-        })
-        .collect();
+    let mut hanging = Vec::new();
+    for _ in 0..N_CONNECTIONS {
+        let (client, batch) = (client.clone(), batch.clone());
+        hanging.push(running(async move { client.post(batch).await }));
+        bystanders.go_on().await;
+    }
     // As many as the server may have in flight; the rest waits.
     until(async || server_status(&daemon, "fake").await["in_flight"].as_u64() >= Some(4096)).await;
     bystanders.go_on().await;
