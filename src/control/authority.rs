@@ -9,11 +9,15 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::json;
-use tokio::{sync::Semaphore, task, time};
+use tokio::{
+    sync::Semaphore,
+    task,
+    time::{self, Instant},
+};
 
 use super::{Asker, Desk, Method};
 use crate::{

@@ -137,7 +137,9 @@ fn parse(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> io::Result<Option<Loca
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
+
+    use tokio::time::Instant;
 
     use super::*;
 
