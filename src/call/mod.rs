@@ -76,6 +76,9 @@ pub struct Exchange {
 /// What is done with an answer before the client sees it.
 type Sieve = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
 
+/// A sequel that has computed something, and what that came to.
+type Computed = Result<(Box<dyn Sequel>, Turn), ComputeError>;
+
 enum Stage {
     /// The server is left alone.
     Tripped(Tripped),
@@ -86,7 +89,7 @@ enum Stage {
     /// The server wants to know something first.
     Asking(Box<Inquiry>, Lease),
     /// The sequel computes what becomes of the outcome.
-    Computing(BoxFuture<'static, Result<(Box<dyn Sequel>, Turn), ComputeError>>),
+    Computing(BoxFuture<'static, Computed>),
     /// There is an answer, once the client was told what comes before it.
     Concluded(Message),
     /// Nothing comes any more: the client does not want the answer, or was told that there is none.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Bystanders;
 use crate::harness::{
+    DEADLINE,
     client::running,
     daemon::{Daemon, run},
     fake::Fakes,
@@ -58,9 +59,12 @@ async fn computes(daemon: &Daemon) {
         let names = threads.map(|thread| fs::read_to_string(thread.path().join("comm")));
         names.flatten().any(|name| name.trim() == "compute")
     };
-    while !is_computing() {
-        tokio::task::yield_now().await;
-    }
+    let computing = async {
+        while !is_computing() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, computing).await.expect("it computes");
 }
 
 #[tokio::test]
