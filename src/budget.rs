@@ -196,6 +196,11 @@ impl MemoryBudget {
         comforts.push(comfort);
     }
 
+    /// Returns the bytes that were ever given back.
+    pub fn freed(&self) -> u64 {
+        self.ledger().freed()
+    }
+
     /// Returns the figures for status output.
     pub fn usage(&self) -> MemoryUsage {
         let (used_bytes, peak_bytes, max_bytes, refused) = self.ledger().figures();

@@ -44,23 +44,3 @@ pub fn limit() -> usize {
     let current = getrlimit(Resource::Nofile).current;
     current.and_then(|current| usize::try_from(current).ok()).unwrap_or(usize::MAX)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_soft_limit_is_raised_to_the_hard_one() {
-        let hard = getrlimit(Resource::Nofile).maximum;
-        let lowered = Rlimit { current: Some(64), maximum: hard };
-        setrlimit(Resource::Nofile, lowered).expect("lower is always allowed");
-
-        raise();
-
-        assert_eq!(getrlimit(Resource::Nofile).current, hard);
-        let child = std::process::id();
-        let child = Pid::from_raw(i32::try_from(child).expect("small")).expect("a process");
-        restore(child);
-        assert_eq!(limit(), 64, "as it was at the start");
-    }
-}

@@ -158,6 +158,7 @@
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`budget`] | the memory that messages may take, over all clients together |
 //! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
+//! | [`resident`] | resident memory that the process gives back to the system |
 //! | [`share`] | fair shares: permits that are waited for, and places that can be taken away |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
 //! | [`compute`] | computations beside the event loops, in turn for each party |
@@ -281,6 +282,7 @@ pub mod protocol;
 pub mod provision;
 pub mod redact;
 pub mod report;
+pub mod resident;
 pub mod search;
 pub mod session;
 pub mod share;

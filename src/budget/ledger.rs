@@ -20,6 +20,8 @@ pub(super) struct Ledger<A> {
     used: usize,
     peak: usize,
     n_refused: u64,
+    /// The bytes that were ever given back.
+    freed: u64,
     /// The oldest first.
     queue: VecDeque<Waiting<A>>,
 }
@@ -44,7 +46,7 @@ pub(super) enum Decision<A> {
 impl<A: Asker> Ledger<A> {
     /// Returns the accounts of a budget of `max` bytes, none of which is in use.
     pub(super) const fn new(max: usize) -> Self {
-        Self { max, used: 0, peak: 0, n_refused: 0, queue: VecDeque::new() }
+        Self { max, used: 0, peak: 0, n_refused: 0, freed: 0, queue: VecDeque::new() }
     }
 
     /// Takes bytes if they are free.
@@ -66,6 +68,7 @@ impl<A: Asker> Ledger<A> {
     /// Takes bytes back.
     pub(super) fn give_back(&mut self, n_bytes: usize) -> Vec<Decision<A>> {
         self.used -= n_bytes;
+        self.freed += n_bytes as u64;
         if self.queue.is_empty() { Vec::new() } else { self.decide() }
     }
 
@@ -84,6 +87,11 @@ impl<A: Asker> Ledger<A> {
     /// were refused.
     pub(super) fn figures(&self) -> (usize, usize, usize, u64) {
         (self.used, self.peak, self.max, self.n_refused)
+    }
+
+    /// Returns the bytes that were ever given back.
+    pub(super) fn freed(&self) -> u64 {
+        self.freed
     }
 
     fn decide(&mut self) -> Vec<Decision<A>> {

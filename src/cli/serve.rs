@@ -13,6 +13,7 @@ use crate::{
     demo::Demo,
     name::ServerName,
     report::chain,
+    resident,
     systemd::{capabilities, listen::Inherited},
     telemetry::log,
     tls::Identity,
@@ -53,6 +54,8 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         // leads a session already is let be.
         let _leads_one = rustix::process::setsid();
     }
+    // While there is one thread.
+    resident::configure_allocator();
     // Before a secret is read.
     forbid_dumps()?;
     // First of all, while the process has one thread: both change what threads inherit.

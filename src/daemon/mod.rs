@@ -16,6 +16,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
+    task,
     time::{self, Instant, MissedTickBehavior},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -34,6 +35,7 @@ use crate::{
     },
     pool::Pool,
     provision::Provisioner,
+    resident::{self, ReturnSchedule},
     session::{Seal, Sessions, state_directory},
     status::{Activity, Board},
     systemd::notify,
@@ -308,6 +310,7 @@ impl Daemon {
         let watchdog = notify::watchdog().map(|patience| patience / 2);
         let mut fed = Instant::now();
         let mut idle = Idle::new(fed);
+        let mut returns = ReturnSchedule::new(fed);
         let pulse = self.liveness.pulse("main loop");
         loop {
             tokio::select! {
@@ -327,6 +330,9 @@ impl Daemon {
                 _ = heartbeat.tick() => {}
             }
             pulse.beat();
+            if returns.is_due(Instant::now(), budget::global().freed()) {
+                drop(task::spawn_blocking(resident::give_back));
+            }
             let patience = self.idle_exit();
             if idle.is_over(self.activity(), Instant::now(), patience) {
                 tracing::info!(

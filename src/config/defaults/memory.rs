@@ -24,6 +24,14 @@ pub const MEMORY_COUNTED_MIN: usize = 16 << 10;
 /// short of every timeout of a client, and long enough for others to read some megabytes.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
+/// How long freed memory stays with the process after a load, or after the start. Ours: a load that
+/// goes on is not slowed by page faults more often than that.
+pub const RETURN_AFTER: Duration = Duration::from_secs(5);
+
+/// The freed bytes that are worth a look at what can be given back to the system. Ours: below that,
+/// they are the next message's.
+pub const RETURN_BYTES_MIN: u64 = 1 << 20;
+
 /// The size that a buffer keeps while its connection is idle, in bytes. Ours: what pipes hold.
 pub const BUFFER_KEPT_BYTES: usize = 64 << 10;
 
@@ -32,5 +40,6 @@ pub const BUFFER_KEPT_BYTES: usize = 64 << 10;
 pub const HTTP_BUFFER_BYTES_MAX: usize = 128 << 10;
 
 /// The memory that a result takes while parts of it are picked, previewed or wrapped, as a multiple of
-/// its size. Measured: strings of the result, of its structured value, of its text and of the answer.
+/// its size. Ours: the result, its structured value, its text and the answer are strings of up to its
+/// size each.
 pub const RESULT_WORK_FACTOR: usize = 4;

@@ -64,8 +64,8 @@ pub const PREVIEW_MEDIA_BYTES_MAX: usize = 1024 * 1024;
 pub const PREVIEW_BLOCKS_MAX: usize = 50;
 
 /// How many bytes of large results are kept to be read on in, how many results, and for how long.
-/// Ours: what a few clients read at a time.
-pub const RESULTS_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Ours: what a few clients read at a time, and less than the 16 MiB that may stay after a load.
+pub const RESULTS_BYTES_MAX: usize = 12 * 1024 * 1024;
 /// See [`RESULTS_BYTES_MAX`].
 pub const RESULTS_KEPT_MAX: usize = 64;
 /// See [`RESULTS_BYTES_MAX`].
