@@ -250,7 +250,7 @@ impl<W: Queued> Mux<W> {
     pub(super) fn drain(&mut self) -> Vec<W> {
         self.draining.clear();
         self.n_draining = 0;
-        let queued = self.waitlist.take().map(|waitlist| waitlist.drain()).unwrap_or_default();
+        let queued = self.waitlist.take().map(|mut waitlist| waitlist.drain()).unwrap_or_default();
         let entries = self.entries.drain().map(|(_, entry)| entry.waiter);
         entries.chain(self.probes.drain().map(|(_, waiter)| waiter)).chain(queued).collect()
     }

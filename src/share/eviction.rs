@@ -122,7 +122,8 @@ impl Evictables {
         let now_ms = self.now_ms();
         let mut table = self.table();
         let has_room = table.make_room(self.bounds, holder, now_ms);
-        if !has_room && !(may_be_on_probation && table.kept.len() < max + 2 * reserve) {
+        let may_stay = may_be_on_probation && table.kept.len() < max + 2 * reserve;
+        if !has_room && !may_stay {
             return None;
         }
         table.n_numbers += 1;

@@ -89,7 +89,7 @@ impl<W> Waitlist<W> {
     }
 
     /// Takes out all that wait.
-    pub(super) fn drain(mut self: Box<Self>) -> Vec<W> {
+    pub(super) fn drain(&mut self) -> Vec<W> {
         self.queue.drain()
     }
 }

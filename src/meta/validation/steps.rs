@@ -123,7 +123,7 @@ mod tests {
         }
         let (outcome, spent) = within(100, None, || {
             loop {
-                spend(1)
+                spend(1);
             }
         });
         assert_eq!((outcome, spent), (Err::<(), _>(Stopped::Spent), 100));
@@ -131,7 +131,7 @@ mod tests {
         let gone = StopFlag::new(AtomicBool::new(true));
         let (outcome, spent) = within(u64::MAX, Some(&gone), || {
             loop {
-                spend(1)
+                spend(1);
             }
         });
         assert_eq!(outcome, Err::<(), _>(Stopped::Unwanted));

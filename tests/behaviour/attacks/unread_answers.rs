@@ -16,10 +16,10 @@ use crate::{
 };
 
 /// How many clients do not read.
-const N_ATTACKERS: usize = 12;
+const N_ATTACKERS: usize = 16;
 
 /// How large each answer is, in bytes.
-const ANSWER_BYTES: usize = 15 << 20;
+const ANSWER_BYTES: usize = 6 << 20;
 
 /// How many rows of a table have about that size.
 const ANSWER_ROWS: usize = 10_000;
@@ -28,7 +28,7 @@ const ANSWER_ROWS: usize = 10_000;
 const ROW_BYTES: usize = 600;
 
 /// How many bytes of results are kept to be read on in.
-const RESULTS_KEPT: u64 = 32 << 20;
+const RESULTS_KEPT: u64 = 12 << 20;
 
 /// The budget, in bytes.
 const BUDGET: u64 = 64 << 20;
@@ -71,7 +71,6 @@ async fn attack(daemon: &Daemon, attacked: &Client, small: &Client, message: &st
     assert_eq!(small["value"], 1, "a small call on the same server goes on");
 
     let peak = bytes_of(daemon, "VmHWM");
-    eprintln!("MEASURED before {} peak {} MiB {}", before >> 20, peak >> 20, usage(daemon).await);
     assert!(peak < before + BUDGET + OVERHEAD, "{} MiB", peak >> 20);
     bystanders.end().await;
     drop(slow);
@@ -124,7 +123,7 @@ async fn fields_of_large_results_stay_within_the_budget() {
     let client = daemon.client("/meta");
     let arguments = json!({
         "server": "fake", "tool": "rows", "fields": ["rows.name"],
-        "arguments": { "table": "parts", "n": ANSWER_ROWS, "width": ROW_BYTES },
+        "args": { "table": "parts", "n": ANSWER_ROWS, "width": ROW_BYTES },
     });
 
     let small = daemon.client("/servers/fake");

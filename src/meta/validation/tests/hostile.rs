@@ -1,8 +1,9 @@
 //! Schemas and arguments that are made to take long.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Map;
+use tokio::time::Instant;
 
 use super::*;
 
