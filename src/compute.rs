@@ -16,10 +16,16 @@ use std::{
     thread,
 };
 
-use tokio::sync::oneshot;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::oneshot,
+    task,
+};
 
 use crate::{
-    config::defaults::{COMPUTE_QUEUE_MAX, COMPUTE_STACK_BYTES, COMPUTE_THREADS_MAX},
+    config::defaults::{
+        COMPUTE_QUEUE_MAX, COMPUTE_STACK_BYTES, COMPUTE_THREADS_MAX, INLINE_BYTES_MAX,
+    },
     holder::{Account, Holder, Member},
 };
 
@@ -39,6 +45,16 @@ pub enum ComputeError {
     /// It has panicked, which is a bug.
     #[error("the computation failed")]
     Panicked,
+}
+
+/// Reads so many bytes by `work`, on this thread. Where that takes long, another thread takes over the
+/// other tasks of this event loop, so that only the calling task waits.
+pub fn read_in_place<T>(n_bytes: usize, work: impl FnOnce() -> T) -> T {
+    let may_leave = || {
+        let runtime = Handle::try_current();
+        runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+    };
+    if n_bytes > INLINE_BYTES_MAX && may_leave() { task::block_in_place(work) } else { work() }
 }
 
 /// One computation, with the way that its outcome takes.
@@ -267,6 +283,18 @@ mod tests {
         assert_eq!(queue.push(holder(2, 3), 2000), Some(COMPUTE_QUEUE_MAX - 2));
         assert_eq!(queue.n_jobs, COMPUTE_QUEUE_MAX);
         assert_eq!([queue.pop(), queue.pop(), queue.pop()], [Some(0), Some(2000), Some(1000)]);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_task_that_reads_for_long_leaves_the_event_loop_to_others() {
+        let (sender, receiver) = mpsc::channel();
+        let reading = tokio::spawn(async move {
+            read_in_place(INLINE_BYTES_MAX + 1, || receiver.recv_timeout(Duration::from_secs(10)))
+        });
+        // With one worker, this runs only if the reader has left it.
+        let telling = tokio::spawn(async move { sender.send(()) });
+        assert_eq!(reading.await.expect("no panic"), Ok(()));
+        telling.await.expect("no panic").expect("it is heard");
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Whether a process is one of our servers, or comes from one.
 //!
-//! Three things tell. A server and what it starts descend from this process, have its [`Mark`] in
+//! Three things tell. A server and what it starts descend from this process, have its mark in
 //! their environment, and, where systemd runs this service, are in the control group of its unit. A
 //! process can leave one of them, so each of them counts.
 //!

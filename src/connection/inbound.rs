@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     budget,
+    compute::read_in_place,
     era::listening,
     protocol::{
         Era, Level, Message, ParseError, RpcError, Shape,
@@ -36,7 +37,7 @@ impl Connection {
     pub(super) fn hear(self: &Arc<Self>, bytes: Bytes, via: Option<u64>) {
         let length = bytes.len();
         let start = bytes.as_ptr();
-        match Message::parse_lossy(bytes) {
+        match read_in_place(bytes.len(), || Message::parse_lossy(bytes)) {
             // A copy, as what came was not UTF-8.
             Ok(message) if message.bytes().as_ptr() != start => {
                 let id = message.integer(Part::Id);

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     body::{self, Pressure, ReadError},
+    compute::read_in_place,
     config::{SessionMode, defaults},
     holder::Holder,
     protocol::{
@@ -101,9 +102,12 @@ enum Posted {
 
 impl Posted {
     fn parse(body: Bytes) -> Result<Self, EdgeError> {
-        Ok(match Batch::is_one(&body) {
-            true => Self::Several(Batch::parse(&body, defaults::BATCH_MESSAGES_MAX)?),
-            false => Self::One(Message::parse(body)?),
+        let is_batch = Batch::is_one(&body);
+        read_in_place(body.len(), || {
+            Ok(match is_batch {
+                true => Self::Several(Batch::parse(&body, defaults::BATCH_MESSAGES_MAX)?),
+                false => Self::One(Message::parse(body)?),
+            })
         })
     }
 

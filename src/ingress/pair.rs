@@ -22,6 +22,7 @@ use super::{
     several::{self, Several},
 };
 use crate::{
+    compute::read_in_place,
     config::defaults,
     holder::Holder,
     protocol::{Message, Shape, mcp::method, sse},
@@ -147,7 +148,8 @@ pub(super) async fn send(
     edge.pairs.find(id).ok_or(EdgeError::NoPair)?;
     mcp::check_content_type(&head.headers)?;
     mcp::version(&head.headers)?;
-    let message = Message::parse(mcp::read(body).await?)?;
+    let body = mcp::read(body).await?;
+    let message = read_in_place(body.len(), || Message::parse(body))?;
     // The body may have taken its time.
     let pair = edge.pairs.find(id).ok_or(EdgeError::NoPair)?;
     if message.shape() == Shape::Request {

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     budget::{MeteredLine, MeteredLines},
+    compute::read_in_place,
     config::defaults,
     era::subscription::Filter,
     holder::Holder,
@@ -253,7 +254,8 @@ impl Service {
         self.n_taken += 1;
         match line {
             MeteredLine::Whole(bytes) if Batch::is_one(&bytes) => self.take_batch(&bytes),
-            MeteredLine::Whole(bytes) => match Message::parse(bytes) {
+            MeteredLine::Whole(bytes) => match read_in_place(bytes.len(), || Message::parse(bytes))
+            {
                 Ok(message) => self.take_message(message),
                 Err(error) => self.refuse(&error.into(), None),
             },
@@ -295,7 +297,8 @@ impl Service {
         if !version::has_batches(version) {
             return self.refuse(&EdgeError::NoBatches(version.to_owned()), None);
         }
-        let batch = match Batch::parse(bytes, defaults::BATCH_MESSAGES_MAX) {
+        let reading = || Batch::parse(bytes, defaults::BATCH_MESSAGES_MAX);
+        let batch = match read_in_place(bytes.len(), reading) {
             Ok(batch) => batch,
             Err(error) => return self.refuse(&error.into(), None),
         };

@@ -72,7 +72,7 @@ pub enum Unchecked {
 /// What is wrong with arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Misfit {
-    /// The first problems, up to [`PROBLEMS_MAX`].
+    /// The first problems, up to [`crate::config::defaults::PROBLEMS_MAX`].
     pub problems: Vec<Problem>,
     /// There are more.
     pub has_more: bool,

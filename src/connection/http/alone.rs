@@ -13,6 +13,7 @@ use super::{
     upstream,
 };
 use crate::{
+    compute::read_in_place,
     config::defaults,
     protocol::{
         Era, Message, ParseError, RpcError, Shape,
@@ -110,7 +111,7 @@ async fn read(
 ///
 /// [`Failure::AnswerTooDeep`].
 fn answer_to(id: u64, status: StatusCode, body: &bytes::Bytes) -> Result<Option<Message>, Failure> {
-    let message = match Message::parse(body.clone()) {
+    let message = match read_in_place(body.len(), || Message::parse(body.clone())) {
         Ok(message) if message.shape() == Shape::Response => message,
         Err(ParseError::TooDeep { .. }) => return Err(Failure::AnswerTooDeep),
         Ok(_) | Err(_) => return Ok(None),

@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Connection, Failure, Inbox};
 use crate::{
+    compute::read_in_place,
     config::defaults,
     protocol::{
         Message, ParseError, Pieces, Shape,
@@ -198,7 +199,7 @@ impl Link {
             return Box::pin(self.follow(connection, id, answer.into_body(), inbox, holds)).await;
         }
         let body = upstream::whole(answer.into_body(), holds).await?;
-        match Message::parse_lossy(body.clone()) {
+        match read_in_place(body.len(), || Message::parse_lossy(body.clone())) {
             Ok(message)
                 if connection.profile().is_some() && alone::is_modern_refusal(status, &message) =>
             {

@@ -6,13 +6,14 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_util::future::join_all;
 use hyper::StatusCode;
 use rustix::process::Uid;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::harness::{DEADLINE, client::Client, daemon::Daemon, load::Progress};
 

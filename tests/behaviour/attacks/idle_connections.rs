@@ -1,11 +1,12 @@
 //! Connections that are opened and left alone.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    time::Instant,
 };
 
 use super::Bystanders;

@@ -1,8 +1,9 @@
 //! A child that stops doing anything while it works for a client, which then goes away.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::Bystanders;
 use crate::{
