@@ -212,6 +212,10 @@ impl MemoryBudget {
         if self.ledger().take(wanted) {
             return true;
         }
+        // What can never fit is no reason to drop anything.
+        if wanted > self.ledger().figures().2 {
+            return false;
+        }
         self.reclaim();
         self.ledger().take(wanted)
     }

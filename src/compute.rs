@@ -3,11 +3,10 @@
 //! They run on a few threads of their own, which come with the work and go with it. A stop of the
 //! service does not wait for these threads.
 //!
-//! Jobs wait in a bounded queue, and accounts take turns, inside an account its members. Where the
-//! queue is full, the account that has the most jobs in it loses its newest one.
+//! Jobs wait in a bounded [`FairQueue`]: the party with the fewest that run is next. Where the queue is
+//! full, the account that has the most jobs in it loses its newest one.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -26,7 +25,8 @@ use crate::{
     config::defaults::{
         COMPUTE_QUEUE_MAX, COMPUTE_STACK_BYTES, COMPUTE_THREADS_MAX, INLINE_BYTES_MAX,
     },
-    holder::{Account, Holder, Member},
+    holder::Holder,
+    share::FairQueue,
 };
 
 /// The threads that compute, and the jobs that wait for them.
@@ -62,13 +62,14 @@ type Job = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct State {
+    /// The parties with jobs: those that run are held, those that wait are queued.
     queue: FairQueue<Job>,
     n_threads: usize,
 }
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "[{} jobs, {} threads]", self.queue.n_jobs, self.n_threads)
+        write!(f, "[{} jobs, {} threads]", self.queue.n_waiting(), self.n_threads)
     }
 }
 
@@ -116,7 +117,9 @@ impl ComputePool {
     /// Adds a job, and a thread where there may be one more.
     fn submit(&self, holder: Holder, job: Job) {
         let mut state = self.state();
-        let refused = state.queue.push(holder, job);
+        state.queue.enqueue(holder, job);
+        let is_full = state.queue.n_waiting() > COMPUTE_QUEUE_MAX;
+        let refused = if is_full { state.queue.shed() } else { None };
         let threads_max = thread::available_parallelism().map_or(1, usize::from);
         if state.n_threads < threads_max.min(COMPUTE_THREADS_MAX) {
             let pool = self.clone();
@@ -135,14 +138,19 @@ impl ComputePool {
 
     /// Takes jobs until there are none.
     fn work(&self) {
+        let mut done = None;
         loop {
             let mut state = self.state();
-            let Some(job) = state.queue.pop() else {
+            if let Some(holder) = done {
+                state.queue.release(holder);
+            }
+            let Some((ticket, job)) = state.queue.dequeue() else {
                 state.n_threads -= 1;
                 return;
             };
             drop(state);
             job();
+            done = Some(ticket.holder());
         }
     }
 
@@ -152,137 +160,46 @@ impl ComputePool {
     }
 }
 
-/// Jobs that wait, in the order in which it is their holders' turn.
-struct FairQueue<T> {
-    accounts: Turns<Account, Turns<Member, VecDeque<T>>>,
-    n_jobs: usize,
-}
-
-/// Queues that take turns.
-struct Turns<K, Q> {
-    queues: BTreeMap<K, Q>,
-    order: VecDeque<K>,
-}
-
-impl<K, Q> Default for Turns<K, Q> {
-    fn default() -> Self {
-        Self { queues: BTreeMap::new(), order: VecDeque::new() }
-    }
-}
-
-impl<T> Default for FairQueue<T> {
-    fn default() -> Self {
-        Self { accounts: Turns::default(), n_jobs: 0 }
-    }
-}
-
-impl<K: Ord + Copy, Q: Default> Turns<K, Q> {
-    /// Returns the queue of `key`, whose turn comes last if it had none.
-    fn queue(&mut self, key: K) -> &mut Q {
-        self.queues.entry(key).or_insert_with(|| {
-            self.order.push_back(key);
-            Q::default()
-        })
-    }
-
-    /// Takes a job of the queue whose turn it is.
-    fn take<T>(
-        &mut self,
-        take: impl Fn(&mut Q) -> Option<T>,
-        is_empty: impl Fn(&Q) -> bool,
-    ) -> Option<T> {
-        let key = self.order.pop_front()?;
-        let queue = self.queues.get_mut(&key)?;
-        let job = take(queue);
-        match is_empty(queue) {
-            true => drop(self.queues.remove(&key)),
-            false => self.order.push_back(key),
-        }
-        job
-    }
-
-    /// Removes the queue of `key` if it is empty.
-    fn forget(&mut self, key: K, is_empty: impl Fn(&Q) -> bool) {
-        if self.queues.get(&key).is_some_and(is_empty) {
-            self.queues.remove(&key);
-            self.order.retain(|found| *found != key);
-        }
-    }
-}
-
-impl<T> Turns<Member, VecDeque<T>> {
-    fn n_jobs(&self) -> usize {
-        self.queues.values().map(VecDeque::len).sum()
-    }
-}
-
-impl<T> FairQueue<T> {
-    /// Adds a job, and returns the one that has no room any more.
-    fn push(&mut self, holder: Holder, job: T) -> Option<T> {
-        self.accounts.queue(holder.account).queue(holder.member).push_back(job);
-        self.n_jobs += 1;
-        if self.n_jobs > COMPUTE_QUEUE_MAX { self.evict() } else { None }
-    }
-
-    /// Takes the job whose turn it is.
-    fn pop(&mut self) -> Option<T> {
-        let job = self.accounts.take(
-            |members| members.take(VecDeque::pop_front, VecDeque::is_empty),
-            |members| members.queues.is_empty(),
-        )?;
-        self.n_jobs -= 1;
-        Some(job)
-    }
-
-    /// Removes the newest job of the largest member of the largest account.
-    fn evict(&mut self) -> Option<T> {
-        let largest = self.accounts.queues.iter_mut().max_by_key(|(_, members)| members.n_jobs());
-        let (account, members) = largest?;
-        let account = *account;
-        let (member, jobs) = members.queues.iter_mut().max_by_key(|(_, jobs)| jobs.len())?;
-        let (member, job) = (*member, jobs.pop_back());
-        members.forget(member, VecDeque::is_empty);
-        self.accounts.forget(account, |members| members.queues.is_empty());
-        self.n_jobs -= usize::from(job.is_some());
-        job
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{sync::mpsc, time::Duration};
-
-    use proptest::prelude::*;
+    use std::{sync::mpsc, task::Poll, time::Duration};
 
     use super::*;
+    use crate::holder::{Account, Member};
 
     fn holder(account: u32, session: u64) -> Holder {
         Holder { account: Account::User(account), member: Member::Session(session) }
     }
 
-    #[test]
-    fn accounts_take_turns_and_so_do_members_of_one() {
-        let mut queue = FairQueue::default();
-        for (account, session, job) in
-            [(1, 1, "a1"), (1, 1, "a2"), (1, 2, "b1"), (1, 2, "b2"), (2, 3, "c1"), (2, 3, "c2")]
-        {
-            assert_eq!(queue.push(holder(account, session), job), None);
+    #[tokio::test]
+    async fn where_there_is_no_room_the_one_with_the_most_jobs_loses_one() {
+        let pool = ComputePool::default();
+        let (release, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let blocked = |holder| {
+            let gate = Arc::clone(&gate);
+            // Each thread waits until the sender has gone.
+            Box::pin(pool.clone().run(holder, move |_| {
+                let _gone = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            }))
+        };
+        let n_greedy = COMPUTE_THREADS_MAX + COMPUTE_QUEUE_MAX + 1;
+        let (mut greedy, mut n_refused) = (Vec::new(), 0);
+        for _ in 0..n_greedy {
+            let mut job = blocked(holder(1, 1));
+            match futures_util::poll!(job.as_mut()) {
+                Poll::Ready(outcome) => n_refused += usize::from(outcome.is_err()),
+                Poll::Pending => greedy.push(job),
+            }
         }
-        let order: Vec<&str> = std::iter::from_fn(|| queue.pop()).collect();
-        assert_eq!(order, ["a1", "c1", "b1", "c2", "a2", "b2"]);
-        assert!(queue.accounts.queues.is_empty() && queue.accounts.order.is_empty());
-    }
+        let mut other = blocked(holder(2, 2));
+        assert!(futures_util::poll!(other.as_mut()).is_pending());
+        drop(release);
 
-    #[test]
-    fn where_there_is_no_room_the_one_with_the_most_jobs_loses_one() {
-        let mut queue = FairQueue::default();
-        for job in 0..COMPUTE_QUEUE_MAX {
-            assert_eq!(queue.push(holder(1, 1), job), None);
-        }
-        assert_eq!(queue.push(holder(1, 2), 1000), Some(COMPUTE_QUEUE_MAX - 1));
-        assert_eq!(queue.push(holder(2, 3), 2000), Some(COMPUTE_QUEUE_MAX - 2));
-        assert_eq!(queue.n_jobs, COMPUTE_QUEUE_MAX);
-        assert_eq!([queue.pop(), queue.pop(), queue.pop()], [Some(0), Some(2000), Some(1000)]);
+        assert_eq!(other.await, Ok(()));
+        let outcomes = futures_util::future::join_all(greedy).await;
+        n_refused += outcomes.iter().filter(|outcome| outcome.is_err()).count();
+        assert!((1..=COMPUTE_THREADS_MAX + 2).contains(&n_refused), "{n_refused}");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -331,29 +248,5 @@ mod tests {
         let all: Vec<_> = std::iter::once(first).chain(hears.iter()).collect();
         assert!(all.iter().all(|(number, _)| *number < COMPUTE_THREADS_MAX), "{all:?}");
         assert_eq!(all.iter().filter(|told| told.1 == "begins").count() * 2, all.len(), "{all:?}");
-    }
-
-    proptest! {
-        #[test]
-        fn no_job_is_lost_or_done_twice(
-            all in prop::collection::vec(prop::option::of((0..3_u32, 0..3_u64)), 0..400)
-        ) {
-            let (mut queue, mut seen) = (FairQueue::default(), Vec::new());
-            for (number, step) in all.iter().enumerate() {
-                match step {
-                    Some((account, session)) => {
-                        seen.extend(queue.push(holder(*account, *session), number));
-                    }
-                    None => seen.extend(queue.pop()),
-                }
-                let n_jobs: usize = queue.accounts.queues.values().map(Turns::n_jobs).sum();
-                prop_assert!(queue.n_jobs == n_jobs && n_jobs <= COMPUTE_QUEUE_MAX);
-            }
-            seen.extend(std::iter::from_fn(|| queue.pop()));
-            seen.sort_unstable();
-            let pushed: Vec<usize> =
-                all.iter().enumerate().filter_map(|(number, step)| step.map(|_| number)).collect();
-            prop_assert_eq!(seen, pushed);
-        }
     }
 }

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use crate::{
-    budget::{self, MemoryExhausted, Reservation},
+    budget::{MemoryExhausted, Reservation},
     compute::{ComputeError, ComputePool},
     config::defaults,
     connection::{Aside, Call, Event, Failure, Limits, Owner},
@@ -387,14 +387,16 @@ impl Exchange {
         }
         self.memory.shrink_to(self.n_kept);
         let grown = self.memory.grow_to(self.n_kept + defaults::RESULT_WORK_FACTOR * length);
+        grown.map_err(|exhausted| self.no_memory(exhausted))?;
         self.n_kept += length;
-        grown.map(|()| answer).map_err(|exhausted| self.no_memory(exhausted))
+        Ok(answer)
     }
 
     /// Counts an answer of our making against the memory budget, in the place of what it was made of.
     fn counted(&mut self, answer: Message) -> Result<Event, CallError> {
-        self.memory.shrink_to(0);
-        let counted = answer.wrapped(budget::counted);
+        // By what is reserved for it already: others may wait for that.
+        let mut memory = std::mem::take(&mut self.memory);
+        let counted = answer.wrapped(|bytes| memory.count(bytes));
         counted.map(Event::Answer).map_err(|exhausted| self.no_memory(exhausted))
     }
 

@@ -17,7 +17,7 @@ use super::{
     mark::{Mark, Service},
     processes::Process,
 };
-use crate::{peer::sock_diag, systemd::unit};
+use crate::systemd::unit;
 
 /// How many ancestors of a process are looked at. Ours: more than any shell and supervisor between
 /// an operator and the first process.
@@ -74,12 +74,9 @@ impl Lineage {
 /// a server of ours, if there is one.
 pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
     let mut found = None;
-    // Whether a process that may be a server does not show its files.
-    let mut is_any_hidden = false;
     for process in Process::all() {
         match process.has_socket(inode) {
-            Some(false) => {}
-            None => is_any_hidden |= !process.is_out_of_reach(),
+            Some(false) | None => {}
             Some(true) => {
                 let process = ClientProcess(process);
                 let kinship = process.kinship();
@@ -90,10 +87,11 @@ pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
             }
         }
     }
-    // A socket that is open, and that no process shows, belongs to one that shows nothing.
-    match found.is_some() || (!is_any_hidden && sock_diag::is_open(inode)) {
-        true => (found, Kinship::Stranger),
-        false => (None, Kinship::Hidden),
+    // A socket that no process shows may be that of a server that hides it: in a thread with a table
+    // of its own, or on its way in a message.
+    match found {
+        Some(_) => (found, Kinship::Stranger),
+        None => (None, Kinship::Hidden),
     }
 }
 

@@ -119,7 +119,8 @@ impl Asker {
     fn origin(&self) -> Origin {
         let own = super::peer::own_user();
         match (self.peer, self.caller.socket) {
-            (Some(peer), _) if peer.uid != own => Origin::Foreign,
+            // The kernel gives no number of ours to a process outside our namespace; servers have one.
+            (Some(peer), _) if peer.uid != own || peer.pid == Some(0) => Origin::Foreign,
             (Some(peer), _) => peer.process.map_or(Origin::Untold, Origin::Process),
             (None, ClientSocket::Elsewhere) => Origin::Foreign,
             (None, ClientSocket::Local(found)) if found.uid != own => Origin::Foreign,

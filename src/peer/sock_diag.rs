@@ -61,16 +61,6 @@ pub fn find(client: SocketAddr, ours: SocketAddr) -> io::Result<Option<LocalSock
     parse(answer.get(..n_bytes).unwrap_or_default(), &request)
 }
 
-/// Tells whether a process has the TCP socket with this number open. Source: `proc_pid_net(5)`, `tcp`;
-/// the tenth field is the number, 0 once no process has it. Reads about all sockets there are.
-pub fn is_open(inode: u32) -> bool {
-    let number = inode.to_string();
-    ["tcp", "tcp6"].into_iter().any(|table| {
-        let table = std::fs::read_to_string(format!("/proc/self/net/{table}")).unwrap_or_default();
-        table.lines().any(|line| line.split_whitespace().nth(9) == Some(&number))
-    })
-}
-
 /// Returns `struct nlmsghdr` and `struct inet_diag_req_v2`.
 fn request(client: SocketAddr, ours: SocketAddr) -> [u8; REQUEST_BYTES] {
     // A client of version 4 at a listener of version 6 has addresses of both.

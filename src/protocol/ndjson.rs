@@ -160,6 +160,10 @@ impl Oversized {
     }
 
     fn id_in_tail(&self) -> Option<u64> {
+        // A request of the server has an id of its own.
+        if memchr::memmem::find(&self.head, b"\"method\"").is_some() {
+            return None;
+        }
         let at = memchr::memmem::rfind(&self.tail, b"\"id\"")?;
         let (_, rest) = split_at_id(&self.tail[at..])?;
         let (id, rest) = integer(rest)?;

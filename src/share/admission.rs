@@ -130,11 +130,11 @@ impl Admission {
         let _place = Place { admission: self, ticket };
         self.serve();
         loop {
-            let left_until = self.state().is_left_until(self.capacity, holder);
             tokio::select! {
                 biased;
                 permit = &mut granted => return permit.ok(),
-                () = until(left_until) => self.serve(),
+                // The last permit is left for others only for a while, which begins and ends unseen.
+                () = time::sleep(defaults::SHARE_LOOK) => self.serve(),
             }
         }
     }
@@ -172,14 +172,6 @@ impl Admission {
     fn state(&self) -> MutexGuard<'_, State> {
         // Held for statements on plain data.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Waits until `then`, for ever without one. A time that has passed has had its effect.
-async fn until(then: Option<Instant>) {
-    match then.filter(|then| *then > Instant::now()) {
-        Some(then) => time::sleep_until(then).await,
-        None => std::future::pending().await,
     }
 }
 
@@ -249,6 +241,19 @@ mod tests {
             assert!(greedy.await.is_some(), "it has gone");
             drop(held);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_waited_before_the_last_permit_was_left_has_it_in_the_end() {
+        let admission = Admission::new(2);
+        let held = [now(&admission, holder(1, 1)), now(&admission, holder(2, 2))];
+        let mut waiting = Box::pin(admission.admit(holder(1, 1)));
+        assert!((&mut waiting).now_or_never().is_none(), "all are held");
+        let [_own, other] = held;
+        drop(other);
+        assert!((&mut waiting).now_or_never().is_none(), "it is left for the other one");
+
+        assert!(waiting.await.is_some(), "the other one does not come again");
     }
 
     #[tokio::test(start_paused = true)]

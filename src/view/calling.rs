@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::{Views, meta::Desk};
 use crate::{
+    budget,
+    config::defaults,
     connection::Limits,
     era,
     holder::Holder,
@@ -34,10 +36,12 @@ impl Desk {
         }
         let validators = Arc::clone(&self.validators);
         let (schema, args) = (schema.to_owned(), args.to_owned());
-        let checking = self
-            .computer
-            .clone()
-            .run(holder, move |stop| validators.check(&schema, &args, Some(stop)));
+        let checking = self.computer.clone().run(holder, move |stop| {
+            match budget::reserve(tree_bytes(&args)) {
+                Ok(_memory) => validators.check(&schema, &args, Some(stop)),
+                Err(_) => Verdict::Unchecked(Unchecked::TooCostly),
+            }
+        });
         // One that has panicked is a bug, and its server checks them all the same.
         checking.await.unwrap_or(Verdict::Unchecked(Unchecked::Busy))
     }
@@ -72,6 +76,12 @@ impl Desk {
         }
         Ok(Some(format!("The arguments were passed on to `{id}` unchecked: {reason}.")))
     }
+}
+
+/// Returns the memory that arguments take as a tree of values, at most.
+fn tree_bytes(args: &str) -> usize {
+    let opens = |byte: &&u8| matches!(**byte, b'{' | b'[' | b',');
+    args.len() + args.as_bytes().iter().filter(opens).count() * defaults::VALUE_BYTES
 }
 
 pub(super) fn schema_of(item: &Item) -> &str {

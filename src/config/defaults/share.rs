@@ -8,6 +8,9 @@ use super::REQUEST_TIMEOUT;
 /// request that hangs lasts.
 pub const SHARE_RECENT: Duration = REQUEST_TIMEOUT;
 
+/// The time between two looks of a party that waits at a permit that is left for others. Ours.
+pub const SHARE_LOOK: Duration = Duration::from_secs(1);
+
 /// For how long a connection is not expected to have proved anything: it has just come. Ours: a
 /// request follows its connection within milliseconds, or a few round trips with TLS.
 pub const PROOF_GRACE: Duration = Duration::from_secs(1);

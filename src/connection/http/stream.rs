@@ -44,6 +44,7 @@ impl Link {
             tracing::debug!(mcp_server = %connection.server, id, reason = %why, "answer broke off");
             body = self.resume(&events.parser, &mut attempts, why).await?;
             events.parser.restart();
+            events.give_back();
         }
     }
 
@@ -197,6 +198,7 @@ impl MeteredEvents {
 
     /// Waits for room for the event that is read now: meanwhile the upstream waits, too.
     async fn wait_for_room(&mut self) -> Result<(), MemoryExhausted> {
+        self.give_back();
         self.held.wait_for(self.wanted(), self.holds).await
     }
 
@@ -210,8 +212,21 @@ impl MeteredEvents {
         }
     }
 
-    /// Hands one event to the connection. One without data only moves the id.
+    /// Hands one event to the connection, and gives back what no event needs any more.
     fn take(&mut self, connection: &Arc<Connection>, item: Item, via: Option<u64>) {
+        self.hand_over(connection, item, via);
+        self.give_back();
+    }
+
+    /// Gives back what was reserved for an event that is not being read any more.
+    fn give_back(&mut self) {
+        if self.parser.n_kept() <= defaults::BUFFER_KEPT_BYTES {
+            self.held.shrink_to(0);
+        }
+    }
+
+    /// Hands one event to the connection. One without data only moves the id.
+    fn hand_over(&mut self, connection: &Arc<Connection>, item: Item, via: Option<u64>) {
         let (thrown, failure) = match item {
             Item::Event(event) if event.data.is_empty() || !event.is_message() => return,
             Item::Event(event) => match self.held.count(event.data.clone()) {
