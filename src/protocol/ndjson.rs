@@ -124,7 +124,9 @@ impl Oversized {
     /// At the head only before any member whose value could hold another `"id"`; at the tail only
     /// where nothing but the end of the message follows.
     pub fn response_id(&self) -> Option<u64> {
-        self.id_in_head().or_else(|| self.id_in_tail())
+        // A request of the sender has an id of its own.
+        let is_answer = memchr::memmem::find(&self.head, b"\"method\"").is_none();
+        self.id_in_head().or_else(|| self.id_in_tail().filter(|_| is_answer))
     }
 
     /// Returns the answer to whoever has sent the line, where one may have `length_max` bytes.
@@ -160,10 +162,6 @@ impl Oversized {
     }
 
     fn id_in_tail(&self) -> Option<u64> {
-        // A request of the server has an id of its own.
-        if memchr::memmem::find(&self.head, b"\"method\"").is_some() {
-            return None;
-        }
         let at = memchr::memmem::rfind(&self.tail, b"\"id\"")?;
         let (_, rest) = split_at_id(&self.tail[at..])?;
         let (id, rest) = integer(rest)?;
