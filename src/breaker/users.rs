@@ -26,10 +26,10 @@ impl Users {
         if holder.account == Account::Service {
             return;
         }
-        if let Some(last) = self.last.filter(|last| last.holder != holder) {
-            self.other = Some(last);
+        match &mut self.last {
+            Some(last) if last.holder == holder => last.at = now,
+            last => self.other = last.replace(Use { holder, at: now }).or(self.other),
         }
-        self.last = Some(Use { holder, at: now });
     }
 
     /// Tells whether a client other than `holder` has used the server at `since` or later.

@@ -233,7 +233,7 @@ impl Exchange {
                     };
                     match self.translated(answer) {
                         Ok(Some(answer)) => {
-                            let outcome = self.with_room(answer);
+                            let outcome = self.make_room(answer.bytes().len()).map(|()| answer);
                             match self.go_on(outcome) {
                                 // What came is counted, what was made of it is not yet.
                                 Some(Ok(answer))
@@ -379,17 +379,17 @@ impl Exchange {
         }))
     }
 
-    /// Makes room for what the sequel does with an answer, and for those that it keeps.
-    fn with_room(&mut self, answer: Message) -> Result<Message, CallError> {
-        let length = answer.bytes().len();
+    /// Makes room for what the sequel does with an answer of so many bytes, and for those that it
+    /// keeps.
+    fn make_room(&mut self, length: usize) -> Result<(), CallError> {
         if self.sequel.is_none() || length < defaults::MEMORY_COUNTED_MIN {
-            return Ok(answer);
+            return Ok(());
         }
         self.memory.shrink_to(self.n_kept);
         let grown = self.memory.grow_to(self.n_kept + defaults::RESULT_WORK_FACTOR * length);
         grown.map_err(|exhausted| self.no_memory(exhausted))?;
         self.n_kept += length;
-        Ok(answer)
+        Ok(())
     }
 
     /// Counts an answer of our making against the memory budget, in the place of what it was made of.

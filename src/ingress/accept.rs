@@ -1,9 +1,18 @@
 //! Accepts clients and gives each its task.
 
-use std::{sync::Arc, task::Poll};
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
-use http_body_util::BodyExt as _;
-use hyper::{server::conn::http1, service::service_fn};
+use bytes::Bytes;
+use hyper::{
+    body::{Frame, SizeHint},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::AsyncWriteExt as _,
@@ -13,7 +22,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Body, Edge, Response, accepted_max,
+    Body, Edge, accepted_max,
     handshake::{Wire, shake_hands},
     quiet::Quiet,
     route,
@@ -100,7 +109,7 @@ async fn connection(
         async move {
             let running = permit.run();
             let response = route::respond(edge, &permit, caller, address, request).await;
-            Ok::<_, std::convert::Infallible>(held(response, running))
+            Ok::<_, Infallible>(response.map(|body| Running { body, _use: running }))
         }
     });
     let serving = http1::Builder::new()
@@ -110,6 +119,7 @@ async fn connection(
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let served = tokio::select! {
+        biased;
         served = serving.as_mut() => served,
         () = stopped_and_asked(&stop, &asked) => {
             serving.as_mut().graceful_shutdown();
@@ -128,6 +138,32 @@ async fn connection(
     }
 }
 
+/// The body of an answer, which counts as running until hyper has taken all of it to be written.
+struct Running {
+    body: Body,
+    _use: EvictableUse,
+}
+
+impl hyper::body::Body for Running {
+    type Data = Bytes;
+    type Error = <Body as hyper::body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// Waits for the stop of the service, and then for the first request of a client, which has connected
 /// to have one answered: without it, closing its connection would be taken for a failure.
 async fn stopped_and_asked(stop: &CancellationToken, asked: &CancellationToken) {
@@ -138,8 +174,9 @@ async fn stopped_and_asked(stop: &CancellationToken, asked: &CancellationToken) 
 /// Waits until a connection is to be closed: it was evicted, or has proved nothing in its time.
 async fn lost(permit: &EvictablePermit) {
     let mut over = std::pin::pin!(time::sleep(defaults::PROOF_TIMEOUT));
+    let mut evicted = std::pin::pin!(permit.evicted());
     // By hand: it is polled with every request, and once there was one the clock does not matter.
-    std::future::poll_fn(|context| match permit.poll_evicted(context) {
+    std::future::poll_fn(|context| match evicted.as_mut().poll(context) {
         Poll::Pending if !permit.is_proven() => over.as_mut().poll(context),
         polled => polled,
     })
@@ -159,20 +196,6 @@ async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>)
         }
     }
     None
-}
-
-/// Counts a stream as running until its end.
-fn held(response: Response, running: EvictableUse) -> Response {
-    response.map(|body| match body {
-        Body::Left(whole) => Body::Left(whole),
-        Body::Right(stream) => {
-            let held = move |frame| {
-                let _running = &running;
-                frame
-            };
-            Body::Right(stream.map_frame(held).boxed_unsync())
-        }
-    })
 }
 
 /// Tells a client for which there is no room to come again.

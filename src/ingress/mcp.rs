@@ -42,16 +42,16 @@ pub(super) const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const EVENTS: &[u8] = b"text/event-stream";
 
-/// Answers a request at the path of `view`, which has come over the connection of `holder`.
-pub(super) async fn respond(
+/// Answers a request at the path of `view`, which has come over the connection of `holder` and is no
+/// POST.
+pub(super) fn respond(
     edge: Arc<Edge>,
     view: &View,
-    request: Request<Incoming>,
+    request: &Request<Incoming>,
     holder: Holder,
 ) -> Result<Response, EdgeError> {
     let sessions = edge.views.sessions();
     match *request.method() {
-        Method::POST => post(edge, view, request, holder).await,
         Method::GET | Method::DELETE if modern::is_named(request.headers()) => {
             Err(EdgeError::Method("POST"))
         }
@@ -148,7 +148,9 @@ pub(super) fn open(edge: &Edge, view: &View, handshake: &Message, holder: Holder
     edge.views.sessions().open(view.scope(), asked.as_deref(), capabilities, holder)
 }
 
-async fn post(
+/// Answers the messages in the body of a POST at the path of `view`, which has come over the connection of
+/// `holder`.
+pub(super) async fn post(
     edge: Arc<Edge>,
     view: &View,
     request: Request<Incoming>,
@@ -186,7 +188,14 @@ async fn post(
     accepts.resumption = session.id().is_some() && version::has_priming(version);
     match posted {
         Posted::One(message) if message.shape() == Shape::Request => {
-            Ok(answer(edge, view, message, &session, accepts).await)
+            let is_initialize = message.method() == Some(method::INITIALIZE);
+            let reply = reply(edge, view, message, &session, accepts);
+            let mut response = reply.into_response().await;
+            if is_initialize && let Some(id) = session.id() {
+                let id = HeaderValue::try_from(id).expect("our ids are visible ASCII");
+                response.headers_mut().insert(SESSION, id);
+            }
+            Ok(response)
         }
         Posted::One(message) => {
             Box::pin(deliver(&edge, view, &message, &session)).await;
@@ -202,22 +211,6 @@ async fn post(
             Ok(respond::empty(StatusCode::ACCEPTED))
         }
     }
-}
-
-async fn answer(
-    edge: Arc<Edge>,
-    view: &View,
-    message: Message,
-    session: &Arc<Session>,
-    accepts: Accepts,
-) -> Response {
-    let is_initialize = message.method() == Some(method::INITIALIZE);
-    let mut response = reply(edge, view, message, session, accepts).into_response().await;
-    if is_initialize && let Some(id) = session.id() {
-        let id = HeaderValue::try_from(id).expect("our ids are visible ASCII");
-        response.headers_mut().insert(SESSION, id);
-    }
-    response
 }
 
 /// Starts a request.

@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use futures_util::FutureExt as _;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
@@ -10,19 +11,20 @@ use crate::{peer::Caller, share::EvictablePermit, telemetry::liveness::Stuck, vi
 use respond::EdgeError;
 
 /// Answers one HTTP request of `caller`, which has come in at `address` on the connection of `permit`.
-pub(super) async fn respond(
+pub(super) fn respond(
     edge: Arc<Edge>,
     permit: &EvictablePermit,
     caller: Caller,
     address: Option<IpAddr>,
     request: Request<Incoming>,
-) -> Response {
+) -> impl Future<Output = Response> {
     let is_rpc = request.uri().path() == rpc::PATH;
-    match dispatch(edge, permit, caller, address, request).await {
+    // Not an `async fn` around the other one: each would have room for the request.
+    dispatch(edge, permit, caller, address, request).map(move |answered| match answered {
         Ok(response) => response,
         Err(error) if is_rpc => error.into_complete_response(),
         Err(error) => error.into_response(),
-    }
+    })
 }
 
 async fn dispatch(
@@ -64,7 +66,10 @@ async fn dispatch(
         return pair::open(edge, view, &request, caller.holder);
     }
     let view = view(&edge, path)?;
-    mcp::respond(edge, &view, request, caller.holder).await
+    match *request.method() {
+        Method::POST => mcp::post(edge, &view, request, caller.holder).await,
+        _ => mcp::respond(edge, &view, &request, caller.holder),
+    }
 }
 
 /// Tells whether probes and operators ask there, for whom some connections are kept.

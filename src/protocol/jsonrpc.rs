@@ -135,12 +135,7 @@ impl Message {
     /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message, and for one that is nested
     /// too deep.
     pub fn parse(bytes: Bytes) -> Result<Self, ParseError> {
-        let message = Self::parse_own(bytes)?;
-        if message.is_too_deep() {
-            let id = message.part(Part::Id).map(Into::into);
-            return Err(ParseError::TooDeep { shape: message.shape, id });
-        }
-        Ok(message)
+        Self::scan(bytes, true)
     }
 
     /// Scans `bytes` as [`Self::parse`] does, at any depth: a message that metamcp has assembled from
@@ -150,6 +145,10 @@ impl Message {
     ///
     /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message.
     pub fn parse_own(bytes: Bytes) -> Result<Self, ParseError> {
+        Self::scan(bytes, false)
+    }
+
+    fn scan(bytes: Bytes, has_depth_max: bool) -> Result<Self, ParseError> {
         u32::try_from(bytes.len()).map_err(|_| ParseError::TooLarge(bytes.len()))?;
         let text = std::str::from_utf8(&bytes)?;
         // serde would take an array as the members in their order.
@@ -205,7 +204,12 @@ impl Message {
             Some(known) => Cow::Borrowed(known),
             None => Cow::Owned(name.into_owned()),
         });
-        Ok(Self { shape, method, spans, bytes })
+        let message = Self { shape, method, spans, bytes };
+        if has_depth_max && message.is_too_deep() {
+            let id = message.part(Part::Id).map(Into::into);
+            return Err(ParseError::TooDeep { shape, id });
+        }
+        Ok(message)
     }
 
     /// Returns a request of our own with `params` as JSON text, or without parameters.

@@ -22,7 +22,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Poll, Waker},
 };
 
 use futures_util::task::AtomicWaker;
@@ -264,14 +264,17 @@ impl EvictablePermit {
     ///
     /// Safe.
     pub async fn evicted(&self) {
-        std::future::poll_fn(|context| self.poll_evicted(context)).await;
-    }
-
-    /// As [`EvictablePermit::evicted`], for a task that is polled for other reasons all the time.
-    pub fn poll_evicted(&self, context: &Context<'_>) -> Poll<()> {
-        self.usage.owner.register(context.waker());
-        // Looked at after that: an eviction either finds the waker or is seen here.
-        if self.is_evicted() { Poll::Ready(()) } else { Poll::Pending }
+        let mut registered: Option<Waker> = None;
+        std::future::poll_fn(|context| {
+            // A task that is polled for other reasons all the time registers once.
+            if !registered.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                self.usage.owner.register(context.waker());
+                registered = Some(context.waker().clone());
+            }
+            // Looked at after that: an eviction either finds the waker or is seen here.
+            if self.is_evicted() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     /// Tells whether it was taken away.

@@ -114,7 +114,8 @@ pub(crate) fn both(upstream: SocketAddr) -> String {
     root(upstream) + &child
 }
 
-fn root(upstream: SocketAddr) -> String {
+/// Returns the configuration of the root view on `upstream`.
+pub(crate) fn root(upstream: SocketAddr) -> String {
     format!(
         "root = \"passthrough:up\"\n\n\
          [servers.up]\nurl = \"http://{upstream}/mcp\"\nstart = \"prewarm\"\n\n"
