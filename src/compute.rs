@@ -3,8 +3,10 @@
 //! They run on a few threads of their own, which come with the work and go with it. A stop of the
 //! service does not wait for these threads.
 //!
-//! Jobs wait in a bounded [`FairQueue`]: the party with the fewest that run is next. Where the queue is
-//! full, the account that has the most jobs in it loses its newest one.
+//! Jobs wait in two [`FairQueue`]s, which take turns: in each, the party with the fewest that run is
+//! next. The queue of what comes before a call is bounded: where it is full, the account that has the
+//! most jobs in it loses its newest one. A job that carries the answer of a server waits in the other
+//! one and is never lost: requests in flight and the memory budget bound those.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,7 +28,7 @@ use crate::{
         COMPUTE_QUEUE_MAX, COMPUTE_STACK_BYTES, COMPUTE_THREADS_MAX, INLINE_BYTES_MAX,
     },
     holder::Holder,
-    share::FairQueue,
+    share::{FairQueue, QueueTicket},
 };
 
 /// The threads that compute, and the jobs that wait for them.
@@ -49,27 +51,53 @@ pub enum ComputeError {
 
 /// Reads so many bytes by `work`, on this thread. Where that takes long, another thread takes over the
 /// other tasks of this event loop, so that only the calling task waits.
+#[inline]
 pub fn read_in_place<T>(n_bytes: usize, work: impl FnOnce() -> T) -> T {
-    let may_leave = || {
-        let runtime = Handle::try_current();
-        runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
-    };
-    if n_bytes > INLINE_BYTES_MAX && may_leave() { task::block_in_place(work) } else { work() }
+    if n_bytes > INLINE_BYTES_MAX && may_block() { task::block_in_place(work) } else { work() }
+}
+
+/// Tells whether another thread can take over the tasks of this event loop.
+fn may_block() -> bool {
+    let runtime = Handle::try_current();
+    runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
 /// One computation, with the way that its outcome takes.
 type Job = Box<dyn FnOnce() + Send>;
 
+/// A queue of jobs.
+#[derive(Clone, Copy)]
+enum JobQueue {
+    /// What comes before a call. Bounded.
+    Calls,
+    /// What becomes of an answer.
+    Answers,
+}
+
 #[derive(Default)]
 struct State {
     /// The parties with jobs: those that run are held, those that wait are queued.
-    queue: FairQueue<Job>,
+    queues: [FairQueue<Job>; 2],
+    /// The queue whose turn it is.
+    turn: usize,
     n_threads: usize,
 }
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "[{} jobs, {} threads]", self.queue.n_waiting(), self.n_threads)
+        let n_jobs: usize = self.queues.iter().map(FairQueue::n_waiting).sum();
+        write!(f, "[{n_jobs} jobs, {} threads]", self.n_threads)
+    }
+}
+
+impl State {
+    /// Takes the next job, with the number of its queue.
+    fn next(&mut self) -> Option<(usize, QueueTicket, Job)> {
+        self.turn = 1 - self.turn;
+        [self.turn, 1 - self.turn].into_iter().find_map(|queue| {
+            let (ticket, job) = self.queues[queue].dequeue()?;
+            Some((queue, ticket, job))
+        })
     }
 }
 
@@ -97,6 +125,33 @@ impl ComputePool {
         holder: Holder,
         work: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, ComputeError> {
+        self.outcome(holder, JobQueue::Calls, work).await
+    }
+
+    /// As [`ComputePool::run`], for what becomes of an answer: a full queue does not refuse it, because
+    /// the server has done what was asked.
+    ///
+    /// # Errors
+    ///
+    /// [`ComputeError`] when it panics, or no thread can be started.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ComputePool::run`].
+    pub async fn run_on_answer<T: Send + 'static>(
+        self,
+        holder: Holder,
+        work: impl FnOnce(&StopFlag) -> T + Send + 'static,
+    ) -> Result<T, ComputeError> {
+        self.outcome(holder, JobQueue::Answers, work).await
+    }
+
+    async fn outcome<T: Send + 'static>(
+        self,
+        holder: Holder,
+        queue: JobQueue,
+        work: impl FnOnce(&StopFlag) -> T + Send + 'static,
+    ) -> Result<T, ComputeError> {
         let asker = Asker(Arc::default());
         let (sender, outcome) = oneshot::channel();
         let flag = Arc::clone(&asker.0);
@@ -108,18 +163,19 @@ impl ComputePool {
             let worked = catch_unwind(AssertUnwindSafe(|| work(&flag)));
             let _asker_gone = sender.send(worked.map_err(|_| ComputeError::Panicked));
         });
-        self.submit(holder, job);
+        self.submit(holder, queue, job);
         let outcome = outcome.await;
         drop(asker);
         outcome.unwrap_or(Err(ComputeError::Full))
     }
 
     /// Adds a job, and a thread where there may be one more.
-    fn submit(&self, holder: Holder, job: Job) {
+    fn submit(&self, holder: Holder, queue: JobQueue, job: Job) {
         let mut state = self.state();
-        state.queue.enqueue(holder, job);
-        let is_full = state.queue.n_waiting() > COMPUTE_QUEUE_MAX;
-        let refused = if is_full { state.queue.shed() } else { None };
+        let jobs = &mut state.queues[queue as usize];
+        jobs.enqueue(holder, job);
+        let is_full = matches!(queue, JobQueue::Calls) && jobs.n_waiting() > COMPUTE_QUEUE_MAX;
+        let refused = if is_full { jobs.shed() } else { None };
         let threads_max = thread::available_parallelism().map_or(1, usize::from);
         if state.n_threads < threads_max.min(COMPUTE_THREADS_MAX) {
             let pool = self.clone();
@@ -128,7 +184,7 @@ impl ComputePool {
             match started {
                 Ok(_detached) => state.n_threads += 1,
                 // Without any thread a job would wait for ever.
-                Err(_) if state.n_threads == 0 => state.queue = FairQueue::default(),
+                Err(_) if state.n_threads == 0 => *state = State::default(),
                 Err(_) => {}
             }
         }
@@ -138,19 +194,19 @@ impl ComputePool {
 
     /// Takes jobs until there are none.
     fn work(&self) {
-        let mut done = None;
+        let mut done: Option<(usize, Holder)> = None;
         loop {
             let mut state = self.state();
-            if let Some(holder) = done {
-                state.queue.release(holder);
+            if let Some((queue, holder)) = done {
+                state.queues[queue].release(holder);
             }
-            let Some((ticket, job)) = state.queue.dequeue() else {
+            let Some((queue, ticket, job)) = state.next() else {
                 state.n_threads -= 1;
                 return;
             };
             drop(state);
             job();
-            done = Some(ticket.holder());
+            done = Some((queue, ticket.holder()));
         }
     }
 
@@ -200,6 +256,28 @@ mod tests {
         let outcomes = futures_util::future::join_all(greedy).await;
         n_refused += outcomes.iter().filter(|outcome| outcome.is_err()).count();
         assert!((1..=COMPUTE_THREADS_MAX + 2).contains(&n_refused), "{n_refused}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_never_refused_its_place() {
+        let pool = ComputePool::default();
+        let (release, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let mut jobs = Vec::new();
+        for _ in 0..COMPUTE_THREADS_MAX + 2 * COMPUTE_QUEUE_MAX {
+            let gate = Arc::clone(&gate);
+            let job = pool.clone().run_on_answer(holder(1, 1), move |_| {
+                let _gone = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            });
+            let mut job = Box::pin(job);
+            assert!(futures_util::poll!(job.as_mut()).is_pending());
+            jobs.push(job);
+        }
+        let mut check = Box::pin(pool.clone().run(holder(2, 2), |_| ()));
+        assert!(futures_util::poll!(check.as_mut()).is_pending(), "its account has no other");
+        drop(release);
+        assert!(futures_util::future::join_all(jobs).await.iter().all(Result::is_ok));
+        assert_eq!(check.await, Ok(()));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -96,7 +96,7 @@ impl Exchange {
         let (Some(mut sequel), Some(computer)) = (self.sequel.take(), &self.computer) else {
             return;
         };
-        let computing = computer.clone().run(self.holder, move |stop| {
+        let computing = computer.clone().run_on_answer(self.holder, move |stop| {
             let turn = work(&mut *sequel, stop);
             (sequel, turn)
         });
