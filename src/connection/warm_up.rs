@@ -11,14 +11,18 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Connection, Failure, Limits};
 use crate::{
     config::defaults,
-    protocol::{Message, jsonrpc::Part, mcp::List},
+    protocol::{
+        Members, Message,
+        items::{LIST_ITEMS_MAX, all_items},
+        jsonrpc::Part,
+        mcp::List,
+    },
 };
 
 /// How far a connection is on its way to those who wait for it.
@@ -143,11 +147,6 @@ impl Tools {
     /// Reads the result of `tools/list`, as far as it is one.
     fn read(result: &str) -> Self {
         #[derive(Deserialize)]
-        struct Page<'a> {
-            #[serde(borrow)]
-            tools: Vec<&'a RawValue>,
-        }
-        #[derive(Deserialize)]
         struct Tool {
             name: String,
             annotations: Annotations,
@@ -162,10 +161,12 @@ impl Tools {
         let mut hasher = DefaultHasher::new();
         result.hash(&mut hasher);
         let tools =
-            serde_json::from_str(result).map_or_else(|_| Vec::new(), |page: Page<'_>| page.tools);
+            Members::one(result, "tools").and_then(|tools| all_items(tools, LIST_ITEMS_MAX));
         // One without annotations, or with strange ones, is not repeatable.
-        let tools =
-            tools.into_iter().filter_map(|tool| serde_json::from_str::<Tool>(tool.get()).ok());
+        let tools = tools
+            .into_iter()
+            .flatten()
+            .filter_map(|tool| serde_json::from_str::<Tool>(tool.get()).ok());
         let repeatable = tools
             .filter(|tool| tool.annotations.read_only_hint || tool.annotations.idempotent_hint)
             .map(|tool| tool.name)

@@ -11,6 +11,7 @@ use super::{
 use crate::protocol::{
     Members, Message, RpcError,
     error::{CAPABILITY_REQUIRED, INVALID_PARAMS, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED},
+    items::{RESULT_BLOCKS_MAX, first_items, with_last},
     jsonrpc::Part,
     mcp::{List, method},
     modern::SERVER_INFO,
@@ -71,16 +72,15 @@ fn narrow_content(result: &mut Members<'_>) {
     };
     result.take("structuredContent");
     let blocks = result.get("content").unwrap_or("[]");
-    let blocks: Vec<&RawValue> = serde_json::from_str(blocks).unwrap_or_default();
+    let (first, _) = first_items(blocks, RESULT_BLOCKS_MAX).unwrap_or_default();
     let is_text = |block: &&RawValue| {
         Members::read(block.get()).and_then(|block| block.string("type")).as_deref() == Some("text")
     };
-    if blocks.iter().any(is_text) {
+    if first.iter().any(is_text) {
         return;
     }
     let block = json!({ "type": "text", "text": content }).to_string();
-    let all: Vec<&str> = blocks.iter().map(|block| block.get()).chain([&*block]).collect();
-    let all = format!("[{}]", all.join(","));
+    let all = with_last(blocks, &block).unwrap_or_else(|| format!("[{block}]"));
     result.set("content", all);
 }
 

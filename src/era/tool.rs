@@ -3,7 +3,12 @@
 use serde_json::value::RawValue;
 
 use super::TaskSupport;
-use crate::protocol::{Members, mcp::List, task};
+use crate::protocol::{
+    Members,
+    items::{LIST_ITEMS_MAX, all_items},
+    mcp::List,
+    task,
+};
 
 /// Takes out of a list of a modern server's tools what legacy clients do not take, or would take for
 /// something else, and says where tasks are carried as `support` says that each may be called as one:
@@ -65,7 +70,7 @@ fn leave_out_schema(tool: &mut Members<'_>) -> bool {
 /// keeps every byte.
 fn edit(result: &mut Members<'_>, mark: &str, change: impl Fn(&mut Members<'_>) -> bool) {
     let Some(tools) = result.get("tools").filter(|tools| tools.contains(mark)) else { return };
-    let Ok(tools) = serde_json::from_str::<Vec<&RawValue>>(tools) else { return };
+    let Some(tools) = all_items(tools, LIST_ITEMS_MAX) else { return };
     let changed = |tool: &&RawValue| {
         let mut members = Members::read(tool.get())?;
         change(&mut members).then(|| members.to_string())

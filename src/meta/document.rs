@@ -4,10 +4,16 @@
 
 use std::hash::RandomState;
 
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 
 use super::fingerprint::Fingerprint;
-use crate::{protocol::Members, redact};
+use crate::{
+    protocol::{
+        Members,
+        items::{RESULT_BLOCKS_MAX, all_items, with_first},
+    },
+    redact,
+};
 
 /// How long a word of a description may be, in bytes. Ours: most addresses are shorter.
 const WORD_BYTES_MAX: usize = 200;
@@ -124,9 +130,9 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Reads the blocks of a result's `content`, if they are any.
+    /// Reads the blocks of a result's `content`, if it is an array of up to [`RESULT_BLOCKS_MAX`].
     pub(super) fn all(content: &'a str) -> Option<Vec<Self>> {
-        let blocks: Vec<&'a RawValue> = serde_json::from_str(content).ok()?;
+        let blocks = all_items(content, RESULT_BLOCKS_MAX)?;
         Some(blocks.into_iter().map(|block| Self::read(block.get())).collect())
     }
 }
@@ -156,12 +162,7 @@ pub fn text_block(text: &str) -> String {
 /// one could stand in front of.
 pub fn with_note(result: &str, note: &str) -> Option<String> {
     let mut members = Members::read(result)?;
-    let blocks: Vec<&RawValue> =
-        serde_json::from_str(members.get("content").unwrap_or("[]")).ok()?;
-    let note = text_block(note);
-    let blocks: Vec<&str> =
-        [note.as_str()].into_iter().chain(blocks.iter().map(|block| block.get())).collect();
-    let content = format!("[{}]", blocks.join(","));
+    let content = with_first(members.get("content").unwrap_or("[]"), &text_block(note))?;
     members.set("content", content);
     Some(members.to_string())
 }

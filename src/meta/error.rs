@@ -22,7 +22,7 @@ use super::{
 use crate::{
     compute::ComputeError,
     config::defaults,
-    protocol::{Members, RpcError, error},
+    protocol::{Members, RpcError, error, items::RESULT_BLOCKS_MAX},
     redact,
 };
 
@@ -242,6 +242,15 @@ impl ErrorObject {
     pub fn no_result(server: &str) -> Self {
         let message = format!("server `{server}` answered with something that is no result");
         let remedy = "Tell whoever maintains the server: it breaks the protocol.";
+        Self::new(ErrorCode::ValidationOutput, message, remedy).on_server()
+    }
+
+    /// The tool's result has more blocks than are read.
+    pub fn too_many_blocks(server: &str) -> Self {
+        let message = format!(
+            "server `{server}` answered with more than {RESULT_BLOCKS_MAX} blocks, which is the most that are read"
+        );
+        let remedy = "Ask the tool for less at a time.";
         Self::new(ErrorCode::ValidationOutput, message, remedy).on_server()
     }
 

@@ -20,7 +20,10 @@ use serde_json::value::RawValue;
 use super::document::Original;
 use crate::{
     config::defaults::{FIELD_DEPTH_MAX, FIELDS_MAX, SUGGESTION_BYTES_MAX},
-    protocol::Members,
+    protocol::{
+        Members,
+        items::{RESULT_BLOCKS_MAX, all_items},
+    },
     redact,
 };
 
@@ -123,7 +126,7 @@ impl Fields {
 /// Returns the blocks of a result with the texts that `change` has another one for; nothing where it
 /// has none.
 fn edit_texts(content: &str, change: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let blocks: Vec<&RawValue> = serde_json::from_str(content).ok()?;
+    let blocks = all_items(content, RESULT_BLOCKS_MAX)?;
     let mut is_changed = false;
     let mut edited = |block: &&RawValue| -> Option<String> {
         let mut members = Members::read(block.get())?;

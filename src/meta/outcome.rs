@@ -3,7 +3,11 @@
 use serde_json::{Value, value::RawValue};
 
 use super::error::ErrorObject;
-use crate::protocol::{Members, depth::is_too_deep};
+use crate::protocol::{
+    Members,
+    depth::is_too_deep,
+    items::{RESULT_BLOCKS_MAX, all_items, first_items},
+};
 
 /// What the answer of a tool comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +24,11 @@ impl Outcome {
         let Some(result) = Members::read(result) else {
             return Self::Failed(Box::new(ErrorObject::no_result(server)));
         };
-        let text = texts(result.get("content").unwrap_or("[]")).join("\n");
+        let content = result.get("content").unwrap_or("[]");
+        if first_items(content, 0).is_ok_and(|(_, n_blocks)| n_blocks > RESULT_BLOCKS_MAX) {
+            return Self::Failed(Box::new(ErrorObject::too_many_blocks(server)));
+        }
+        let text = texts(content).join("\n");
         if result.get("isError") == Some("true") {
             return Self::Failed(Box::new(ErrorObject::of_tool(&text)));
         }
@@ -45,7 +53,7 @@ fn is_json(text: &str) -> bool {
 /// Returns the blocks of a result that are no text, as JSON texts: images, sounds, links.
 pub fn other_blocks(result: &str) -> Vec<String> {
     let content = Members::one(result, "content").unwrap_or("[]");
-    let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();
+    let blocks = all_items(content, RESULT_BLOCKS_MAX).unwrap_or_default();
     let is_text = |block: &&RawValue| {
         Members::read(block.get()).and_then(|block| block.string("type")).as_deref() == Some("text")
     };
@@ -54,7 +62,7 @@ pub fn other_blocks(result: &str) -> Vec<String> {
 
 /// Returns the texts of the blocks of a result.
 pub(super) fn texts(content: &str) -> Vec<String> {
-    let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();
+    let blocks = all_items(content, RESULT_BLOCKS_MAX).unwrap_or_default();
     let text = |block: &&RawValue| {
         let block = Members::read(block.get())?;
         if block.string("type")? == "text" { block.string("text") } else { None }

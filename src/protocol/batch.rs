@@ -3,17 +3,14 @@
 //!
 //! A member keeps its bytes, as a message that comes alone does.
 
-use std::{collections::HashSet, fmt};
+use std::collections::HashSet;
 
 use bytes::Bytes;
-use serde::{
-    Deserializer as _,
-    de::{IgnoredAny, SeqAccess, Visitor},
-};
 use serde_json::value::RawValue;
 
 use super::{
     Message, ParseError, Pieces, Shape,
+    items::first_items,
     jsonrpc::{self, Part},
     mcp::method,
 };
@@ -68,7 +65,7 @@ impl Batch {
         let text =
             std::str::from_utf8(bytes).map_err(|error| BatchError::Json(error.to_string()))?;
         let (raw, n_members) =
-            members(text, n_max).map_err(|error| BatchError::Json(error.to_string()))?;
+            first_items(text, n_max).map_err(|error| BatchError::Json(error.to_string()))?;
         if n_members > n_max {
             return Err(BatchError::TooLong { n_members, n_max });
         }
@@ -140,44 +137,6 @@ pub fn merge(answers: impl IntoIterator<Item = Pieces>) -> Pieces {
     }
     pieces.push(Bytes::from_static(b"]"));
     Pieces::Many(pieces)
-}
-
-/// Cuts an array into its members; of those beyond `n_max`, only the number is told.
-fn members(text: &str, n_max: usize) -> Result<(Vec<&RawValue>, usize), serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let found = deserializer.deserialize_seq(Members { n_max })?;
-    deserializer.end()?;
-    Ok(found)
-}
-
-struct Members {
-    n_max: usize,
-}
-
-impl<'de> Visitor<'de> for Members {
-    type Value = (Vec<&'de RawValue>, usize);
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while members.len() < self.n_max {
-            match seq.next_element()? {
-                Some(member) => members.push(member),
-                None => {
-                    let n_members = members.len();
-                    return Ok((members, n_members));
-                }
-            }
-        }
-        let mut n_members = members.len();
-        while seq.next_element::<IgnoredAny>()?.is_some() {
-            n_members += 1;
-        }
-        Ok((members, n_members))
-    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use std::{collections::HashSet, ops::Range, sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
 use super::{
-    Era,
+    Era, Members,
     item::{Peek, Rejected},
+    items::{LIST_ITEMS_MAX, first_items},
     jsonrpc, pieces,
     task::{self, Offer},
     version,
@@ -342,15 +343,12 @@ impl Page {
     ///
     /// [`NotAList`] when the result has no such array.
     pub fn read(list: List, result: &str) -> Result<Self, NotAList> {
-        let result: std::collections::HashMap<String, &RawValue> =
-            serde_json::from_str(result).map_err(|_| NotAList(list))?;
+        let result = Members::read(result).ok_or(NotAList(list))?;
         let items = result.get(list.member()).ok_or(NotAList(list))?;
         Ok(Self {
-            next: result.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()),
-            ttl: result
-                .get("ttlMs")
-                .and_then(|ttl| ttl.get().parse().ok().map(Duration::from_millis)),
-            ..Self::of_items(list, items.get())?
+            next: result.get("nextCursor").and_then(|next| serde_json::from_str(next).ok()),
+            ttl: result.get("ttlMs").and_then(|ttl| ttl.parse().ok().map(Duration::from_millis)),
+            ..Self::of_items(list, items)?
         })
     }
 
@@ -360,7 +358,7 @@ impl Page {
     ///
     /// [`NotAList`] when it is no array.
     pub fn of_items(list: List, items: &str) -> Result<Self, NotAList> {
-        let items: Vec<&RawValue> = serde_json::from_str(items).map_err(|_| NotAList(list))?;
+        let (items, _) = first_items(items, LIST_ITEMS_MAX).map_err(|_| NotAList(list))?;
         let mut page = Self::default();
         let mut keys = HashSet::new();
         for (position, json) in items.iter().enumerate() {
@@ -381,17 +379,15 @@ impl Page {
     /// Returns the text of the list result that this page was read from, without the items that are
     /// kept from clients; everything else is as it was.
     pub fn without_rejected(&self, list: List, result: &str) -> Option<String> {
-        let members: std::collections::HashMap<String, &RawValue> =
-            serde_json::from_str(result).ok()?;
-        let array = members.get(list.member())?;
-        let items: Vec<&RawValue> = serde_json::from_str(array.get()).ok()?;
+        let array = Members::one(result, list.member())?;
+        let (items, _) = first_items(array, LIST_ITEMS_MAX).ok()?;
         let is_kept =
             |position: usize| self.rejected.iter().all(|found| found.position != position);
         let kept: Vec<&str> = (items.iter().enumerate())
             .filter(|(position, _)| is_kept(*position))
             .map(|(_, item)| item.get())
             .collect();
-        let span = jsonrpc::span_in(result, array.get());
+        let span = jsonrpc::span_in(result, array);
         let (before, after) = (&result[..span.start as usize], &result[span.end as usize..]);
         Some(format!("{before}[{}]{after}", kept.join(",")))
     }

@@ -6,16 +6,20 @@ use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{Error as _, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
-/// The members of an object.
+/// How many members an object may have to be read. Ours: objects that are read have a few names that
+/// the protocol gives, and a member takes 60 bytes beside its text.
+const MEMBERS_MAX: usize = 100_000;
+
+/// The members of an object: at most 100,000.
 #[derive(Clone, Debug, Default)]
 pub struct Members<'a>(Vec<(String, Cow<'a, str>)>);
 
 impl<'a> Members<'a> {
-    /// Returns the members of `json`, if it is an object. Of two members with the same name, which
+    /// Returns the members of `json`, if it is an object of at most 100,000. Of two members with the same name, which
     /// one counts is not said anywhere: both stay.
     pub fn read(json: &'a str) -> Option<Self> {
         serde_json::from_str(json).ok()
@@ -149,6 +153,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+                    if members.len() == MEMBERS_MAX {
+                        return Err(A::Error::custom("too many members"));
+                    }
                     members.push((name, Cow::Borrowed(value.get())));
                 }
                 Ok(Members(members))

@@ -8,6 +8,7 @@ pub mod depth;
 pub mod error;
 pub mod headers;
 pub mod item;
+pub mod items;
 pub mod jsonrpc;
 pub mod level;
 pub mod mcp;

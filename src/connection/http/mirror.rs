@@ -18,6 +18,7 @@ use crate::{
     protocol::{
         Members, Message,
         headers::{self, Mirrored},
+        items::{LIST_ITEMS_MAX, first_items},
         jsonrpc::Part,
         mcp::{List, method},
     },
@@ -175,7 +176,7 @@ impl Marks {
         let mut marks = Self::default();
         let Some(mut page) = Members::read(result) else { return (marks, None) };
         let tools = page.get("tools").unwrap_or("[]").to_owned();
-        let tools: Vec<&RawValue> = serde_json::from_str(&tools).unwrap_or_default();
+        let (tools, _) = first_items(&tools, LIST_ITEMS_MAX).unwrap_or_default();
         let mut kept = Vec::new();
         for text in tools {
             let Ok(Tool { name, schema: Some(schema) }) = serde_json::from_str(text.get()) else {

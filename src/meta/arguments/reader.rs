@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::error::ArgumentError;
 use crate::{
-    config::defaults,
+    config::defaults::{self, CHAIN_STEPS_LIMIT},
     meta::{definitions::Tool, kind::kind_of, similar::nearest},
-    protocol::Members,
+    protocol::{Members, items::first_items},
     redact,
 };
 
@@ -139,7 +139,8 @@ impl<'a> Reader<'a> {
         let value = unwrapped(value);
         let items: Vec<&RawValue> = match value.starts_with('{') {
             true => serde_json::from_str(&value).map(|one| vec![one]),
-            false => serde_json::from_str(&value),
+            // One more than any list may have.
+            false => first_items(&value, CHAIN_STEPS_LIMIT + 1).map(|(items, _)| items),
         }
         .map_err(|_| self.no(name, "an array of objects", &value))?;
         let schema = Members::one(self.tool.definition(), "inputSchema")

@@ -7,7 +7,10 @@ use serde_json::value::RawValue;
 use crate::{
     config::defaults::{FIELD_PATHS_DEPTH_MAX, FIELD_PATHS_SHOWN_MAX, SUGGESTION_BYTES_MAX},
     meta::{document, outcome},
-    protocol::Members,
+    protocol::{
+        Members,
+        items::{RESULT_BLOCKS_MAX, first_items},
+    },
     redact,
 };
 
@@ -54,13 +57,15 @@ fn paths(value: &str) -> Vec<String> {
         let inner = if depth < FIELD_PATHS_DEPTH_MAX { value } else { "" };
         if inner.starts_with('[') {
             // The items of an array are alike, mostly.
-            let items: Vec<&RawValue> = serde_json::from_str(inner).unwrap_or_default();
+            let (items, _) = first_items(inner, RESULT_BLOCKS_MAX).unwrap_or_default();
             if let Some(item) = items.iter().find(|item| item.get().starts_with(['{', '['])) {
                 let sign = if path.ends_with(ITEMS) { "" } else { ITEMS };
                 ahead.push_back((format!("{path}{sign}"), item.get(), depth + 1));
                 continue;
             }
         }
+        // One with more members than are read has none here.
+        let inner = if Members::read(inner).is_some() { inner } else { "" };
         let members: BTreeMap<String, &RawValue> = serde_json::from_str(inner).unwrap_or_default();
         if members.is_empty() && !path.is_empty() && path != ITEMS {
             found.push(path);

@@ -104,8 +104,7 @@ fn where_nothing_is_found_every_byte_stays_behind_a_text_that_says_what_there_is
         let note = read["content"][0]["text"].as_str().expect("a text");
         assert!(note.contains(is_whole) && note.contains(words), "{note}");
         assert!(told.ends_with(&format!("{structured}}}")), "{told}");
-        let blocks = content.trim_matches(['[', ']', ' ']);
-        assert!(told.contains(&format!("{blocks}]")), "{told}");
+        assert!(told.contains(&content[1..]), "{told}");
         assert_eq!(Fields::default().apply(&result), result);
     }
     let alone = fields(&["b"]).apply(r#"{"structuredContent":{"a":1}}"#);
