@@ -9,6 +9,7 @@ use super::{
     chain::{Includes, Ran},
     *,
 };
+use crate::holder::Account;
 
 fn id() -> ToolId {
     ToolId::new("git", "log")
@@ -21,7 +22,8 @@ fn assert_told(tool: Tool, result: &str) {
     let result: Value = serde_json::from_str(result).expect("a result");
     let schema = definition["outputSchema"].to_string();
     let structured = &result["structuredContent"];
-    let verdict = Validators::default().check(&schema, &structured.to_string(), None);
+    let verdict =
+        Validators::default().check(Account::Unknown, &schema, &structured.to_string(), None);
     assert_eq!(verdict, Verdict::Fits, "{}: {structured}", tool.name());
 }
 
@@ -34,7 +36,8 @@ fn described() -> Described<'static> {
 
 #[test]
 fn an_error_is_among_the_answers_of_every_tool() {
-    let verdict = Validators::default().check(r#"{"required":["a"]}"#, "{}", None);
+    let verdict =
+        Validators::default().check(Account::Unknown, r#"{"required":["a"]}"#, "{}", None);
     let Verdict::Wrong(misfit) = verdict else { panic!("it does not fit") };
     let all = [
         misfit.to_error(&id()),

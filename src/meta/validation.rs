@@ -30,9 +30,10 @@ use super::{
 use crate::{
     compute::StopFlag,
     config::defaults::{
-        CHECK_STEPS_INLINE_MAX, CHECK_STEPS_MAX, INLINE_BYTES_MAX, SCHEMA_BYTES_MAX,
-        VALIDATORS_BYTES_MAX, VALIDATORS_MAX,
+        CHECK_STEPS_INLINE_MAX, CHECK_STEPS_MAX, COMPILE_STEP_BYTES, COMPILE_STEPS_MAX,
+        INLINE_BYTES_MAX, SCHEMA_BYTES_MAX, VALIDATORS_BYTES_MAX, VALIDATORS_MAX,
     },
+    holder::Account,
 };
 
 /// What came of holding arguments against a schema.
@@ -134,10 +135,10 @@ impl Unchecked {
 }
 
 impl Validators {
-    /// Holds `args`, the JSON text of an object, against the JSON text of a `schema`, as far as that
-    /// holds up an event loop for less than a millisecond. Nothing means: [`Validators::check`] them
-    /// elsewhere.
-    pub fn check_briefly(&self, schema: &str, args: &str) -> Option<Verdict> {
+    /// Holds `args` of `account`, the JSON text of an object, against the JSON text of a `schema`, as far
+    /// as that holds up an event loop for less than a millisecond. Nothing means:
+    /// [`Validators::check`] them elsewhere.
+    pub fn check_briefly(&self, account: Account, schema: &str, args: &str) -> Option<Verdict> {
         if schema.len() > SCHEMA_BYTES_MAX {
             return Some(Verdict::Unchecked(Unchecked::TooLarge(schema.len())));
         }
@@ -146,18 +147,25 @@ impl Validators {
             Ok(compiled) => compiled,
             Err(reason) => return Some(Verdict::Unchecked(reason.clone())),
         };
-        if compiled.is_too_costly(args) {
+        if compiled.is_too_costly(account, args) {
             return Some(Verdict::Unchecked(Unchecked::TooCostly));
         }
-        if args.len() > INLINE_BYTES_MAX {
+        // What is wrong is looked up in the schema.
+        if args.len().max(schema.len()) > INLINE_BYTES_MAX {
             return None;
         }
         compiled.check(args, CHECK_STEPS_INLINE_MAX, None).ok()
     }
 
-    /// Holds `args`, the JSON text of an object, against the JSON text of a `schema`, until `stop` is
-    /// set. It may take a second: where others wait, this is to be done beside them.
-    pub fn check(&self, schema: &str, args: &str, stop: Option<&StopFlag>) -> Verdict {
+    /// Holds `args` of `account`, the JSON text of an object, against the JSON text of a `schema`, until
+    /// `stop` is set. It may take a second: where others wait, this is to be done beside them.
+    pub fn check(
+        &self,
+        account: Account,
+        schema: &str,
+        args: &str,
+        stop: Option<&StopFlag>,
+    ) -> Verdict {
         if schema.len() > SCHEMA_BYTES_MAX {
             return Verdict::Unchecked(Unchecked::TooLarge(schema.len()));
         }
@@ -166,15 +174,26 @@ impl Validators {
             Ok(compiled) => compiled,
             Err(reason) => return Verdict::Unchecked(reason.clone()),
         };
-        if compiled.is_too_costly(args) {
+        if compiled.is_too_costly(account, args) {
             return Verdict::Unchecked(Unchecked::TooCostly);
         }
         compiled.check(args, CHECK_STEPS_MAX, stop).unwrap_or_else(|stopped| {
             if stopped != Stopped::Unwanted {
-                compiled.remember_cost(args);
+                compiled.remember_cost(account, args);
             }
             Verdict::Unchecked(Unchecked::TooCostly)
         })
+    }
+
+    /// Returns about the memory that compiling a schema takes, in bytes: none where that was done before.
+    pub fn bytes_to_compile(&self, schema: &str) -> usize {
+        if self.lock(|cache| cache.get(&key(schema))).is_some() {
+            return 0;
+        }
+        let n_parts = schema.bytes().filter(|byte| *byte == b'{').count();
+        let steps_max = usize::try_from(COMPILE_STEPS_MAX).unwrap_or(usize::MAX);
+        // What is left behind, and what it takes meanwhile.
+        2 * n_parts.min(steps_max) * COMPILE_STEP_BYTES
     }
 
     /// Returns what a schema was understood as. It is read without the lock.
@@ -184,7 +203,11 @@ impl Validators {
             return known;
         }
         let compiled = Arc::new(Compiled::new(schema));
-        let old = self.lock(|cache| cache.put(key, &compiled, schema.len()));
+        let n_bytes = compiled.as_ref().as_ref().map_or(schema.len(), Compiled::n_bytes);
+        if n_bytes > VALIDATORS_BYTES_MAX / 4 {
+            return compiled;
+        }
+        let old = self.lock(|cache| cache.put(key, &compiled, n_bytes));
         // Without the lock: a large one takes as long to be dropped as others to be held against.
         drop(old);
         compiled

@@ -31,14 +31,14 @@ impl Desk {
     /// event loops, in turn with what others want.
     pub(super) async fn verdict(&self, holder: Holder, item: &Item, args: &str) -> Verdict {
         let schema = schema_of(item);
-        if let Some(verdict) = self.validators.check_briefly(schema, args) {
+        if let Some(verdict) = self.validators.check_briefly(holder.account, schema, args) {
             return verdict;
         }
         let validators = Arc::clone(&self.validators);
         let (schema, args) = (schema.to_owned(), args.to_owned());
         let checking = self.computer.clone().run(holder, move |stop| {
-            match budget::reserve(tree_bytes(&args)) {
-                Ok(_memory) => validators.check(&schema, &args, Some(stop)),
+            match budget::reserve(tree_bytes(&args) + validators.bytes_to_compile(&schema)) {
+                Ok(_memory) => validators.check(holder.account, &schema, &args, Some(stop)),
                 Err(_) => Verdict::Unchecked(Unchecked::TooCostly),
             }
         });

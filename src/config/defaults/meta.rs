@@ -78,11 +78,17 @@ pub const RESULTS_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 /// event loop, once.
 pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
-/// How many schemas are kept as they were understood, and how many bytes of their texts. Ours: the
-/// tools that a few clients use at a time.
+/// How many schemas are kept as they were understood, and how many bytes they may take, by
+/// [`COMPILE_STEP_BYTES`] and [`PATTERN_STATE_BYTES`]. Ours: the tools that a few clients use at a time.
+/// An ordinary schema has 20 parts and takes 100 KB. One that takes more than a quarter of the bytes is
+/// compiled for each check.
 pub const VALIDATORS_MAX: usize = 256;
 /// See [`VALIDATORS_MAX`].
-pub const VALIDATORS_BYTES_MAX: usize = 1024 * 1024;
+pub const VALIDATORS_BYTES_MAX: usize = 12 << 20;
+
+/// For how many accounts a schema remembers which of their arguments took too many steps. Ours: those
+/// that use one tool at a time.
+pub const COSTLY_ACCOUNTS_MAX: usize = 16;
 
 /// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
 pub const PROBLEMS_MAX: usize = 8;
@@ -129,13 +135,17 @@ pub const CHECK_STEPS_INLINE_MAX: u64 = 50_000;
 pub const CHECK_STACK_BYTES_MAX: usize = 1 << 20;
 
 /// The steps that compiling one schema may take: one for each part, once for each way that leads to
-/// it, and one for 64 bytes of its path; about 10 µs each. Ours: three times as many as a schema may
-/// have parts.
-pub const COMPILE_STEPS_MAX: u64 = 60_000;
+/// it, and one for 64 bytes of its path; about 10 µs each. Ours: twice as many as a schema may have
+/// parts.
+pub const COMPILE_STEPS_MAX: u64 = 10_000;
 
-/// How many parts a schema may have, and how deep they may be nested. Ours: 256 KiB have room for
-/// twice as many, and the deepest that were seen have 20 levels.
-pub const SUBSCHEMAS_MAX: usize = 20_000;
+/// The memory that a step of compiling takes, in bytes. Ours: 4,000 to 6,000 stay, by the resident
+/// memory of 20 schemas of 1,000 to 5,000 parts.
+pub const COMPILE_STEP_BYTES: usize = 5_000;
+
+/// How many parts a schema may have, and how deep they may be nested. Ours: the largest that were seen
+/// have some hundred parts and 20 levels.
+pub const SUBSCHEMAS_MAX: usize = 5_000;
 /// See [`SUBSCHEMAS_MAX`].
 pub const SCHEMA_DEPTH_MAX: usize = 64;
 
@@ -158,6 +168,14 @@ pub const PATTERNS_WEIGHT_MAX: u64 = 400_000;
 
 /// How large a compiled pattern may be, in bytes. Ours: a hundred bytes for each state.
 pub const PATTERN_COMPILED_BYTES_MAX: usize = 2 << 20;
+
+/// The memory that a state of a compiled pattern takes, in bytes. Ours: 12, by the resident memory of 80
+/// patterns of 4,000 states each.
+pub const PATTERN_STATE_BYTES: usize = 15;
+
+/// How large the states that matching a pattern finds may grow, in bytes. Ours: an ordinary pattern
+/// needs a few KiB; where they do not suffice they are found again.
+pub const PATTERN_STATES_BYTES_MAX: usize = 256 << 10;
 
 /// The largest message that is taken apart on an event loop, in bytes. Ours: less than a millisecond;
 /// larger ones are taken apart beside it.

@@ -1,6 +1,6 @@
 //! One schema as it was understood.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jsonschema::{
     Keyword, PatternOptions, ValidationError, ValidationOptions, Validator,
@@ -18,20 +18,25 @@ use super::{
 use crate::{
     compute::StopFlag,
     config::defaults::{
-        COMPILE_STEPS_MAX, PATTERN_BACKTRACKS_MAX, PATTERN_COMPILED_BYTES_MAX, PROBLEMS_MAX,
+        COMPILE_STEP_BYTES, COMPILE_STEPS_MAX, COSTLY_ACCOUNTS_MAX, PATTERN_BACKTRACKS_MAX,
+        PATTERN_COMPILED_BYTES_MAX, PATTERN_STATE_BYTES, PATTERN_STATES_BYTES_MAX, PROBLEMS_MAX,
         QUOTE_BYTES_MAX,
     },
+    holder::Account,
     redact,
 };
 
 /// A schema as it was understood.
 pub(super) struct Compiled {
     validator: Validator<Metered>,
-    /// As its server wrote it.
-    schema: Value,
+    /// As its server wrote it: a tree of it would take ten times as much, and only problems need one.
+    schema: Box<str>,
     costs: Costs,
-    /// The length of the shortest arguments that took too many steps.
-    costly_bytes: AtomicUsize,
+    /// About the memory that it takes, in bytes.
+    n_bytes: usize,
+    /// The length of the shortest arguments of each account that took too many steps. One account
+    /// cannot have the arguments of another one unchecked.
+    costly: Mutex<Vec<(Account, usize)>>,
 }
 
 /// The keyword that spends a step when it is compiled, and does nothing else.
@@ -60,18 +65,20 @@ impl Compiled {
     /// Reads a schema: as one of draft 2020-12, unless it says which other one it is of.
     pub(super) fn new(text: &str) -> Result<Self, Unchecked> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unusable(&error))?;
-        let Prepared { schema: prepared, costs } = Prepared::new(schema.clone())?;
+        let (prepared, _) = within(COMPILE_STEPS_MAX, None, || Prepared::new(schema));
+        let Prepared { schema: prepared, costs, patterns_weight } =
+            prepared.map_err(|_| Unchecked::TooCostly)??;
         let patterns = PatternOptions::regex()
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
-            .dfa_size_limit(PATTERN_COMPILED_BYTES_MAX);
+            .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
         // Only these can look around, which common patterns of addresses do.
         let looking = PatternOptions::fancy_regex()
             .backtrack_limit(PATTERN_BACKTRACKS_MAX)
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
-            .dfa_size_limit(PATTERN_COMPILED_BYTES_MAX);
+            .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
         let options =
             || ValidationOptions::<_, Metered>::default().offline().with_keyword(MARK, mark);
-        let (built, _) = within(COMPILE_STEPS_MAX, None, || {
+        let (built, steps) = within(COMPILE_STEPS_MAX, None, || {
             options()
                 .with_pattern_options(patterns)
                 .build(&prepared)
@@ -79,17 +86,42 @@ impl Compiled {
         });
         let validator = built.map_err(|_| Unchecked::TooCostly)?;
         let validator = validator.map_err(|error| unusable(&error.masked()))?;
-        Ok(Self { validator, schema, costs, costly_bytes: AtomicUsize::new(usize::MAX) })
+        let n_bytes = text.len()
+            + usize::try_from(steps).unwrap_or(usize::MAX).saturating_mul(COMPILE_STEP_BYTES)
+            + usize::try_from(patterns_weight)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(PATTERN_STATE_BYTES);
+        Ok(Self { validator, schema: text.into(), costs, n_bytes, costly: Mutex::default() })
     }
 
-    /// Tells whether arguments of about this length took too many steps before.
-    pub(super) fn is_too_costly(&self, args: &str) -> bool {
-        args.len().saturating_mul(2) >= self.costly_bytes.load(Ordering::Relaxed)
+    /// Returns about the memory that it takes, in bytes.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
     }
 
-    /// Remembers that these arguments took too many steps.
-    pub(super) fn remember_cost(&self, args: &str) {
-        self.costly_bytes.fetch_min(args.len(), Ordering::Relaxed);
+    /// Tells whether arguments of `account` of about this length took too many steps before.
+    pub(super) fn is_too_costly(&self, account: Account, args: &str) -> bool {
+        let costly = self.costly();
+        let known = costly.iter().find(|(known, _)| *known == account);
+        known.is_some_and(|(_, n_bytes)| args.len().saturating_mul(2) >= *n_bytes)
+    }
+
+    /// Remembers that these arguments of `account` took too many steps.
+    pub(super) fn remember_cost(&self, account: Account, args: &str) {
+        let mut costly = self.costly();
+        if let Some((_, n_bytes)) = costly.iter_mut().find(|(known, _)| *known == account) {
+            *n_bytes = args.len().min(*n_bytes);
+            return;
+        }
+        if costly.len() == COSTLY_ACCOUNTS_MAX {
+            costly.remove(0);
+        }
+        costly.push((account, args.len()));
+    }
+
+    fn costly(&self) -> MutexGuard<'_, Vec<(Account, usize)>> {
+        // Held for statements on plain data.
+        self.costly.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Holds `args` against it in so many `steps`.
@@ -106,13 +138,17 @@ impl Compiled {
     }
 
     fn verdict(&self, args: &Value) -> Verdict {
-        let mut problems = Vec::new();
+        let (mut problems, mut schema) = (Vec::new(), None);
         for error in self.validator.iter_errors(MeteredValue::root(args, self.costs)) {
             // Nobody knows whether it matches: the server may find out.
             if matches!(error.kind(), ValidationErrorKind::BacktrackLimitExceeded { .. }) {
                 continue;
             }
-            problem::add(&error, &self.schema, &mut problems);
+            let schema = schema.get_or_insert_with(|| {
+                spend(self.schema.len() as u64 / 16);
+                serde_json::from_str::<Value>(&self.schema).unwrap_or_default()
+            });
+            problem::add(&error, schema, &mut problems);
             if problems.len() > PROBLEMS_MAX {
                 break;
             }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Value, json};
 
-use super::metered::Costs;
+use super::{metered::Costs, steps::spend};
 use crate::config::defaults::{
     PATTERN_BYTES_MAX, PATTERN_WEIGHT_MAX, PATTERNS_WEIGHT_MAX, REFERENCE_CHAIN_MAX,
     SCHEMA_DEPTH_MAX, SUBSCHEMAS_MAX, UNEVALUATED_REFERENCES_MAX,
@@ -26,6 +26,11 @@ const LOOKAROUND_WEIGHT: u64 = 800;
 
 /// The weight of telling whether a text is a pattern: each of its groups is held against all others.
 const REGEX_FORMAT_WEIGHT: u64 = 8_000;
+
+/// The steps that reading a class of a pattern takes, and those where the case is ignored. Ours: by
+/// time, where a step of compiling is 10 µs.
+const CLASS_STEPS: u64 = 4;
+const CASELESS_CLASS_STEPS: u64 = 500;
 
 /// The keywords whose value is a schema, or a list of schemas.
 const APPLICATORS: [&str; 17] = [
@@ -87,10 +92,12 @@ pub(super) struct Prepared {
     pub(super) schema: Value,
     /// The costs of looks at arguments.
     pub(super) costs: Costs,
+    /// About how many states all of its patterns have.
+    pub(super) patterns_weight: u64,
 }
 
 impl Prepared {
-    /// Makes `schema` ready.
+    /// Makes `schema` ready, and spends steps where that takes more than a look at each part.
     pub(super) fn new(mut schema: Value) -> Result<Self, TooComplex> {
         if is_marked(&schema) {
             return Err(TooComplex::Marked);
@@ -108,7 +115,7 @@ impl Prepared {
         if walk.has_unevaluated && walk.n_references > UNEVALUATED_REFERENCES_MAX {
             return Err(TooComplex::Unevaluated);
         }
-        Ok(Self { schema, costs: walk.costs })
+        Ok(Self { schema, costs: walk.costs, patterns_weight: walk.patterns_weight })
     }
 }
 
@@ -211,6 +218,7 @@ impl Walk {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(TooComplex::Pattern(pattern.len()));
         }
+        spend(steps_to_read(pattern));
         let weight = weight_of(pattern);
         if weight > PATTERN_WEIGHT_MAX {
             return Err(TooComplex::Pattern(pattern.len()));
@@ -224,6 +232,7 @@ impl Walk {
 
     /// Visits the part that a reference leads to, which may stand where no part is looked for.
     fn follow(&mut self, schema: &mut Value, reference: &str) -> Result<(), TooComplex> {
+        spend(steps_to_follow(reference));
         let unbounded = || TooComplex::Reference(reference.chars().take(100).collect());
         let Some((_, fragment)) = reference.split_once('#') else { return Ok(()) };
         let Some(pointer) = decoded(fragment) else { return Err(unbounded()) };
@@ -274,6 +283,7 @@ fn every_type() -> Value {
 fn is_short_chain(schema: &Value, reference: &str) -> bool {
     let mut reference = reference.to_owned();
     for _ in 0..REFERENCE_CHAIN_MAX {
+        spend(steps_to_follow(&reference));
         let pointer = reference.split_once('#').and_then(|(_, fragment)| decoded(fragment));
         let next = pointer.and_then(|pointer| schema.pointer(&pointer)?.get("$ref")?.as_str());
         match next {
@@ -311,6 +321,26 @@ fn bytes(value: &Value) -> usize {
         }
         _ => 8,
     }
+}
+
+/// Returns the steps that going to where a reference leads takes.
+fn steps_to_follow(reference: &str) -> u64 {
+    1 + reference.len() as u64 / 64
+}
+
+/// Returns the steps that reading a pattern takes at most: each named class is a list of up to 800
+/// ranges, and to ignore the case of a class is to look at each of its characters, up to a million.
+fn steps_to_read(pattern: &str) -> u64 {
+    let n_classes = pattern.bytes().filter(|byte| matches!(byte, b'\\' | b'[')).count() as u64;
+    1 + n_classes * if ignores_case(pattern) { CASELESS_CLASS_STEPS } else { CLASS_STEPS }
+}
+
+/// Tells whether a pattern sets the flag `i` somewhere.
+fn ignores_case(pattern: &str) -> bool {
+    pattern.split("(?").skip(1).any(|rest| {
+        let flags = rest.bytes().take_while(|byte| byte.is_ascii_alphabetic() || *byte == b'-');
+        flags.into_iter().any(|flag| flag == b'i')
+    })
 }
 
 /// Returns about how many states a pattern has, which is what matching one character takes at worst.

@@ -6,7 +6,7 @@ use super::*;
 use crate::config::defaults::PROBLEMS_MAX;
 
 fn check(schema: &Value, args: &Value) -> Verdict {
-    Validators::default().check(&schema.to_string(), &args.to_string(), None)
+    Validators::default().check(Account::Unknown, &schema.to_string(), &args.to_string(), None)
 }
 
 fn lines(schema: &Value, args: &Value) -> Vec<String> {
@@ -166,7 +166,7 @@ fn a_schema_that_cannot_be_used_lets_the_call_through() {
             other => panic!("{schema}: {other:?}"),
         }
     }
-    let verdict = Validators::default().check("{}", r#"{"a":1e400}"#, None);
+    let verdict = Validators::default().check(Account::Unknown, "{}", r#"{"a":1e400}"#, None);
     assert_eq!(verdict, Verdict::Unchecked(Unchecked::Unreadable));
 }
 
@@ -221,14 +221,25 @@ fn only_what_takes_no_time_is_checked_at_once() {
     let validators = Validators::default();
     let (schema, broken) = (r#"{"required":["a"]}"#, "{");
     for schema in [schema, broken] {
-        assert_eq!(validators.check_briefly(schema, "{}"), None, "it is not compiled yet");
-        let verdict = validators.check(schema, "{}", None);
-        assert_eq!(validators.check_briefly(schema, "{}"), Some(verdict), "{schema}");
+        assert_eq!(
+            validators.check_briefly(Account::Unknown, schema, "{}"),
+            None,
+            "it is not compiled yet"
+        );
+        let verdict = validators.check(Account::Unknown, schema, "{}", None);
+        assert_eq!(
+            validators.check_briefly(Account::Unknown, schema, "{}"),
+            Some(verdict),
+            "{schema}"
+        );
     }
     let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(INLINE_BYTES_MAX));
-    assert_eq!(validators.check_briefly(schema, &large), None);
+    assert_eq!(validators.check_briefly(Account::Unknown, schema, &large), None);
     let too_large = " ".repeat(SCHEMA_BYTES_MAX + 1);
-    assert!(matches!(validators.check_briefly(&too_large, "{}"), Some(Verdict::Unchecked(_))));
+    assert!(matches!(
+        validators.check_briefly(Account::Unknown, &too_large, "{}"),
+        Some(Verdict::Unchecked(_))
+    ));
 }
 
 #[test]
@@ -236,17 +247,17 @@ fn what_was_understood_once_is_kept_and_the_one_used_longest_ago_goes() {
     let validators = Validators::default();
     let schema = |n: usize| format!(r#"{{"title":"{n}"}}"#);
     for n in 0..VALIDATORS_MAX {
-        assert_eq!(validators.check(&schema(n), "{}", None), Verdict::Fits);
+        assert_eq!(validators.check(Account::Unknown, &schema(n), "{}", None), Verdict::Fits);
     }
     let known = |n| {
         validators.lock(|cache| cache.known.contains_key(&Key::from(Sha256::digest(schema(n)))))
     };
-    validators.check(&schema(0), "{}", None);
-    validators.check(&schema(VALIDATORS_MAX), "{}", None);
+    validators.check(Account::Unknown, &schema(0), "{}", None);
+    validators.check(Account::Unknown, &schema(VALIDATORS_MAX), "{}", None);
     assert!(known(0) && !known(1) && known(VALIDATORS_MAX));
     let large = |n: usize| format!(r#"{{"title":"{n}{}"}}"#, "x".repeat(SCHEMA_BYTES_MAX / 2));
     for n in 0..20 {
-        validators.check(&large(n), "{}", None);
+        validators.check(Account::Unknown, &large(n), "{}", None);
     }
     let (bytes, sum) = validators
         .lock(|cache| (cache.bytes, cache.known.values().map(|known| known.bytes).sum::<usize>()));

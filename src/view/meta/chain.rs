@@ -15,6 +15,7 @@ use super::{
 use crate::{
     call::{CallError, Exchange, Sequel, Then, Turn},
     compute::{ComputeError, StopFlag},
+    holder::Account,
     meta::{
         self, ErrorCode, ErrorObject, Wanted,
         arguments::StepArguments,
@@ -35,6 +36,8 @@ struct Running {
     /// The tools of its steps, by what they were called.
     tools: HashMap<Wanted, Result<Resolved, ErrorObject>>,
     desk: Arc<Desk>,
+    /// The account that the checks of arguments count for.
+    account: Account,
     /// Why the arguments of the step that runs were not checked, if that is so.
     warning: Option<String>,
     reply: Reply,
@@ -77,6 +80,7 @@ impl Views {
             chain,
             tools,
             desk: Arc::clone(&self.desk),
+            account: session.holder().account,
             warning: None,
             reply: reply.clone(),
             request: without_progress(request),
@@ -144,9 +148,9 @@ impl Running {
             }
         };
         let (validators, schema) = (&self.desk.validators, schema_of(item));
-        let verdict = match (validators.check_briefly(schema, &step.args), stop) {
+        let verdict = match (validators.check_briefly(self.account, schema, &step.args), stop) {
             (Some(verdict), _) => verdict,
-            (None, Some(_)) => validators.check(schema, &step.args, stop),
+            (None, Some(_)) => validators.check(self.account, schema, &step.args, stop),
             (None, None) => return Ok(Then::Compute),
         };
         self.warning = self.desk.judge(verdict, id, item)?;

@@ -6,6 +6,7 @@ use serde_json::Map;
 use tokio::time::Instant;
 
 use super::*;
+use crate::config::defaults::COSTLY_ACCOUNTS_MAX;
 
 /// How long any check may take in a debug build on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -258,10 +259,53 @@ fn what_was_too_much_once_is_not_tried_again_and_other_arguments_are() {
     let pairs = (0..64).flat_map(|one| (0..64).map(move |other| [one, other]));
     let items: Vec<[u64; 2]> = pairs.map(|pair| pair.map(|n| u64::MAX - n)).collect();
     let costly = json!({ "a": items }).to_string();
-    let verdict = validators.check(&schema, &costly, None);
+    let verdict = validators.check(Account::Unknown, &schema, &costly, None);
     assert_eq!(verdict, Verdict::Unchecked(Unchecked::TooCostly));
-    assert_eq!(validators.check_briefly(&schema, &costly), Some(verdict));
-    assert!(matches!(validators.check_briefly(&schema, r#"{"b":1}"#), Some(Verdict::Wrong(_))));
+    assert_eq!(validators.check_briefly(Account::Unknown, &schema, &costly), Some(verdict));
+    assert!(matches!(
+        validators.check_briefly(Account::Unknown, &schema, r#"{"b":1}"#),
+        Some(Verdict::Wrong(_))
+    ));
+}
+
+#[test]
+fn costly_arguments_of_one_account_leave_those_of_another_one_checked() {
+    let [attacker, other] = [Account::User(1), Account::User(2)];
+    let compiled = Compiled::new("{}").expect("it is compiled");
+    compiled.remember_cost(attacker, "{}");
+    assert!(compiled.is_too_costly(attacker, "{ }") && !compiled.is_too_costly(other, "{ }"));
+    // The one that was remembered first makes room.
+    for user in (3..).take(COSTLY_ACCOUNTS_MAX - 1) {
+        compiled.remember_cost(Account::User(user), "{}");
+    }
+    assert!(compiled.is_too_costly(attacker, "{}"));
+    compiled.remember_cost(other, "{}");
+    assert!(!compiled.is_too_costly(attacker, "{}") && compiled.is_too_costly(other, "{}"));
+}
+
+#[test]
+fn what_takes_long_before_a_schema_is_compiled_is_given_up_too() {
+    let patterns = |pattern: String| {
+        let parts = (0..100).map(|n| (n.to_string(), json!({ "pattern": pattern })));
+        json!({ "properties": parts.collect::<Map<_, _>>() })
+    };
+    let long = "x".repeat(100_000);
+    // The same place by many names: each leads to one whose reference is long.
+    let names = (0..4096_u32).map(|bits| {
+        let letters = (0..12).map(|n| if bits >> n & 1 == 0 { "%61" } else { "a" });
+        json!({ "$ref": format!("#/$defs/{}", letters.collect::<String>()) })
+    });
+    let mut chain = json!({ "allOf": names.collect::<Vec<_>>() });
+    chain["$defs"] = json!({ "aaaaaaaaaaaa": { "$ref": format!("#/$defs/{long}") } });
+    chain["$defs"][&long] = json!({ "type": "string" });
+    for (name, schema) in [
+        ("classes that nothing is left of", patterns(r"[\w&&a]".repeat(200))),
+        ("classes of all characters", patterns(r"(?i)[\x00-\x{10ffff}&&a]".repeat(40))),
+        ("a long reference by many names", chain),
+    ] {
+        let verdict = timely(name, &schema, &json!({}));
+        assert_eq!(verdict, Verdict::Unchecked(Unchecked::TooCostly), "{name}");
+    }
 }
 
 #[test]
@@ -270,10 +314,10 @@ fn a_check_whose_asker_has_gone_ends() {
     let gone = StopFlag::default();
     gone.store(true, std::sync::atomic::Ordering::Relaxed);
     let validators = Validators::default();
-    let stopped = validators.check(&schema.to_string(), "{}", Some(&gone));
+    let stopped = validators.check(Account::Unknown, &schema.to_string(), "{}", Some(&gone));
     assert_eq!(stopped, Verdict::Unchecked(Unchecked::TooCostly));
     // It says nothing about the schema.
-    assert_eq!(validators.check_briefly(&schema.to_string(), "{}"), None);
+    assert_eq!(validators.check_briefly(Account::Unknown, &schema.to_string(), "{}"), None);
 }
 
 /// Schemas that people write.
