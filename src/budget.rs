@@ -13,11 +13,18 @@
 //!
 //! There is one budget for the process, as there is one memory: [`global`].
 
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::{
+    pin::Pin,
+    sync::{Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::{sync::oneshot, time};
+use tokio::{
+    sync::oneshot::{self, error::RecvError},
+    time,
+};
 
 use crate::{
     config::defaults,
@@ -97,8 +104,10 @@ pub fn global() -> &'static MemoryBudget {
 ///
 /// [`MemoryExhausted`] when there is no room for them.
 pub fn counted(bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
-    let reservation = reserve(bytes.len())?;
-    Ok(if reservation.n_bytes() == 0 { bytes } else { reservation.attach(bytes) })
+    if bytes.len() < defaults::MEMORY_COUNTED_MIN {
+        return Ok(bytes);
+    }
+    Ok(global().try_reserve(bytes.len())?.attach(bytes))
 }
 
 /// Reserves bytes of the budget of this process for a copy of that size; nothing for a small one.
@@ -170,13 +179,16 @@ impl MemoryBudget {
         wanted: usize,
         holds: usize,
     ) -> Result<Reservation, MemoryExhausted> {
-        if self.take(wanted) {
+        // Not past those that wait already.
+        let may_take = self.ledger().n_waiting() == 0;
+        if may_take && self.take(wanted) {
             return Ok(Reservation { budget: self, n_bytes: wanted });
         }
         let (asker, granted) = oneshot::channel();
         let decisions = self.ledger().wait(asker, wanted, holds);
         self.announce(decisions);
-        let outcome = time::timeout(defaults::MEMORY_WAIT, granted).await;
+        let waiting = Waiting { budget: self, granted };
+        let outcome = time::timeout(defaults::MEMORY_WAIT, waiting).await;
         match outcome {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => Err(self.refuse(wanted)),
@@ -360,11 +372,34 @@ impl Default for Reservation {
 }
 
 impl Drop for Reservation {
+    #[inline]
     fn drop(&mut self) {
         if self.n_bytes > 0 {
             let decisions = self.budget.ledger().give_back(self.n_bytes);
             self.budget.announce(decisions);
         }
+    }
+}
+
+/// A wait for bytes. Where it is given up, those behind it have their turn.
+struct Waiting {
+    budget: &'static MemoryBudget,
+    granted: oneshot::Receiver<Result<Reservation, MemoryExhausted>>,
+}
+
+impl Future for Waiting {
+    type Output = Result<Result<Reservation, MemoryExhausted>, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.granted).poll(context)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.granted.close();
+        let decisions = self.budget.ledger().decide();
+        self.budget.announce(decisions);
     }
 }
 

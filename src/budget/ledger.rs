@@ -94,7 +94,13 @@ impl<A: Asker> Ledger<A> {
         self.freed
     }
 
-    fn decide(&mut self) -> Vec<Decision<A>> {
+    /// Returns how many wait.
+    pub(super) fn n_waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Serves those that wait, as far as there is room; those that have gone are forgotten.
+    pub(super) fn decide(&mut self) -> Vec<Decision<A>> {
         let mut decisions = Vec::new();
         self.queue.retain(|waiting| !waiting.asker.is_gone());
         while let Some(first) = self.queue.front() {

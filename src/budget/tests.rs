@@ -75,6 +75,19 @@ async fn a_grant_that_comes_too_late_is_given_back() {
     assert_eq!(budget.usage().used_bytes, 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn one_that_stops_waiting_holds_up_nobody_behind_it() {
+    let budget = budget(100);
+    let _held = budget.try_reserve(60).expect("room");
+    let mut large = Box::pin(budget.reserve(50, 0));
+    assert!(large.as_mut().now_or_never().is_none());
+    let mut small = Box::pin(budget.reserve(40, 0));
+    assert!(small.as_mut().now_or_never().is_none(), "not past the one before it");
+    drop(large);
+    let granted = small.as_mut().now_or_never().expect("it has its turn");
+    assert_eq!(granted.expect("there is room").n_bytes(), 40);
+}
+
 #[derive(Debug)]
 struct Comfort {
     held: Mutex<Option<Reservation>>,

@@ -94,6 +94,7 @@ impl Kept {
     fn expire(&mut self, now: Instant) {
         self.tasks.retain(|_, entry| entry.ends > now);
         self.n_bytes = self.tasks.values().map(|entry| entry.task.n_bytes()).sum();
+        self.memory.shrink_to(self.n_bytes);
     }
 
     /// Lets go of the oldest until the bounds are kept; the last one stays, however large it is.
@@ -107,9 +108,7 @@ impl Kept {
             self.n_bytes -= gone.map_or(0, |entry| entry.task.n_bytes());
         }
     }
-}
 
-impl Kept {
     /// Tells whether there is room for all of them.
     fn has_memory(&mut self) -> bool {
         self.n_bytes <= defaults::FINISHED_TASKS_BYTES_MAX

@@ -889,7 +889,7 @@ fn a_server_is_spoken_to_in_one_era_or_asked_for_it() {
 fn the_memory_of_messages_is_left_to_the_service_or_within_bounds() {
     let memory = |text: &str| good(&format!("[service]\n{text}\n")).service.memory_max;
     assert_eq!(memory(""), None);
-    assert_eq!(memory("memory_max = 67108864"), Some(64 << 20));
+    assert_eq!(memory("memory_max = 100663296"), Some(96 << 20));
     assert_eq!(memory("memory_max = 1099511627776"), Some(1 << 40));
     insta::assert_snapshot!(bad("[service]\nmemory_max = 67108863\n"), @"
     `memory_max` is 67108863
@@ -897,7 +897,7 @@ fn the_memory_of_messages_is_left_to_the_service_or_within_bounds() {
       |
     2 | memory_max = 67108863
       |              ^^^^^^^^
-      = help: use 67108864 to 1099511627776, a number of bytes
+      = help: use 100663296 to 1099511627776, a number of bytes
     ");
     for text in ["0", "-1", "1099511627777"] {
         assert!(bad(&format!("[service]\nmemory_max = {text}\n")).contains("a number of bytes"));
