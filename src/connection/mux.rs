@@ -29,6 +29,8 @@ use waitlist::Waitlist;
 #[derive(Debug)]
 pub(super) struct Mux<W> {
     next: u64,
+    /// No request before this one is waited for. It lags behind, and is advanced where it is asked for.
+    oldest: u64,
     entries: HashMap<u64, Entry<W>>,
     /// Entries that drain, in the order in which they were abandoned; some may be settled by now.
     draining: VecDeque<(Duration, u64)>,
@@ -60,12 +62,16 @@ pub(super) enum Settled<W> {
     Unknown,
 }
 
+/// How many ids are tried before all requests are looked through for the oldest one. Ours.
+const OLDEST_STEPS: usize = 64;
+
 impl<W: Queued> Mux<W> {
     /// Returns an empty map with a bound on requests in flight, abandoned ones included, and one on
     /// these alone.
     pub(super) fn new(in_flight_max: usize, draining_max: usize) -> Self {
         Self {
             next: 1,
+            oldest: 1,
             entries: HashMap::new(),
             draining: VecDeque::new(),
             n_draining: 0,
@@ -168,8 +174,14 @@ impl<W: Queued> Mux<W> {
     }
 
     /// Tells whether a request is waited for that was sent before `id`.
-    pub(super) fn has_older(&self, id: u64) -> bool {
-        self.entries.iter().any(|(other, entry)| *other < id && !entry.is_draining)
+    pub(super) fn has_older(&mut self, id: u64) -> bool {
+        let entries = &self.entries;
+        let is_wanted = |id: &u64| entries.get(id).is_some_and(|entry| !entry.is_draining);
+        // Requests that are given up together were sent together: the next one is near.
+        let near = (self.oldest..).take(OLDEST_STEPS).find(is_wanted);
+        let oldest = near.or_else(|| entries.keys().copied().filter(is_wanted).min());
+        self.oldest = oldest.unwrap_or(self.next);
+        self.oldest < id
     }
 
     /// Tells whether the answer to `id` is still to come, wanted or not.

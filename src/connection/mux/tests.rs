@@ -187,6 +187,28 @@ struct Asked {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
+    #[test]
+    fn whether_an_older_request_is_waited_for_is_known_in_any_order(
+        steps in prop::collection::vec((0..4_u8, any::<prop::sample::Index>()), 1..300),
+    ) {
+        let mut mux = Mux::new(1000, 1000);
+        let mut ids = Vec::new();
+        for (step, index) in steps {
+            if step < 2 || ids.is_empty() {
+                ids.push(mux.admit(ONE, 0).expect("room"));
+                continue;
+            }
+            let id = *index.get(&ids);
+            let mut wanted = mux.entries.iter().filter(|(_, entry)| !entry.is_draining);
+            let expected = wanted.any(|(other, _)| *other < id);
+            prop_assert_eq!(mux.has_older(id), expected);
+            match step {
+                2 => drop(mux.abandon(id, Duration::from_secs(60)).copied()),
+                _ => drop(mux.settle(id)),
+            }
+        }
+    }
+
     /// Clients use the same few ids and tokens, as numbers and as strings. The server answers with
     /// the id and the text that it saw. Whoever gets an answer must find its own text, under its own id.
     #[test]
