@@ -6,10 +6,9 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use crate::{
-    budget::{MemoryExhausted, Reservation},
+    budget::Reservation,
     compute::{ComputeError, ComputePool},
-    config::defaults,
-    connection::{Aside, Call, Event, Failure, Limits, Owner},
+    connection::{Aside, Call, Event, Limits, Owner},
     era::Client,
     holder::Holder,
     name::ServerName,
@@ -23,6 +22,7 @@ mod crossing;
 mod error;
 mod inquiry;
 mod loss;
+mod memory;
 mod retry;
 mod sequel;
 
@@ -225,7 +225,7 @@ impl Exchange {
             }
             let error = match self.advance().await {
                 Ok(Event::Answer(answer)) => {
-                    let received = answer.bytes().as_ptr() as usize;
+                    let received = answer.bytes().as_ptr();
                     self.answered(&answer);
                     let answer = match self.sieve.take() {
                         Some(sieve) => sieve(answer),
@@ -235,12 +235,10 @@ impl Exchange {
                         Ok(Some(answer)) => {
                             let outcome = self.make_room(answer.bytes().len()).map(|()| answer);
                             match self.go_on(outcome) {
-                                // What came is counted, what was made of it is not yet.
-                                Some(Ok(answer))
-                                    if answer.bytes().as_ptr() as usize != received =>
-                                {
+                                Some(Ok(answer)) if answer.bytes().as_ptr() != received => {
                                     return self.counted(answer);
                                 }
+                                // It was counted when it came.
                                 Some(outcome) => return outcome.map(Event::Answer),
                                 None => continue,
                             }
@@ -377,32 +375,6 @@ impl Exchange {
             time::sleep(pause).await;
             connect::lease(&slot, holder, owner.as_ref(), limits).await
         }))
-    }
-
-    /// Makes room for what the sequel does with an answer of so many bytes, and for those that it
-    /// keeps.
-    fn make_room(&mut self, length: usize) -> Result<(), CallError> {
-        if self.sequel.is_none() || length < defaults::MEMORY_COUNTED_MIN {
-            return Ok(());
-        }
-        self.memory.shrink_to(self.n_kept);
-        let grown = self.memory.grow_to(self.n_kept + defaults::RESULT_WORK_FACTOR * length);
-        grown.map_err(|exhausted| self.no_memory(exhausted))?;
-        self.n_kept += length;
-        Ok(())
-    }
-
-    /// Counts an answer of our making against the memory budget, in the place of what it was made of.
-    fn counted(&mut self, answer: Message) -> Result<Event, CallError> {
-        // By what is reserved for it already: others may wait for that.
-        let mut memory = std::mem::take(&mut self.memory);
-        let counted = answer.wrapped(|bytes| memory.count(bytes));
-        counted.map(Event::Answer).map_err(|exhausted| self.no_memory(exhausted))
-    }
-
-    fn no_memory(&self, exhausted: MemoryExhausted) -> CallError {
-        let source = Failure::NoMemory(exhausted);
-        CallError::Failed { server: self.slot.name().clone(), source }
     }
 
     fn time_left(&self) -> Duration {

@@ -127,10 +127,6 @@ fn parse(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> io::Result<Option<Loca
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::time::Instant;
-
     use super::*;
 
     fn address(text: &str) -> SocketAddr {
@@ -160,21 +156,5 @@ mod tests {
             (0..whole.len())
                 .all(|length| { !matches!(parse(&whole[..length], &request), Ok(Some(_))) })
         );
-    }
-
-    #[test]
-    #[ignore = "a measurement: `cargo nextest run --run-ignored all -E 'test(a_lookup_takes)'`"]
-    fn a_lookup_takes_some_microseconds() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
-        let client = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
-        let client = client.expect("connects");
-        let (from, to) = (client.local_addr().expect("one"), client.peer_addr().expect("one"));
-        let (n_lookups, since) = (20_000, Instant::now());
-        for _ in 0..n_lookups {
-            assert!(find(from, to).expect("told").is_some());
-        }
-        let each = since.elapsed() / n_lookups;
-        println!("{each:?} each");
-        assert!(each < Duration::from_millis(1), "{each:?}");
     }
 }
