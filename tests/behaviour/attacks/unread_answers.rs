@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How many clients do not read.
-const N_ATTACKERS: usize = 24;
+const N_ATTACKERS: usize = 16;
 
 /// How large each answer is, in bytes.
 const ANSWER_BYTES: usize = 6 << 20;
