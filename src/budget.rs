@@ -13,18 +13,11 @@
 //!
 //! There is one budget for the process, as there is one memory: [`global`].
 
-use std::{
-    pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError, Weak},
-    task::{Context, Poll},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::{
-    sync::oneshot::{self, error::RecvError},
-    time,
-};
+use tokio::{sync::oneshot, time};
 
 use crate::{
     config::defaults,
@@ -187,8 +180,9 @@ impl MemoryBudget {
         let (asker, granted) = oneshot::channel();
         let decisions = self.ledger().wait(asker, wanted, holds);
         self.announce(decisions);
-        let waiting = Waiting { budget: self, granted };
-        let outcome = time::timeout(defaults::MEMORY_WAIT, waiting).await;
+        // Dropped after the receiver, whose asker has gone by then.
+        let _end = EndOfWait(self);
+        let outcome = time::timeout(defaults::MEMORY_WAIT, granted).await;
         match outcome {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => Err(self.refuse(wanted)),
@@ -381,25 +375,13 @@ impl Drop for Reservation {
     }
 }
 
-/// A wait for bytes. Where it is given up, those behind it have their turn.
-struct Waiting {
-    budget: &'static MemoryBudget,
-    granted: oneshot::Receiver<Result<Reservation, MemoryExhausted>>,
-}
+/// The end of a wait for bytes: where it was given up, those behind it have their turn.
+struct EndOfWait(&'static MemoryBudget);
 
-impl Future for Waiting {
-    type Output = Result<Result<Reservation, MemoryExhausted>, RecvError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.granted).poll(context)
-    }
-}
-
-impl Drop for Waiting {
+impl Drop for EndOfWait {
     fn drop(&mut self) {
-        self.granted.close();
-        let decisions = self.budget.ledger().decide();
-        self.budget.announce(decisions);
+        let decisions = self.0.ledger().decide();
+        self.0.announce(decisions);
     }
 }
 

@@ -3,10 +3,10 @@
 //! They run on a few threads of their own, which come with the work and go with it. A stop of the
 //! service does not wait for these threads.
 //!
-//! Jobs wait in two [`FairQueue`]s, which take turns: in each, the party with the fewest that run is
-//! next. The queue of what comes before a call is bounded: where it is full, the account that has the
-//! most jobs in it loses its newest one. A job that carries the answer of a server waits in the other
-//! one and is never lost: requests in flight and the memory budget bound those.
+//! Jobs wait in two [`FairQueue`]s, which take turns: in each, the party with the fewest running jobs is
+//! next. A job that reads the answer of a server waits in a queue of its own and is never lost: requests
+//! in flight and the memory budget bound that queue. The queue of all other jobs is bounded by
+//! [`COMPUTE_QUEUE_MAX`]: when it is full, the account with the most jobs in it loses its newest one.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -28,7 +28,7 @@ use crate::{
         COMPUTE_QUEUE_MAX, COMPUTE_STACK_BYTES, COMPUTE_THREADS_MAX, INLINE_BYTES_MAX,
     },
     holder::Holder,
-    share::{FairQueue, QueueTicket},
+    share::FairQueue,
 };
 
 /// The threads that compute, and the jobs that wait for them.
@@ -65,12 +65,12 @@ fn may_block() -> bool {
 /// One computation, with the way that its outcome takes.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A queue of jobs.
+/// The queue that a job waits in; its number in [`State::queues`].
 #[derive(Clone, Copy)]
 enum JobQueue {
-    /// What comes before a call. Bounded.
-    Calls,
-    /// What becomes of an answer.
+    /// Jobs that can be refused: no server has done anything for them yet.
+    Bounded,
+    /// Jobs that read the answer of a server.
     Answers,
 }
 
@@ -91,12 +91,12 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// Takes the next job, with the number of its queue.
-    fn next(&mut self) -> Option<(usize, QueueTicket, Job)> {
+    /// Takes the next job, with the number of its queue and the party that it counts for.
+    fn next(&mut self) -> Option<(usize, Holder, Job)> {
         self.turn = 1 - self.turn;
         [self.turn, 1 - self.turn].into_iter().find_map(|queue| {
             let (ticket, job) = self.queues[queue].dequeue()?;
-            Some((queue, ticket, job))
+            Some((queue, ticket.holder(), job))
         })
     }
 }
@@ -125,11 +125,11 @@ impl ComputePool {
         holder: Holder,
         work: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, ComputeError> {
-        self.outcome(holder, JobQueue::Calls, work).await
+        self.outcome(holder, JobQueue::Bounded, work).await
     }
 
-    /// As [`ComputePool::run`], for what becomes of an answer: a full queue does not refuse it, because
-    /// the server has done what was asked.
+    /// Runs `work` on the answer of a server, as [`ComputePool::run`] does. A full queue does not refuse
+    /// it, because the server has done what was asked.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl ComputePool {
         let mut state = self.state();
         let jobs = &mut state.queues[queue as usize];
         jobs.enqueue(holder, job);
-        let is_full = matches!(queue, JobQueue::Calls) && jobs.n_waiting() > COMPUTE_QUEUE_MAX;
+        let is_full = matches!(queue, JobQueue::Bounded) && jobs.n_waiting() > COMPUTE_QUEUE_MAX;
         let refused = if is_full { jobs.shed() } else { None };
         let threads_max = thread::available_parallelism().map_or(1, usize::from);
         if state.n_threads < threads_max.min(COMPUTE_THREADS_MAX) {
@@ -200,13 +200,13 @@ impl ComputePool {
             if let Some((queue, holder)) = done {
                 state.queues[queue].release(holder);
             }
-            let Some((queue, ticket, job)) = state.next() else {
+            let Some((queue, holder, job)) = state.next() else {
                 state.n_threads -= 1;
                 return;
             };
             drop(state);
             job();
-            done = Some((queue, ticket.holder()));
+            done = Some((queue, holder));
         }
     }
 

@@ -29,7 +29,7 @@ use waitlist::Waitlist;
 #[derive(Debug)]
 pub(super) struct Mux<W> {
     next: u64,
-    /// No request before this one is waited for. It lags behind, and is advanced where it is asked for.
+    /// The client of no request before this one waits. Only [`Mux::has_older`] advances it.
     oldest: u64,
     entries: HashMap<u64, Entry<W>>,
     /// Entries that drain, in the order in which they were abandoned; some may be settled by now.
@@ -62,7 +62,7 @@ pub(super) enum Settled<W> {
     Unknown,
 }
 
-/// How many ids are tried before all requests are looked through for the oldest one. Ours.
+/// The number of ids that are tried before a scan of all requests looks for the oldest one. Ours.
 const OLDEST_STEPS: usize = 64;
 
 impl<W: Queued> Mux<W> {
@@ -177,7 +177,7 @@ impl<W: Queued> Mux<W> {
     pub(super) fn has_older(&mut self, id: u64) -> bool {
         let entries = &self.entries;
         let is_wanted = |id: &u64| entries.get(id).is_some_and(|entry| !entry.is_draining);
-        // Requests that are given up together were sent together: the next one is near.
+        // Clients give up requests that they have sent together, so the next oldest one is near.
         let near = (self.oldest..).take(OLDEST_STEPS).find(is_wanted);
         let oldest = near.or_else(|| entries.keys().copied().filter(is_wanted).min());
         self.oldest = oldest.unwrap_or(self.next);

@@ -1,6 +1,6 @@
 //! A server's answer as the client's era has it.
 
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 
 use super::{
     TaskSupport, decorate,
@@ -13,7 +13,7 @@ use crate::protocol::{
     error::{CAPABILITY_REQUIRED, INVALID_PARAMS, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED},
     items::{RESULT_BLOCKS_MAX, first_items, with_last},
     jsonrpc::Part,
-    mcp::{List, method},
+    mcp::{List, is_text_block, method},
     modern::SERVER_INFO,
 };
 
@@ -73,10 +73,7 @@ fn narrow_content(result: &mut Members<'_>) {
     result.take("structuredContent");
     let blocks = result.get("content").unwrap_or("[]");
     let (first, _) = first_items(blocks, RESULT_BLOCKS_MAX).unwrap_or_default();
-    let is_text = |block: &&RawValue| {
-        Members::read(block.get()).and_then(|block| block.string("type")).as_deref() == Some("text")
-    };
-    if first.iter().any(is_text) {
+    if first.iter().any(|block| is_text_block(block.get())) {
         return;
     }
     let block = json!({ "type": "text", "text": content }).to_string();

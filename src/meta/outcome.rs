@@ -7,6 +7,7 @@ use crate::protocol::{
     Members,
     depth::is_too_deep,
     items::{RESULT_BLOCKS_MAX, all_items, first_items},
+    mcp::is_text_block,
 };
 
 /// What the answer of a tool comes to.
@@ -25,10 +26,11 @@ impl Outcome {
             return Self::Failed(Box::new(ErrorObject::no_result(server)));
         };
         let content = result.get("content").unwrap_or("[]");
-        if first_items(content, 0).is_ok_and(|(_, n_blocks)| n_blocks > RESULT_BLOCKS_MAX) {
+        let (blocks, n_blocks) = first_items(content, RESULT_BLOCKS_MAX).unwrap_or_default();
+        if n_blocks > RESULT_BLOCKS_MAX {
             return Self::Failed(Box::new(ErrorObject::too_many_blocks(server)));
         }
-        let text = texts(content).join("\n");
+        let text = texts_of(&blocks).join("\n");
         if result.get("isError") == Some("true") {
             return Self::Failed(Box::new(ErrorObject::of_tool(&text)));
         }
@@ -54,15 +56,16 @@ fn is_json(text: &str) -> bool {
 pub fn other_blocks(result: &str) -> Vec<String> {
     let content = Members::one(result, "content").unwrap_or("[]");
     let blocks = all_items(content, RESULT_BLOCKS_MAX).unwrap_or_default();
-    let is_text = |block: &&RawValue| {
-        Members::read(block.get()).and_then(|block| block.string("type")).as_deref() == Some("text")
-    };
-    blocks.iter().filter(|block| !is_text(block)).map(|block| block.get().to_owned()).collect()
+    let others = blocks.iter().map(|block| block.get()).filter(|block| !is_text_block(block));
+    others.map(str::to_owned).collect()
 }
 
 /// Returns the texts of the blocks of a result.
 pub(super) fn texts(content: &str) -> Vec<String> {
-    let blocks = all_items(content, RESULT_BLOCKS_MAX).unwrap_or_default();
+    texts_of(&all_items(content, RESULT_BLOCKS_MAX).unwrap_or_default())
+}
+
+fn texts_of(blocks: &[&RawValue]) -> Vec<String> {
     let text = |block: &&RawValue| {
         let block = Members::read(block.get())?;
         if block.string("type")? == "text" { block.string("text") } else { None }

@@ -393,6 +393,11 @@ impl Page {
     }
 }
 
+/// Tells whether a block of a result, JSON text, is a text.
+pub fn is_text_block(block: &str) -> bool {
+    Members::read(block).and_then(|block| block.string("type")).as_deref() == Some("text")
+}
+
 /// What is wrong with an item that is called as one before it.
 pub const TWICE: &str = "it is listed twice";
 

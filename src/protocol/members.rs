@@ -2,7 +2,7 @@
 //!
 //! What a translation changes are members of an object; what is in the others is not looked at.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, vec};
 
 use serde::{
     Deserialize, Deserializer,
@@ -10,8 +10,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// How many members an object may have to be read. Ours: objects that are read have a few names that
-/// the protocol gives, and a member takes 60 bytes beside its text.
+/// The largest number of members of an object that is read. Ours: the protocol gives these objects a few
+/// members, and a member takes 60 bytes beside its text.
 const MEMBERS_MAX: usize = 100_000;
 
 /// The members of an object: at most 100,000.
@@ -19,8 +19,8 @@ const MEMBERS_MAX: usize = 100_000;
 pub struct Members<'a>(Vec<(String, Cow<'a, str>)>);
 
 impl<'a> Members<'a> {
-    /// Returns the members of `json`, if it is an object of at most 100,000. Of two members with the same name, which
-    /// one counts is not said anywhere: both stay.
+    /// Returns the members of `json`, if it is an object of at most 100,000 members. The protocol does
+    /// not say which of two members with the same name counts: both stay.
     pub fn read(json: &'a str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
@@ -94,6 +94,15 @@ impl<'a> Members<'a> {
     /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for Members<'a> {
+    type Item = (String, Cow<'a, str>);
+    type IntoIter = vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 

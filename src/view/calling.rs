@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::{Views, meta::Desk};
 use crate::{
     budget,
+    compute::StopFlag,
     config::defaults,
     connection::Limits,
     era,
-    holder::Holder,
-    meta::{ErrorObject, ToolId, Verdict, validation::Unchecked},
+    holder::{Account, Holder},
+    meta::{ErrorObject, ToolId, Validators, Verdict, validation::Unchecked},
     protocol::{Members, Message, mcp::Item},
 };
 
@@ -37,10 +38,7 @@ impl Desk {
         let validators = Arc::clone(&self.validators);
         let (schema, args) = (schema.to_owned(), args.to_owned());
         let checking = self.computer.clone().run(holder, move |stop| {
-            match budget::reserve(tree_bytes(&args) + validators.bytes_to_compile(&schema)) {
-                Ok(_memory) => validators.check(holder.account, &schema, &args, Some(stop)),
-                Err(_) => Verdict::Unchecked(Unchecked::TooCostly),
-            }
+            check_beside(&validators, holder.account, &schema, &args, stop)
         });
         // One that has panicked is a bug, and its server checks them all the same.
         checking.await.unwrap_or(Verdict::Unchecked(Unchecked::Busy))
@@ -75,6 +73,20 @@ impl Desk {
             );
         }
         Ok(Some(format!("The arguments were passed on to `{id}` unchecked: {reason}.")))
+    }
+}
+
+/// Holds arguments against a schema beside the event loops, within the memory budget.
+pub(super) fn check_beside(
+    validators: &Validators,
+    account: Account,
+    schema: &str,
+    args: &str,
+    stop: &StopFlag,
+) -> Verdict {
+    match budget::reserve(tree_bytes(args) + validators.bytes_to_compile(schema)) {
+        Ok(_memory) => validators.check(account, schema, args, Some(stop)),
+        Err(_) => Verdict::Unchecked(Unchecked::TooCostly),
     }
 }
 

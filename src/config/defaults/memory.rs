@@ -9,7 +9,8 @@ use super::MESSAGE_BYTES_MAX;
 pub const MEMORY_MAX: usize = 256 << 20;
 
 /// The least and the largest budget that can be declared, in bytes. Ours: the largest message and what
-/// is made of it ([`RESULT_WORK_FACTOR`]) take five times its size, and 1 TiB is more than any host of MCP servers has.
+/// is made of it ([`RESULT_WORK_FACTOR`]) take five times its size, and 1 TiB is more than any host of
+/// MCP servers has.
 pub const MEMORY_RANGE: (usize, usize) = (6 * MESSAGE_BYTES_MAX, 1 << 40);
 
 /// The share of a control group's memory limit that the budget takes by default, as a divisor. Ours:

@@ -78,16 +78,16 @@ pub const RESULTS_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 /// event loop, once.
 pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
-/// How many schemas are kept as they were understood, and how many bytes they may take, by
-/// [`COMPILE_STEP_BYTES`] and [`PATTERN_STATE_BYTES`]. Ours: the tools that a few clients use at a time.
-/// An ordinary schema has 20 parts and takes 100 KB. One that takes more than a quarter of the bytes is
-/// compiled for each check.
+/// The largest number of compiled schemas that are kept, and the memory that they may take, in bytes, as
+/// [`COMPILE_STEP_BYTES`] and [`PATTERN_STATE_BYTES`] estimate it. Ours: a few clients use that many
+/// tools at a time. An ordinary schema has 20 parts and takes 100 KB. A schema that takes more than a
+/// quarter of the bytes is not kept, and compiled for each check.
 pub const VALIDATORS_MAX: usize = 256;
 /// See [`VALIDATORS_MAX`].
 pub const VALIDATORS_BYTES_MAX: usize = 12 << 20;
 
-/// For how many accounts a schema remembers which of their arguments took too many steps. Ours: those
-/// that use one tool at a time.
+/// The largest number of accounts whose costly arguments a schema remembers. Ours: fewer accounts use one
+/// tool at a time.
 pub const COSTLY_ACCOUNTS_MAX: usize = 16;
 
 /// How many problems with its arguments a caller is told at a time. Ours: more than one mends.
@@ -143,8 +143,8 @@ pub const COMPILE_STEPS_MAX: u64 = 10_000;
 /// memory of 20 schemas of 1,000 to 5,000 parts.
 pub const COMPILE_STEP_BYTES: usize = 5_000;
 
-/// How many parts a schema may have, and how deep they may be nested. Ours: the largest that were seen
-/// have some hundred parts and 20 levels.
+/// The largest number of parts of a schema, and the largest number of levels that they are nested in.
+/// Ours: the largest schemas that we saw have some hundred parts and 20 levels.
 pub const SUBSCHEMAS_MAX: usize = 5_000;
 /// See [`SUBSCHEMAS_MAX`].
 pub const SCHEMA_DEPTH_MAX: usize = 64;
@@ -173,8 +173,8 @@ pub const PATTERN_COMPILED_BYTES_MAX: usize = 2 << 20;
 /// patterns of 4,000 states each.
 pub const PATTERN_STATE_BYTES: usize = 15;
 
-/// How large the states that matching a pattern finds may grow, in bytes. Ours: an ordinary pattern
-/// needs a few KiB; where they do not suffice they are found again.
+/// The largest cache of states that one pattern builds while it is matched, in bytes. Ours: an ordinary
+/// pattern needs a few KiB. A full cache is emptied and filled again.
 pub const PATTERN_STATES_BYTES_MAX: usize = 256 << 10;
 
 /// The largest message that is taken apart on an event loop, in bytes. Ours: less than a millisecond;

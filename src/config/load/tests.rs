@@ -891,12 +891,12 @@ fn the_memory_of_messages_is_left_to_the_service_or_within_bounds() {
     assert_eq!(memory(""), None);
     assert_eq!(memory("memory_max = 100663296"), Some(96 << 20));
     assert_eq!(memory("memory_max = 1099511627776"), Some(1 << 40));
-    insta::assert_snapshot!(bad("[service]\nmemory_max = 67108863\n"), @"
-    `memory_max` is 67108863
+    insta::assert_snapshot!(bad("[service]\nmemory_max = 100663295\n"), @"
+    `memory_max` is 100663295
      --> c.toml:2:14
       |
-    2 | memory_max = 67108863
-      |              ^^^^^^^^
+    2 | memory_max = 100663295
+      |              ^^^^^^^^^
       = help: use 100663296 to 1099511627776, a number of bytes
     ");
     for text in ["0", "-1", "1099511627777"] {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::error::ArgumentError;
 use crate::{
-    config::defaults::{self, CHAIN_STEPS_LIMIT},
+    config::defaults,
     meta::{definitions::Tool, kind::kind_of, similar::nearest},
     protocol::{Members, items::first_items},
     redact,
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         let items: Vec<&RawValue> = match value.starts_with('{') {
             true => serde_json::from_str(&value).map(|one| vec![one]),
             // One more than any list may have.
-            false => first_items(&value, CHAIN_STEPS_LIMIT + 1).map(|(items, _)| items),
+            false => first_items(&value, defaults::CHAIN_STEPS_LIMIT + 1).map(|(items, _)| items),
         }
         .map_err(|_| self.no(name, "an array of objects", &value))?;
         let schema = Members::one(self.tool.definition(), "inputSchema")

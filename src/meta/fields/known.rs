@@ -1,8 +1,9 @@
 //! Which paths a result has, told to who has asked for others.
 
-use std::collections::{BTreeMap, VecDeque};
-
-use serde_json::value::RawValue;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, VecDeque},
+};
 
 use crate::{
     config::defaults::{FIELD_PATHS_DEPTH_MAX, FIELD_PATHS_SHOWN_MAX, SUGGESTION_BYTES_MAX},
@@ -64,16 +65,17 @@ fn paths(value: &str) -> Vec<String> {
                 continue;
             }
         }
-        // One with more members than are read has none here.
-        let inner = if Members::read(inner).is_some() { inner } else { "" };
-        let members: BTreeMap<String, &RawValue> = serde_json::from_str(inner).unwrap_or_default();
+        let members = Members::read(inner).unwrap_or_default();
+        let members: BTreeMap<String, Cow<'_, str>> = members.into_iter().collect();
         if members.is_empty() && !path.is_empty() && path != ITEMS {
             found.push(path);
             continue;
         }
-        for (name, value) in members.iter().filter(|(name, _)| can_be_asked_for(name)) {
+        for (name, value) in members.into_iter().filter(|(name, _)| can_be_asked_for(name)) {
+            // What was just read is a part of what it was read from.
+            let Cow::Borrowed(value) = value else { continue };
             let dot = if path.is_empty() { "" } else { "." };
-            ahead.push_back((format!("{path}{dot}{name}"), value.get(), depth + 1));
+            ahead.push_back((format!("{path}{dot}{name}"), value, depth + 1));
         }
     }
     found

@@ -338,8 +338,8 @@ fn steps_to_read(pattern: &str) -> u64 {
 /// Tells whether a pattern sets the flag `i` somewhere.
 fn ignores_case(pattern: &str) -> bool {
     pattern.split("(?").skip(1).any(|rest| {
-        let flags = rest.bytes().take_while(|byte| byte.is_ascii_alphabetic() || *byte == b'-');
-        flags.into_iter().any(|flag| flag == b'i')
+        let mut flags = rest.bytes().take_while(|byte| byte.is_ascii_alphabetic() || *byte == b'-');
+        flags.any(|flag| flag == b'i')
     })
 }
 

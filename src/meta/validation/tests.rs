@@ -256,12 +256,14 @@ fn what_was_understood_once_is_kept_and_the_one_used_longest_ago_goes() {
     validators.check(Account::Unknown, &schema(VALIDATORS_MAX), "{}", None);
     assert!(known(0) && !known(1) && known(VALIDATORS_MAX));
     let large = |n: usize| format!(r#"{{"title":"{n}{}"}}"#, "x".repeat(SCHEMA_BYTES_MAX / 2));
-    for n in 0..20 {
+    for n in 0..=2 * VALIDATORS_BYTES_MAX / SCHEMA_BYTES_MAX {
         validators.check(Account::Unknown, &large(n), "{}", None);
     }
     let (bytes, sum) = validators
         .lock(|cache| (cache.bytes, cache.known.values().map(|known| known.bytes).sum::<usize>()));
     assert!(bytes == sum && bytes <= VALIDATORS_BYTES_MAX, "{bytes} {sum}");
+    let n_known = validators.lock(|cache| cache.known.len());
+    assert!(n_known < VALIDATORS_MAX, "their bytes are the tighter bound: {n_known}");
 }
 
 proptest! {

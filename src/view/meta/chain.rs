@@ -25,7 +25,7 @@ use crate::{
     protocol::{Members, Message, jsonrpc::Part},
     view::{
         Outcome, Views,
-        calling::{call_of, schema_of},
+        calling::{call_of, check_beside, schema_of},
         resolve::Resolved,
     },
 };
@@ -150,7 +150,7 @@ impl Running {
         let (validators, schema) = (&self.desk.validators, schema_of(item));
         let verdict = match (validators.check_briefly(self.account, schema, &step.args), stop) {
             (Some(verdict), _) => verdict,
-            (None, Some(_)) => validators.check(self.account, schema, &step.args, stop),
+            (None, Some(stop)) => check_beside(validators, self.account, schema, &step.args, stop),
             (None, None) => return Ok(Then::Compute),
         };
         self.warning = self.desk.judge(verdict, id, item)?;
