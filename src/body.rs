@@ -15,6 +15,7 @@ use tokio::time;
 use crate::{
     budget::{MemoryExhausted, Reservation},
     config::defaults,
+    holder::Account,
     protocol::{
         Pieces,
         sse::{DATA_BYTES_MIN, on_one_line},
@@ -116,15 +117,34 @@ pub enum ReadError<E> {
 /// A behaviour of a reader for which there is no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pressure {
-    /// It gives up at once.
-    Refuse,
+    /// It gives up at once. The body counts for this account.
+    Refuse(Option<Account>),
     /// It leaves the rest of the body unread for a while, so that the sender waits. It holds that many
     /// bytes beside the body.
     Wait(usize),
 }
 
+impl Pressure {
+    fn account(self) -> Option<Account> {
+        match self {
+            Self::Refuse(account) => account,
+            Self::Wait(_) => None,
+        }
+    }
+
+    /// Reserves so many bytes for a body of which only a part has come.
+    async fn reserve(self, held: &mut Reservation, n_bytes: usize) -> Result<(), MemoryExhausted> {
+        match self {
+            // A client can leave it at that on thousands of connections, each of which has read ahead.
+            Self::Refuse(_) => held.grow_to(n_bytes + defaults::HTTP_BUFFER_BYTES_MAX),
+            Self::Wait(_) if n_bytes < defaults::MEMORY_COUNTED_MIN => Ok(()),
+            Self::Wait(holds) => held.wait_for(n_bytes, holds).await,
+        }
+    }
+}
+
 /// Reads a whole body of at most `length_max` bytes, which count against the memory budget. A body that
-/// comes at once is not copied.
+/// comes at once is not copied. One of a client that comes in parts counts from the first of them.
 ///
 /// # Errors
 ///
@@ -139,39 +159,32 @@ pub async fn whole<B: Body<Data = Bytes> + Unpin>(
     pressure: Pressure,
 ) -> Result<Bytes, ReadError<B::Error>> {
     let declared = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
-    let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-    let mut held = Reservation::default();
+    let (mut all, mut held) = (BytesMut::new(), Reservation::of(pressure.account()));
     while let Some(frame) = body.frame().await {
         let Ok(chunk) = frame.map_err(ReadError::Broken)?.into_data() else { continue };
-        let length = first.len() + all.len() + chunk.len();
+        let length = all.len() + chunk.len();
         if length > length_max {
             return Err(ReadError::TooLong);
         }
-        if length > defaults::BUFFER_KEPT_BYTES && length > held.n_bytes() {
+        if all.is_empty() && body.is_end_stream() {
+            return held.count(chunk).map_err(ReadError::NoMemory);
+        }
+        if length > all.capacity() {
             let doubled = (2 * length).min(length_max);
-            let grown = match pressure {
+            let wanted = match pressure {
                 // A client is not taken at its word: it could reserve what it never sends.
-                Pressure::Refuse => held.grow_to(doubled),
-                Pressure::Wait(holds) => {
-                    let wanted = declared.filter(|declared| *declared <= length_max);
-                    held.wait_for(wanted.unwrap_or(doubled).max(length), holds).await
-                }
+                Pressure::Refuse(_) => doubled,
+                Pressure::Wait(_) => declared
+                    .filter(|declared| *declared <= length_max)
+                    .unwrap_or(doubled)
+                    .max(length),
             };
-            grown.map_err(ReadError::NoMemory)?;
-        }
-        if first.is_empty() && all.is_empty() {
-            first = chunk;
-            continue;
-        }
-        if all.is_empty() {
-            // What the sender says of the length is taken at its word as far as it may be true.
-            all.reserve(declared.unwrap_or_default().max(2 * first.len()).min(length_max));
-            all.extend_from_slice(&std::mem::take(&mut first));
+            pressure.reserve(&mut held, wanted).await.map_err(ReadError::NoMemory)?;
+            all.reserve(wanted - all.len());
         }
         all.extend_from_slice(&chunk);
     }
-    let all = if all.is_empty() { first } else { all.freeze() };
-    held.count(all).map_err(ReadError::NoMemory)
+    held.count(all.freeze()).map_err(ReadError::NoMemory)
 }
 
 /// Reads a body of no use to its end, for at most `patience`, and tells whether it has come to that.
@@ -210,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_read_whole_or_refused() {
-        let read = async |chunks| whole(&mut incoming(chunks), 5, Pressure::Refuse).await;
+        let read = async |chunks| whole(&mut incoming(chunks), 5, Pressure::Refuse(None)).await;
         assert_eq!(read(&["ab", "", "c", "de"]).await, Ok("abcde".into()));
         assert_eq!(read(&["abcde"]).await, Ok("abcde".into()));
         assert_eq!(read(&[]).await, Ok(Bytes::new()));
@@ -225,10 +238,10 @@ mod tests {
             let frames = std::iter::repeat_n(chunk, 3).map(|chunk| Ok::<_, ()>(Frame::data(chunk)));
             StreamBody::new(stream::iter(frames))
         };
-        let body = whole(&mut chunks(), 1 << 20, Pressure::Refuse).await.expect("read");
+        let body = whole(&mut chunks(), 1 << 20, Pressure::Refuse(None)).await.expect("read");
         assert_eq!(global().usage().used_bytes, 300_000);
         let held = global().try_reserve(defaults::MEMORY_MAX - 300_000).expect("room");
-        for pressure in [Pressure::Refuse, Pressure::Wait(0)] {
+        for pressure in [Pressure::Refuse(None), Pressure::Wait(0)] {
             let refused = whole(&mut chunks(), 1 << 20, pressure).await;
             assert!(matches!(refused, Err(ReadError::NoMemory(_))), "{refused:?}");
         }
@@ -267,7 +280,7 @@ mod tests {
         let pieces = Pieces::One("bc".into()).between(b"a", b"d");
         let mut body = Outgoing::from(pieces);
         assert_eq!(Body::size_hint(&body).exact(), Some(4));
-        assert_eq!(whole(&mut body, 9, Pressure::Refuse).await, Ok("abcd".into()));
+        assert_eq!(whole(&mut body, 9, Pressure::Refuse(None)).await, Ok("abcd".into()));
         assert!(body.is_end_stream());
     }
 }

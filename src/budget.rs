@@ -11,6 +11,9 @@
 //! [`MemoryExhausted`]. A party that holds bytes gets more at once or not at all, except where the
 //! `ledger` proves that it does not wait for itself.
 //!
+//! Bytes belong to the account of a client as soon as it is known. No account can take all of them:
+//! the last part of the budget is for those that have less than as much.
+//!
 //! There is one budget for the process, as there is one memory: [`global`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -21,6 +24,7 @@ use tokio::{sync::oneshot, time};
 
 use crate::{
     config::defaults,
+    holder::Account,
     protocol::{RpcError, error::INTERNAL_ERROR},
 };
 
@@ -54,13 +58,15 @@ pub trait Reclaim: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub struct Reservation {
     budget: &'static MemoryBudget,
+    account: Option<Account>,
     n_bytes: usize,
 }
 
 /// The refusal of bytes that the budget does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the memory for messages is used up: {used} of {max} bytes are in use, and {wanted} more are needed"
+    "the memory for messages is used up: {used} of {max} bytes are in use{}, and {wanted} more are needed",
+    own.map(|own| format!(" ({own} of them by this account)")).unwrap_or_default()
 )]
 pub struct MemoryExhausted {
     /// The bytes that were asked for.
@@ -69,6 +75,8 @@ pub struct MemoryExhausted {
     pub used: usize,
     /// The size of the budget.
     pub max: usize,
+    /// The bytes of the account that has asked, where it is known.
+    pub own: Option<usize>,
 }
 
 /// The figures of a budget, for status output.
@@ -96,11 +104,9 @@ pub fn global() -> &'static MemoryBudget {
 /// # Errors
 ///
 /// [`MemoryExhausted`] when there is no room for them.
-pub fn counted(bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
-    if bytes.len() < defaults::MEMORY_COUNTED_MIN {
-        return Ok(bytes);
-    }
-    Ok(global().try_reserve(bytes.len())?.attach(bytes))
+pub fn counted(account: Option<Account>, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
+    let reservation = reserve(account, bytes.len())?;
+    Ok(if reservation.n_bytes == 0 { bytes } else { reservation.attach(bytes) })
 }
 
 /// Reserves bytes of the budget of this process for a copy of that size; nothing for a small one.
@@ -108,11 +114,22 @@ pub fn counted(bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
 /// # Errors
 ///
 /// [`MemoryExhausted`] when there is no room for it.
-pub fn reserve(n_bytes: usize) -> Result<Reservation, MemoryExhausted> {
-    match n_bytes < defaults::MEMORY_COUNTED_MIN {
-        true => Ok(Reservation::default()),
-        false => global().try_reserve(n_bytes),
+pub fn reserve(account: Option<Account>, n_bytes: usize) -> Result<Reservation, MemoryExhausted> {
+    let mut reservation = Reservation::of(account);
+    if n_bytes >= defaults::MEMORY_COUNTED_MIN {
+        reservation.grow_to(n_bytes)?;
     }
+    Ok(reservation)
+}
+
+/// Counts `bytes`, which are counted already, for an account for as long as they live. Small ones are
+/// not counted.
+///
+/// # Errors
+///
+/// [`MemoryExhausted`] when the account has so many that the rest is for others.
+pub fn attributed(account: Account, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
+    global().attributed(account, bytes)
 }
 
 impl Asker for Waiter {
@@ -135,7 +152,13 @@ impl MemoryExhausted {
 
     /// Returns the figures, for the context of an error.
     pub fn context(&self) -> serde_json::Value {
-        serde_json::json!({ "used": self.used, "max": self.max, "wanted": self.wanted })
+        let Self { wanted, used, max, own } = self;
+        match own {
+            Some(own) => {
+                serde_json::json!({ "used": used, "max": max, "wanted": wanted, "own": own })
+            }
+            None => serde_json::json!({ "used": used, "max": max, "wanted": wanted }),
+        }
     }
 }
 
@@ -145,20 +168,19 @@ impl MemoryBudget {
         Self { ledger: Mutex::new(Ledger::new(max)), comforts: Mutex::new(Vec::new()) }
     }
 
-    /// Reserves bytes at once. Not to be called under a lock that a [`Reclaim`] takes.
+    /// Reserves bytes of no account at once. Not to be called under a lock that a [`Reclaim`] takes.
     ///
     /// # Errors
     ///
     /// [`MemoryExhausted`] when there is no room for them.
     pub fn try_reserve(&'static self, wanted: usize) -> Result<Reservation, MemoryExhausted> {
-        match self.take(wanted) {
-            true => Ok(Reservation { budget: self, n_bytes: wanted }),
-            false => Err(self.refuse(wanted)),
-        }
+        let mut reservation = Reservation { budget: self, account: None, n_bytes: 0 };
+        reservation.grow_to(wanted)?;
+        Ok(reservation)
     }
 
-    /// Reserves bytes for a party that holds `holds` bytes already, waiting for them for up to
-    /// [`defaults::MEMORY_WAIT`], in the order of the askers.
+    /// Reserves bytes of `account` for a party that holds `holds` bytes already, waiting for them for up
+    /// to [`defaults::MEMORY_WAIT`], in the order of the askers.
     ///
     /// # Errors
     ///
@@ -169,24 +191,40 @@ impl MemoryBudget {
     /// Safe: nothing stays reserved.
     pub async fn reserve(
         &'static self,
+        account: Option<Account>,
         wanted: usize,
         holds: usize,
     ) -> Result<Reservation, MemoryExhausted> {
         // Not past those that wait already.
         let may_take = self.ledger().n_waiting() == 0;
-        if may_take && self.take(wanted) {
-            return Ok(Reservation { budget: self, n_bytes: wanted });
+        if may_take && self.take(account, wanted) {
+            return Ok(Reservation { budget: self, account, n_bytes: wanted });
         }
         let (asker, granted) = oneshot::channel();
-        let decisions = self.ledger().wait(asker, wanted, holds);
+        let decisions = self.ledger().wait(asker, account, wanted, holds);
         self.announce(decisions);
         // Dropped after the receiver, whose asker has gone by then.
         let _end = EndOfWait(self);
         let outcome = time::timeout(defaults::MEMORY_WAIT, granted).await;
         match outcome {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) | Err(_) => Err(self.refuse(wanted)),
+            Ok(Err(_)) | Err(_) => Err(self.refuse(account, wanted)),
         }
+    }
+
+    /// As [`attributed`].
+    fn attributed(&'static self, account: Account, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
+        let n_bytes = bytes.len();
+        if n_bytes < defaults::MEMORY_COUNTED_MIN {
+            return Ok(bytes);
+        }
+        // Not in one expression with the refusal, which takes the lock again.
+        let fits = self.ledger().attribute(account, n_bytes);
+        if !fits {
+            return Err(self.refuse(Some(account), n_bytes));
+        }
+        let share = Share { budget: self, account, n_bytes };
+        Ok(Bytes::from_owner(Counted { bytes, _count: share }))
     }
 
     /// Changes the size of the budget.
@@ -214,8 +252,8 @@ impl MemoryBudget {
     }
 
     /// Takes bytes. Where they are not free, what is kept for comfort is dropped first.
-    fn take(&self, wanted: usize) -> bool {
-        if self.ledger().take(wanted) {
+    fn take(&self, account: Option<Account>, wanted: usize) -> bool {
+        if self.ledger().take(account, wanted) {
             return true;
         }
         // What can never fit is no reason to drop anything.
@@ -223,7 +261,7 @@ impl MemoryBudget {
             return false;
         }
         self.reclaim();
-        self.ledger().take(wanted)
+        self.ledger().take(account, wanted)
     }
 
     fn reclaim(&self) {
@@ -231,31 +269,35 @@ impl MemoryBudget {
         comforts.iter().filter_map(Weak::upgrade).for_each(|comfort| comfort.reclaim());
     }
 
-    fn refuse(&self, wanted: usize) -> MemoryExhausted {
+    fn refuse(&self, account: Option<Account>, wanted: usize) -> MemoryExhausted {
         let mut ledger = self.ledger();
         ledger.refused();
         let (used, _, max, n_refused) = ledger.figures();
+        let own = account.map(|account| ledger.share(account));
         drop(ledger);
         if n_refused.is_power_of_two() {
             tracing::warn!(
                 wanted,
                 used,
                 max,
+                own,
                 n_refused,
                 "memory for messages is used up ({used} of {max} bytes): a request is refused; `service.memory_max` is the bound"
             );
         }
-        MemoryExhausted { wanted, used, max }
+        MemoryExhausted { wanted, used, max, own }
     }
 
     /// Tells askers what was decided about them. One that has gone gives its bytes back by that.
     fn announce(&'static self, decisions: Vec<Decision<Waiter>>) {
         for decision in decisions {
             let (asker, outcome) = match decision {
-                Decision::Granted(asker, n_bytes) => {
-                    (asker, Ok(Reservation { budget: self, n_bytes }))
+                Decision::Granted(asker, account, n_bytes) => {
+                    (asker, Ok(Reservation { budget: self, account, n_bytes }))
                 }
-                Decision::Refused(asker, wanted) => (asker, Err(self.refuse(wanted))),
+                Decision::Refused(asker, account, wanted) => {
+                    (asker, Err(self.refuse(account, wanted)))
+                }
             };
             let _gone = asker.send(outcome);
         }
@@ -268,6 +310,14 @@ impl MemoryBudget {
 }
 
 impl Reservation {
+    /// Returns a reservation of nothing in the budget of this process, to be grown. Its bytes are those
+    /// of `account`.
+    pub fn of(account: Option<Account>) -> Self {
+        // metamcp itself is nobody whom others are protected from.
+        let account = account.filter(|account| *account != Account::Service);
+        Self { budget: global(), account, n_bytes: 0 }
+    }
+
     /// Returns the number of bytes.
     pub fn n_bytes(&self) -> usize {
         self.n_bytes
@@ -280,8 +330,8 @@ impl Reservation {
     /// [`MemoryExhausted`] when there is no room: it stays as it was.
     pub fn grow_to(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
         let more = n_bytes.saturating_sub(self.n_bytes);
-        if more > 0 && !self.budget.take(more) {
-            return Err(self.budget.refuse(more));
+        if more > 0 && !self.budget.take(self.account, more) {
+            return Err(self.budget.refuse(self.account, more));
         }
         self.n_bytes += more;
         Ok(())
@@ -307,11 +357,12 @@ impl Reservation {
     pub fn split(&mut self, n_bytes: usize) -> Self {
         let n_bytes = n_bytes.min(self.n_bytes);
         self.n_bytes -= n_bytes;
-        Self { budget: self.budget, n_bytes }
+        Self { n_bytes, ..*self }
     }
 
-    /// Adds another reservation of the same budget.
-    pub fn merge(&mut self, mut other: Self) {
+    /// Adds another reservation of the same budget and account.
+    fn merge(&mut self, mut other: Self) {
+        debug_assert_eq!(self.account, other.account, "the bytes of one account");
         self.n_bytes += std::mem::take(&mut other.n_bytes);
     }
 
@@ -322,7 +373,7 @@ impl Reservation {
     /// [`MemoryExhausted`] when there is no room for them.
     pub fn count(&mut self, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
         if bytes.len() < defaults::MEMORY_COUNTED_MIN || self.n_bytes < bytes.len() {
-            return counted(bytes);
+            return counted(self.account, bytes);
         }
         let all = self.split(self.n_bytes);
         Ok(all.attach(bytes))
@@ -341,7 +392,7 @@ impl Reservation {
     pub async fn wait_for(&mut self, n_bytes: usize, holds: usize) -> Result<(), MemoryExhausted> {
         let more = n_bytes.saturating_sub(self.n_bytes);
         if more > 0 {
-            let more = self.budget.reserve(more, holds + self.n_bytes).await?;
+            let more = self.budget.reserve(self.account, more, holds + self.n_bytes).await?;
             self.merge(more);
         }
         Ok(())
@@ -354,14 +405,15 @@ impl Reservation {
             return bytes;
         }
         self.shrink_to(bytes.len());
-        Bytes::from_owner(Counted { bytes, _reservation: self })
+        Bytes::from_owner(Counted { bytes, _count: self })
     }
 }
 
 impl Default for Reservation {
-    /// Returns a reservation of nothing in the budget of this process, to be grown.
+    /// Returns a reservation of nothing in the budget of this process, to be grown. Its bytes are those
+    /// of no account.
     fn default() -> Self {
-        Self { budget: global(), n_bytes: 0 }
+        Self::of(None)
     }
 }
 
@@ -369,7 +421,7 @@ impl Drop for Reservation {
     #[inline]
     fn drop(&mut self) {
         if self.n_bytes > 0 {
-            let decisions = self.budget.ledger().give_back(self.n_bytes);
+            let decisions = self.budget.ledger().give_back(self.account, self.n_bytes);
             self.budget.announce(decisions);
         }
     }
@@ -385,13 +437,27 @@ impl Drop for EndOfWait {
     }
 }
 
-/// Bytes with what they count for.
-struct Counted {
-    bytes: Bytes,
-    _reservation: Reservation,
+/// Bytes of a reservation of no account that count for one.
+struct Share {
+    budget: &'static MemoryBudget,
+    account: Account,
+    n_bytes: usize,
 }
 
-impl AsRef<[u8]> for Counted {
+impl Drop for Share {
+    fn drop(&mut self) {
+        let decisions = self.budget.ledger().release(self.account, self.n_bytes);
+        self.budget.announce(decisions);
+    }
+}
+
+/// Bytes with what they count for.
+struct Counted<C> {
+    bytes: Bytes,
+    _count: C,
+}
+
+impl<C> AsRef<[u8]> for Counted<C> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -62,7 +62,7 @@ in
     description = "Least severe kind of message that goes to the journal.";
   };
   memory_max = mkOption {
-    type = types.nullOr (types.ints.between 100663296 1099511627776);
+    type = types.nullOr (types.ints.between 117440512 1099511627776);
     default = null;
     example = 536870912;
     description = ''

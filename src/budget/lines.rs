@@ -5,6 +5,7 @@ use bytes::{Bytes, BytesMut};
 use super::{MemoryExhausted, Reservation};
 use crate::{
     config::defaults,
+    holder::Account,
     protocol::ndjson::{Line, Lines, Oversized},
 };
 
@@ -34,7 +35,16 @@ pub enum MeteredLine {
 impl MeteredLines {
     /// Returns a framer that refuses lines over `length_max` bytes.
     pub fn new(length_max: usize) -> Self {
-        let (lines, held) = (Lines::new(length_max), Reservation::default());
+        Self::counted_for(None, length_max)
+    }
+
+    /// Returns a framer of the lines of a client, which count for its account.
+    pub fn of(account: Account, length_max: usize) -> Self {
+        Self::counted_for(Some(account), length_max)
+    }
+
+    fn counted_for(account: Option<Account>, length_max: usize) -> Self {
+        let (lines, held) = (Lines::new(length_max), Reservation::of(account));
         Self { lines, held, refused: None, length_max }
     }
 

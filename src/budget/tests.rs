@@ -36,7 +36,7 @@ fn a_refusal_says_how_much_is_in_use_and_what_to_do() {
     let budget = budget(100);
     let _held = budget.try_reserve(90).expect("room");
     let error = budget.try_reserve(11).expect_err("no room");
-    assert_eq!(error, MemoryExhausted { wanted: 11, used: 90, max: 100 });
+    assert_eq!(error, MemoryExhausted { wanted: 11, used: 90, max: 100, own: None });
     insta::assert_snapshot!(
         String::from_utf8_lossy(&error.to_rpc().render(Some("7"))),
         @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the memory for messages is used up: 90 of 100 bytes are in use, and 11 more are needed","data":{"code":"MEMORY_EXHAUSTED","suggestion":"Try again later, or ask for less at a time. The operator can raise `service.memory_max`.","context":{"max":100,"used":90,"wanted":11}}}}"#
@@ -48,15 +48,15 @@ fn a_refusal_says_how_much_is_in_use_and_what_to_do() {
 async fn an_asker_waits_for_a_while_and_leaves_nothing_behind() {
     let budget = budget(100);
     let held = budget.try_reserve(90).expect("room");
-    assert!(budget.reserve(20, 0).await.is_err(), "nothing came back");
-    let waiting = budget.reserve(20, 0);
+    assert!(budget.reserve(None, 20, 0).await.is_err(), "nothing came back");
+    let waiting = budget.reserve(None, 20, 0);
     tokio::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
     drop(held);
     assert_eq!(waiting.await.expect("it is its turn").n_bytes(), 20);
     {
         let _held = budget.try_reserve(90).expect("room");
-        let mut left = Box::pin(budget.reserve(20, 0));
+        let mut left = Box::pin(budget.reserve(None, 20, 0));
         assert!(left.as_mut().now_or_never().is_none());
         drop(left);
     }
@@ -67,7 +67,7 @@ async fn an_asker_waits_for_a_while_and_leaves_nothing_behind() {
 async fn a_grant_that_comes_too_late_is_given_back() {
     let budget = budget(100);
     let held = budget.try_reserve(100).expect("room");
-    let mut waiting = Box::pin(budget.reserve(20, 0));
+    let mut waiting = Box::pin(budget.reserve(None, 20, 0));
     assert!(waiting.as_mut().now_or_never().is_none());
     drop(held);
     assert_eq!(budget.usage().used_bytes, 20, "it is granted");
@@ -79,13 +79,30 @@ async fn a_grant_that_comes_too_late_is_given_back() {
 async fn one_that_stops_waiting_holds_up_nobody_behind_it() {
     let budget = budget(100);
     let _held = budget.try_reserve(60).expect("room");
-    let mut large = Box::pin(budget.reserve(50, 0));
+    let mut large = Box::pin(budget.reserve(None, 50, 0));
     assert!(large.as_mut().now_or_never().is_none());
-    let mut small = Box::pin(budget.reserve(40, 0));
+    let mut small = Box::pin(budget.reserve(None, 40, 0));
     assert!(small.as_mut().now_or_never().is_none(), "not past the one before it");
     drop(large);
     let granted = small.as_mut().now_or_never().expect("it has its turn");
     assert_eq!(granted.expect("there is room").n_bytes(), 40);
+}
+
+#[test]
+fn bytes_count_for_their_account_as_long_as_they_live_and_a_refusal_says_how_many_it_has() {
+    let budget = budget(64 << 10);
+    let (account, length) = (Account::User(1), 40 << 10);
+    let bytes = budget.try_reserve(length).expect("room").attach(vec![1; length].into());
+    let bytes = budget.attributed(account, bytes).expect("nobody else has any");
+    let more = budget.try_reserve(20 << 10).expect("room").attach(vec![1; 20 << 10].into());
+    let error = budget.attributed(account, more).expect_err("the rest is for others");
+    insta::assert_snapshot!(error, @"the memory for messages is used up: 61440 of 65536 bytes are in use (40960 of them by this account), and 20480 more are needed");
+    assert_eq!(budget.usage().used_bytes, length, "what was refused is dropped");
+    let slice = bytes.slice(1..2);
+    drop(bytes);
+    assert_eq!(budget.ledger().share(account), length);
+    drop(slice);
+    assert_eq!((budget.usage().used_bytes, budget.ledger().share(account)), (0, 0));
 }
 
 #[derive(Debug)]
@@ -120,7 +137,7 @@ fn what_is_kept_for_comfort_makes_room_before_anything_is_refused() {
 async fn a_larger_budget_lets_askers_in_at_once() {
     let budget = budget(100);
     let _held = budget.try_reserve(90).expect("room");
-    let waiting = budget.reserve(20, 0);
+    let waiting = budget.reserve(None, 20, 0);
     tokio::pin!(waiting);
     assert!(time::timeout(Duration::from_secs(1), waiting.as_mut()).await.is_err());
     budget.resize(200);

@@ -131,7 +131,7 @@ impl Exchange {
             left: Budget::default(),
             has_begun: false,
             sieve: None,
-            memory: Reservation::default(),
+            memory: Reservation::of(Some(holder.account)),
             n_kept: 0,
             sequel: None,
             computer: None,

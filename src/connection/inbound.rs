@@ -41,7 +41,7 @@ impl Connection {
             // A copy, as what came was not UTF-8.
             Ok(message) if message.bytes().as_ptr() != start => {
                 let id = message.integer(Part::Id);
-                match message.wrapped(budget::counted) {
+                match message.wrapped(|bytes| budget::counted(None, bytes)) {
                     Ok(message) => self.receive(message, via),
                     Err(exhausted) => {
                         if let Some(id) = id {
@@ -98,7 +98,8 @@ impl Connection {
                     Some(is_first) => self.screen(message, is_first),
                     None => message,
                 };
-                waiter.inbox.settle(Ok(message));
+                let counted = message.wrapped(|bytes| budget::attributed(waiter.account, bytes));
+                waiter.inbox.settle(counted.map_err(Failure::NoMemory));
             }
             // A client that has gone left its request behind, to be drained.
             Settled::Drained(_) => {

@@ -35,7 +35,7 @@ use crate::{
     config::defaults,
     descriptors,
     era::{Client, introduce},
-    holder::Holder,
+    holder::{Account, Holder},
     name::ServerName,
     protocol::{
         Era, Level, Message, Shape,
@@ -130,6 +130,8 @@ enum Link {
 #[derive(Debug)]
 struct Waiter {
     inbox: Arc<Inbox>,
+    /// The account that its answer counts for.
+    account: Account,
     /// It is a request of ours: there is no client that could be asked anything on its stream.
     is_ours: bool,
     /// It asked for progress.
@@ -365,7 +367,9 @@ impl Connection {
         let level = if self.era() == Era::Modern { modern::level_of(request) } else { None };
         let mut call = Call::new(Arc::clone(self), kind, limits);
         let (inbox, is_ours) = (call.inbox(), kind.is_ours());
-        let waiter = Waiter { inbox, is_ours, has_token, level, lists_tools, ends, admitted: None };
+        let account = holder.account;
+        let waiter =
+            Waiter { inbox, account, is_ours, has_token, level, lists_tools, ends, admitted: None };
         self.expire(now);
         let id = match kind {
             Kind::OfClient | Kind::Ours => self.mux().admit(holder, waiter),

@@ -128,7 +128,7 @@ async fn converse(
         desk,
         permit,
         asker,
-        lines: MeteredLines::new(defaults::CONTROL_LINE_BYTES_MAX),
+        lines: MeteredLines::of(caller.holder.account, defaults::CONTROL_LINE_BYTES_MAX),
         running: FuturesUnordered::new(),
         cancelled: HashMap::new(),
     };
@@ -279,7 +279,7 @@ impl Conversation<'_> {
                 answer = desk.answer(&message, &asker) => Some(answer),
             };
             if let Some(answer) = answer {
-                let answer = budget::counted(answer);
+                let answer = budget::counted(Some(asker.caller.holder.account), answer);
                 let answer = answer
                     .unwrap_or_else(|exhausted| exhausted.to_rpc().complete().render(Some(&id)));
                 say(&asker, answer).await;

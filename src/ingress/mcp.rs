@@ -26,7 +26,7 @@ use crate::{
     body::{self, Pressure, ReadError},
     compute::read_in_place,
     config::{SessionMode, defaults},
-    holder::Holder,
+    holder::{Account, Holder},
     protocol::{
         Batch, Message, Shape,
         jsonrpc::Part,
@@ -158,7 +158,7 @@ pub(super) async fn post(
 ) -> Result<Response, EdgeError> {
     let (head, body) = request.into_parts();
     check_content_type(&head.headers)?;
-    let posted = match Posted::parse(read(body).await?)? {
+    let posted = match Posted::parse(read(holder.account, body).await?)? {
         Posted::One(message) if modern::is_spoken(&head.headers, &message) => {
             // Boxed, as all that is not the usual call: that need not have the room.
             let answering = modern::respond(edge, view, &head.headers, message, holder);
@@ -281,8 +281,9 @@ pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
     }
 }
 
-pub(super) async fn read(mut body: Incoming) -> Result<Bytes, EdgeError> {
-    let whole = body::whole(&mut body, defaults::BODY_BYTES_MAX, Pressure::Refuse);
+/// Reads the body of a request, which counts for `account`.
+pub(super) async fn read(account: Account, mut body: Incoming) -> Result<Bytes, EdgeError> {
+    let whole = body::whole(&mut body, defaults::BODY_BYTES_MAX, Pressure::Refuse(Some(account)));
     match time::timeout(defaults::BODY_TIMEOUT, whole).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(ReadError::TooLong)) => {

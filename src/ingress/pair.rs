@@ -24,7 +24,7 @@ use super::{
 use crate::{
     compute::read_in_place,
     config::defaults,
-    holder::Holder,
+    holder::{Account, Holder},
     protocol::{Message, Shape, mcp::method, sse},
     session::{self, Reader, Session},
     share::EvictablePermit,
@@ -138,6 +138,7 @@ pub(super) fn open(
 pub(super) async fn send(
     edge: Arc<Edge>,
     request: Request<Incoming>,
+    account: Account,
 ) -> Result<Response, EdgeError> {
     if request.method() != Method::POST {
         return Err(EdgeError::Method("POST"));
@@ -148,7 +149,7 @@ pub(super) async fn send(
     edge.pairs.find(id).ok_or(EdgeError::NoPair)?;
     mcp::check_content_type(&head.headers)?;
     mcp::version(&head.headers)?;
-    let body = mcp::read(body).await?;
+    let body = mcp::read(account, body).await?;
     let message = read_in_place(body.len(), || Message::parse(body))?;
     // The body may have taken its time.
     let pair = edge.pairs.find(id).ok_or(EdgeError::NoPair)?;

@@ -247,7 +247,8 @@ async fn advance(
         let exchange = match stage {
             Stage::Handling(outcome) => match outcome.await {
                 Outcome::Answer(answer) => {
-                    return Part::Answer(match budget::counted(answer) {
+                    let account = Some(running.session().holder().account);
+                    return Part::Answer(match budget::counted(account, answer) {
                         Ok(answer) => answer.into(),
                         Err(exhausted) => {
                             let error = exhausted.to_rpc().for_era(running.session().era());

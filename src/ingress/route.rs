@@ -57,7 +57,7 @@ async fn dispatch(
         }
         // Boxed: others need not have the room.
         rpc::PATH => return Box::pin(rpc::respond(&edge, caller, request)).await,
-        pair::MESSAGES => return Box::pin(pair::send(edge, request)).await,
+        pair::MESSAGES => return Box::pin(pair::send(edge, request, caller.holder.account)).await,
         _ => {}
     }
     // A server may be called `sse`.

@@ -47,7 +47,7 @@ pub(super) async fn respond(
         return Err(EdgeError::Method("POST"));
     }
     mcp::check_content_type(request.headers())?;
-    let body = mcp::read(request.into_body()).await?;
+    let body = mcp::read(caller.holder.account, request.into_body()).await?;
     Ok(match operators.answer(body, caller).await {
         Answered::Answer(answer) => respond::json_bytes(StatusCode::OK, answer),
         Answered::Nothing => respond::empty(StatusCode::ACCEPTED),

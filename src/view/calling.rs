@@ -84,7 +84,7 @@ pub(super) fn check_beside(
     args: &str,
     stop: &StopFlag,
 ) -> Verdict {
-    match budget::reserve(tree_bytes(args) + validators.bytes_to_compile(schema)) {
+    match budget::reserve(Some(account), tree_bytes(args) + validators.bytes_to_compile(schema)) {
         Ok(_memory) => validators.check(account, schema, args, Some(stop)),
         Err(_) => Verdict::Unchecked(Unchecked::TooCostly),
     }

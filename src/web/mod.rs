@@ -196,7 +196,7 @@ impl Client {
             return Err(self.refused(answer).await);
         }
         let bytes_max = self.bounds.body_bytes_max;
-        body::whole(answer.body_mut(), bytes_max, Pressure::Refuse).await.map_err(|error| {
+        body::whole(answer.body_mut(), bytes_max, Pressure::Refuse(None)).await.map_err(|error| {
             match error {
                 ReadError::NoMemory(source) => {
                     WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
@@ -214,7 +214,8 @@ impl Client {
         let retry_after = answer.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
         let page =
-            body::whole(answer.body_mut(), defaults::WEB_ERROR_BYTES_MAX, Pressure::Refuse).await;
+            body::whole(answer.body_mut(), defaults::WEB_ERROR_BYTES_MAX, Pressure::Refuse(None))
+                .await;
         WebError::Status {
             origin: self.origin(),
             status: answer.status(),

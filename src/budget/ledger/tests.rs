@@ -19,50 +19,90 @@ impl Asker for u32 {
 #[test]
 fn bytes_are_granted_in_the_order_of_the_askers() {
     let mut ledger = Ledger::new(10);
-    assert!(ledger.take(8) && !ledger.take(3));
-    assert_eq!(ledger.wait(1_u32, 5, 0), []);
-    assert_eq!(ledger.wait(2, 2, 0), [], "it does not overtake the one before it");
-    assert_eq!(ledger.give_back(3), [Decision::Granted(1, 5)]);
-    assert_eq!(ledger.give_back(5), [Decision::Granted(2, 2)]);
+    assert!(ledger.take(None, 8) && !ledger.take(None, 3));
+    assert_eq!(ledger.wait(1_u32, None, 5, 0), []);
+    assert_eq!(ledger.wait(2, None, 2, 0), [], "it does not overtake the one before it");
+    assert_eq!(ledger.give_back(None, 3), [Decision::Granted(1, None, 5)]);
+    assert_eq!(ledger.give_back(None, 5), [Decision::Granted(2, None, 2)]);
     assert_eq!(ledger.figures(), (7, 10, 10, 0));
 }
 
 #[test]
 fn more_than_the_whole_budget_is_refused_at_once() {
     let mut ledger = Ledger::new(10);
-    assert!(ledger.take(1));
-    assert_eq!(ledger.wait(1_u32, 11, 0), [Decision::Refused(1, 11)]);
-    assert!(!ledger.take(usize::MAX));
+    assert!(ledger.take(None, 1));
+    assert_eq!(ledger.wait(1_u32, None, 11, 0), [Decision::Refused(1, None, 11)]);
+    assert!(!ledger.take(None, usize::MAX));
 }
 
 #[test]
 fn the_newest_is_refused_where_only_askers_hold_bytes() {
     let mut ledger = Ledger::new(10);
-    assert!(ledger.take(10));
-    assert_eq!(ledger.wait(1_u32, 5, 4), []);
-    assert_eq!(ledger.wait(2, 5, 6), [Decision::Refused(2, 5)]);
-    assert_eq!(ledger.give_back(6), [Decision::Granted(1, 5)], "it gave its own back");
+    assert!(ledger.take(None, 10));
+    assert_eq!(ledger.wait(1_u32, None, 5, 4), []);
+    assert_eq!(ledger.wait(2, None, 5, 6), [Decision::Refused(2, None, 5)]);
+    assert_eq!(ledger.give_back(None, 6), [Decision::Granted(1, None, 5)], "it gave its own back");
 }
 
 #[test]
 fn a_smaller_budget_refuses_what_does_not_fit_any_more() {
     let mut ledger = Ledger::new(10);
-    assert!(ledger.take(9));
-    assert_eq!(ledger.wait(1_u32, 8, 0), []);
-    assert_eq!(ledger.resize(7), [Decision::Refused(1, 8)]);
-    assert_eq!(ledger.wait(2, 5, 0), []);
-    assert_eq!(ledger.give_back(9), [Decision::Granted(2, 5)]);
+    assert!(ledger.take(None, 9));
+    assert_eq!(ledger.wait(1_u32, None, 8, 0), []);
+    assert_eq!(ledger.resize(7), [Decision::Refused(1, None, 8)]);
+    assert_eq!(ledger.wait(2, None, 5, 0), []);
+    assert_eq!(ledger.give_back(None, 9), [Decision::Granted(2, None, 5)]);
 }
 
 #[test]
 fn an_asker_that_has_gone_holds_up_none_behind_it() {
     let mut ledger = Ledger::new(10);
     let (first, second) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
-    assert!(ledger.take(10));
-    assert_eq!(ledger.wait(Rc::clone(&first), 10, 0), []);
-    assert_eq!(ledger.wait(Rc::clone(&second), 1, 0), []);
+    assert!(ledger.take(None, 10));
+    assert_eq!(ledger.wait(Rc::clone(&first), None, 10, 0), []);
+    assert_eq!(ledger.wait(Rc::clone(&second), None, 1, 0), []);
     first.set(true);
-    assert_eq!(ledger.give_back(1), [Decision::Granted(second, 1)]);
+    assert_eq!(ledger.give_back(None, 1), [Decision::Granted(second, None, 1)]);
+}
+
+const GREEDY: Option<Account> = Some(Account::User(1));
+const MODEST: Option<Account> = Some(Account::User(2));
+
+#[test]
+fn an_account_that_has_much_leaves_a_part_to_those_that_have_little() {
+    let mut ledger = Ledger::<u32>::new(100);
+    assert!(ledger.take(GREEDY, 75) && !ledger.take(GREEDY, 1), "a quarter is kept");
+    assert!(ledger.take(MODEST, 10) && ledger.take(None, 5) && ledger.take(MODEST, 10));
+    assert!(!ledger.take(MODEST, 1), "all is used up");
+    drop(ledger.give_back(GREEDY, 60));
+    assert!(ledger.take(MODEST, 35), "what is free is for everybody");
+    drop(ledger.give_back(MODEST, 55));
+    assert_eq!((ledger.share(Account::User(1)), ledger.shares.len()), (15, 1));
+}
+
+#[test]
+fn an_asker_whose_account_has_much_holds_up_no_other() {
+    let mut ledger = Ledger::new(100);
+    assert!(ledger.take(GREEDY, 70));
+    assert_eq!(ledger.wait(1_u32, GREEDY, 10, 0), []);
+    assert_eq!(ledger.wait(2, MODEST, 20, 0), [Decision::Granted(2, MODEST, 20)]);
+    assert_eq!(ledger.wait(3, MODEST, 20, 0), [], "there is no room for it");
+    assert_eq!(ledger.wait(4, MODEST, 5, 0), [], "it does not overtake one that waits for room");
+    assert_eq!(
+        ledger.give_back(MODEST, 20),
+        [Decision::Granted(3, MODEST, 20), Decision::Granted(4, MODEST, 5)]
+    );
+    assert_eq!(ledger.give_back(GREEDY, 50), [Decision::Granted(1, GREEDY, 10)]);
+}
+
+#[test]
+fn bytes_that_are_in_use_are_counted_for_an_account_unless_it_has_too_many() {
+    let mut ledger = Ledger::<u32>::new(100);
+    assert!(ledger.take(GREEDY, 60) && ledger.take(None, 30));
+    assert!(!ledger.attribute(Account::User(1), 20) && ledger.attribute(Account::User(2), 20));
+    assert_eq!((ledger.share(Account::User(1)), ledger.share(Account::User(2))), (60, 20));
+    drop(ledger.release(Account::User(2), 20));
+    assert_eq!((ledger.used, ledger.shares.len()), (90, 1));
 }
 
 /// A step of a party: it takes bytes, waits for some, or gives all back.
@@ -96,26 +136,28 @@ proptest! {
         let drive = |steps: &[(usize, Step)], ledger: &mut Ledger<u32>, held: &mut [usize; 6], waits: &mut [bool; 6]| {
             for (party, step) in steps {
                 let asker = u32::try_from(*party).expect("small");
+                // Two of them are of one account, and two of none.
+                let account = [None, GREEDY, MODEST][*party % 3];
                 let decisions = match step {
                     Step::Resize(max) => ledger.resize(*max),
                     // One that waits does nothing else.
                     _ if waits[*party] => continue,
                     Step::Take(wanted) => {
-                        if ledger.take(*wanted) {
+                        if ledger.take(account, *wanted) {
                             held[*party] += wanted;
                         }
                         continue;
                     }
                     Step::Wait(wanted) => {
                         waits[*party] = true;
-                        ledger.wait(asker, *wanted, held[*party])
+                        ledger.wait(asker, account, *wanted, held[*party])
                     }
-                    Step::GiveBack => ledger.give_back(std::mem::take(&mut held[*party])),
+                    Step::GiveBack => ledger.give_back(account, std::mem::take(&mut held[*party])),
                 };
                 for decision in decisions {
                     let (asker, granted) = match decision {
-                        Decision::Granted(asker, n_bytes) => (asker, n_bytes),
-                        Decision::Refused(asker, _) => (asker, 0),
+                        Decision::Granted(asker, _, n_bytes) => (asker, n_bytes),
+                        Decision::Refused(asker, ..) => (asker, 0),
                     };
                     let asker = usize::try_from(asker).expect("small");
                     waits[asker] = false;
@@ -127,6 +169,7 @@ proptest! {
             drive(std::slice::from_ref(step), &mut ledger, &mut held, &mut waits);
             prop_assert_eq!(ledger.used, held.iter().sum::<usize>(), "used is what is held");
             prop_assert!(ledger.peak >= ledger.used);
+            prop_assert_eq!(ledger.share(Account::User(1)), held[1] + held[4]);
             let free: usize = held.iter().zip(waits).filter(|(_, waits)| !waits).map(|(held, _)| held).sum();
             prop_assert!(!waits.contains(&true) || free > 0, "somebody can give bytes back");
         }
@@ -135,6 +178,6 @@ proptest! {
             drive(&all, &mut ledger, &mut held, &mut waits);
         }
         prop_assert!(!waits.contains(&true), "all waits are over");
-        prop_assert_eq!((ledger.used, ledger.queue.len()), (0, 0));
+        prop_assert_eq!((ledger.used, ledger.queue.len(), ledger.shares.len()), (0, 0, 0));
     }
 }

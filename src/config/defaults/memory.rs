@@ -9,13 +9,17 @@ use super::MESSAGE_BYTES_MAX;
 pub const MEMORY_MAX: usize = 256 << 20;
 
 /// The least and the largest budget that can be declared, in bytes. Ours: the largest message and what
-/// is made of it ([`RESULT_WORK_FACTOR`]) take five times its size, and 1 TiB is more than any host of
-/// MCP servers has.
-pub const MEMORY_RANGE: (usize, usize) = (6 * MESSAGE_BYTES_MAX, 1 << 40);
+/// is made of it ([`RESULT_WORK_FACTOR`]) take five times its size, which is to be less than what one
+/// account may have ([`MEMORY_KEPT_DIVISOR`]), and 1 TiB is more than any host of MCP servers has.
+pub const MEMORY_RANGE: (usize, usize) = (7 * MESSAGE_BYTES_MAX, 1 << 40);
 
 /// The share of a control group's memory limit that the budget takes by default, as a divisor. Ours:
 /// the other half is for the program, its buffers below the threshold, and the servers beside it.
 pub const MEMORY_LIMIT_DIVISOR: usize = 2;
+
+/// The part of the budget that is kept for accounts with less than as much, as a divisor. Ours: whatever
+/// one account does, the answers of others find room; alone it may still have three quarters.
+pub const MEMORY_KEPT_DIVISOR: usize = 4;
 
 /// The size from which bytes count against the budget one message at a time, in bytes. Ours: smaller
 /// ones are copied by the hops and take less than their connection's own buffers.
@@ -41,8 +45,9 @@ pub const RETURN_BYTES_MIN: u64 = 1 << 20;
 pub const BUFFER_KEPT_BYTES: usize = 64 << 10;
 
 /// How much hyper reads ahead and holds back to be written on one connection, in bytes; a head must fit
-/// into it. Ours: a connection that had a large body keeps as much of it. Hyper has 400 KiB.
-pub const HTTP_BUFFER_BYTES_MAX: usize = 128 << 10;
+/// into it. Ours: thousands of connections with half a head take as much each. Hyper has 400 KiB, nginx
+/// takes heads of 32 KiB.
+pub const HTTP_BUFFER_BYTES_MAX: usize = 32 << 10;
 
 /// The memory that a result takes while parts of it are picked, previewed or wrapped, as a multiple of
 /// its size. Ours: the result, its structured value, its text and the answer are strings of up to its

@@ -889,15 +889,15 @@ fn a_server_is_spoken_to_in_one_era_or_asked_for_it() {
 fn the_memory_of_messages_is_left_to_the_service_or_within_bounds() {
     let memory = |text: &str| good(&format!("[service]\n{text}\n")).service.memory_max;
     assert_eq!(memory(""), None);
-    assert_eq!(memory("memory_max = 100663296"), Some(96 << 20));
+    assert_eq!(memory("memory_max = 117440512"), Some(112 << 20));
     assert_eq!(memory("memory_max = 1099511627776"), Some(1 << 40));
-    insta::assert_snapshot!(bad("[service]\nmemory_max = 100663295\n"), @"
-    `memory_max` is 100663295
+    insta::assert_snapshot!(bad("[service]\nmemory_max = 117440511\n"), @"
+    `memory_max` is 117440511
      --> c.toml:2:14
       |
-    2 | memory_max = 100663295
+    2 | memory_max = 117440511
       |              ^^^^^^^^^
-      = help: use 100663296 to 1099511627776, a number of bytes
+      = help: use 117440512 to 1099511627776, a number of bytes
     ");
     for text in ["0", "-1", "1099511627777"] {
         assert!(bad(&format!("[service]\nmemory_max = {text}\n")).contains("a number of bytes"));

@@ -70,7 +70,7 @@ impl Desk {
             // Who could guess it could read what others were answered.
             getrandom::fill(&mut word).ok()?;
             // Before the lock, which what is dropped for it takes, too.
-            let memory = budget::reserve(preview.document().bytes()).ok()?;
+            let memory = budget::reserve(None, preview.document().bytes()).ok()?;
             let document = preview.document().clone();
             self.results().keep(word, id, (document, memory), next, self.now())
         });

@@ -30,6 +30,12 @@ const BUSY_FACTOR: u32 = 4;
 /// How often a sign of life is asked for.
 const HEALTH_PAUSE: Duration = Duration::from_millis(20);
 
+/// Every so many clients, one asks for answers that count against the memory budget.
+const LARGE_EVERY: usize = 8;
+
+/// How large these are, in bytes.
+const LARGE_BYTES: usize = 20 << 10;
+
 /// A user who owns nothing. Where the tests run as root, bystanders belong to it.
 const NOBODY: u32 = 65_534;
 
@@ -95,9 +101,12 @@ impl Bystanders {
 /// One client: it asks one thing after the other, and is told what it asked for.
 async fn work(url: &str, number: usize, progress: &Progress, is_over: &AtomicBool) {
     let client = Client::new(url.to_owned()).initialized().await;
+    // Of the attacker's own account, memory may be refused.
+    let is_large = number.is_multiple_of(LARGE_EVERY) && rustix::process::geteuid().is_root();
+    let fill = "x".repeat(if is_large { LARGE_BYTES } else { 0 });
     let mut n_asked = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let value = json!({ "client": number, "n": n_asked });
+        let value = json!({ "client": number, "n": n_asked, "fill": fill });
         let args = json!({ "value": value });
         let (tool, arguments) = match url.ends_with("/meta") {
             true => ("mcp_call", json!({ "server": "fake", "tool": "echo", "args": args })),
