@@ -76,8 +76,8 @@ pub struct Exchange {
 /// What is done with an answer before the client sees it.
 type Sieve = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
 
-/// A sequel that has computed something, and what that came to.
-type Computed = Result<(Box<dyn Sequel>, Turn), ComputeError>;
+/// A sequel that has computed something, with its memory, and what that came to.
+type Computed = Result<(Reservation, Box<dyn Sequel>, Turn), ComputeError>;
 
 enum Stage {
     /// The server is left alone.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{CallError, Crossing, Exchange, Stage, retry::Budget};
+use super::{CallError, Crossing, Exchange, Stage, memory::no_memory, retry::Budget};
 use crate::{
     compute::StopFlag,
     config::defaults::INLINE_BYTES_MAX,
@@ -28,8 +28,9 @@ pub trait Sequel: Send + Sync {
     }
 
     /// Returns what becomes of `outcome`: the answer of the server as the client's era has it, or why
-    /// there is none. A large answer is given to it beside the event loops.
-    fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn;
+    /// there is none. A large answer is given to it beside the event loops, and `stop` is set once nobody
+    /// waits for it.
+    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> Turn;
 
     /// Goes on where it has returned [`Then::Compute`], beside the event loops and until `stop` is set.
     fn resume(&mut self, stop: &StopFlag) -> Turn {
@@ -68,11 +69,15 @@ impl Exchange {
         outcome: Result<Message, CallError>,
     ) -> Option<Result<Message, CallError>> {
         let Some(sequel) = &mut self.sequel else { return Some(outcome) };
-        if outcome.as_ref().is_ok_and(|answer| answer.bytes().len() > INLINE_BYTES_MAX) {
-            self.compute(|sequel, _| sequel.turn(outcome));
+        let length = outcome.as_ref().map_or(0, |answer| answer.bytes().len());
+        if length > INLINE_BYTES_MAX {
+            self.compute(length, |sequel, room, stop| {
+                // It has the reason instead of the answer.
+                sequel.turn(room.and(outcome), stop)
+            });
             return None;
         }
-        let turn = sequel.turn(outcome);
+        let turn = sequel.turn(outcome, &StopFlag::default());
         self.take(turn)
     }
 
@@ -86,21 +91,37 @@ impl Exchange {
             Then::Answer(answer) => return Some(Ok(answer)),
             Then::Error(error) => return Some(Err(error)),
             Then::Request(slot, request) => self.begin(slot, request),
-            Then::Compute => self.compute(|sequel, stop| sequel.resume(stop)),
+            Then::Compute => self.compute(0, |sequel, _, stop| sequel.resume(stop)),
         }
         None
     }
 
-    /// Has the sequel do something beside the event loops, and waits for that in [`Self::computed`].
-    fn compute(&mut self, work: impl FnOnce(&mut dyn Sequel, &StopFlag) -> Turn + Send + 'static) {
-        let (Some(mut sequel), Some(computer)) = (self.sequel.take(), &self.computer) else {
+    /// Has the sequel do something with an answer of so many bytes beside the event loops, once there
+    /// is memory for it, and waits for that in [`Self::computed`].
+    fn compute(
+        &mut self,
+        length: usize,
+        work: impl FnOnce(&mut dyn Sequel, Result<(), CallError>, &StopFlag) -> Turn + Send + 'static,
+    ) {
+        let (Some(mut sequel), Some(computer)) = (self.sequel.take(), self.computer.clone()) else {
             return;
         };
-        let computing = computer.clone().run_on_answer(self.holder, move |stop| {
-            let turn = work(&mut *sequel, stop);
-            (sequel, turn)
-        });
-        self.stage = Stage::Computing(Box::pin(computing));
+        let (holder, server) = (self.holder, self.slot.name().clone());
+        let wanted = (length > 0).then(|| self.wanted_for(length));
+        let mut memory = std::mem::take(&mut self.memory);
+        self.stage = Stage::Computing(Box::pin(async move {
+            let room = match wanted {
+                Some(wanted) => memory.wait_for(wanted, length).await,
+                None => Ok(()),
+            };
+            let room = room.map_err(|exhausted| no_memory(server, exhausted));
+            let computing = computer.run_on_answer(holder, move |stop| {
+                let turn = work(&mut *sequel, room, stop);
+                (sequel, turn)
+            });
+            let (sequel, turn) = computing.await?;
+            Ok((memory, sequel, turn))
+        }));
     }
 
     /// Waits for what is computed, and returns the outcome as the client gets it; nothing when
@@ -114,8 +135,8 @@ impl Exchange {
         let computed = computing.await;
         self.stage = Stage::Over;
         match computed {
-            Ok((sequel, turn)) => {
-                self.sequel = Some(sequel);
+            Ok((memory, sequel, turn)) => {
+                (self.memory, self.sequel) = (memory, Some(sequel));
                 self.take(turn)
             }
             Err(source) => {
@@ -203,7 +224,7 @@ mod tests {
             vec![notice(0)]
         }
 
-        fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+        fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> Turn {
             self.seen.push(match outcome {
                 Ok(answer) => answer.part(Part::Result).unwrap_or("an error").to_owned(),
                 Err(error) => error.code().to_owned(),

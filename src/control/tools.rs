@@ -10,6 +10,7 @@ use super::{
     params::Kind,
 };
 use crate::{
+    compute::StopFlag,
     config::defaults,
     holder::Holder,
     meta::{
@@ -111,7 +112,7 @@ pub(super) async fn info(desk: &Desk, params: &Params<'_>) -> Answer {
     let tool = desk.views.operator_tool(&wanted).await?;
     let bytes = tool.item.json().len();
     let described = move || described(&tool, path.as_deref(), depth);
-    desk.views.operator_compute(bytes, described).await?
+    desk.views.operator_compute(bytes, move |_| described()).await?
 }
 
 /// Returns the definition of a tool with as much of its schema as was asked for.
@@ -157,11 +158,12 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
     };
     let begun = desk.views.operator_call(&call).await?;
     let result = operator::finish(begun.exchange, asker.lines.as_ref()).await?;
-    let make_ready = move |result: &str| {
-        let result = fields.apply(result);
+    let n_bytes = result.len();
+    let make_ready = move |stop: &StopFlag| {
+        let result = fields.apply(&result, stop);
         begun.warning.and_then(|words| with_note(&result, &words)).unwrap_or(result)
     };
-    desk.views.operator_compute(result.len(), move || make_ready(&result)).await
+    desk.views.operator_compute(n_bytes, make_ready).await
 }
 
 /// Answers `tools/validate`.
@@ -233,7 +235,7 @@ async fn entries(views: &Views, tools: Vec<(ServerName, Item)>, shown: Shown) ->
     let tools = Arc::new(tools);
     let reading = Arc::clone(&tools);
     let bytes = tools.iter().map(|(_, item)| item.json().len()).sum();
-    let entries = views.operator_compute(bytes, move || with_schemas(&reading, shown)).await;
+    let entries = views.operator_compute(bytes, move |_| with_schemas(&reading, shown)).await;
     // The names are of use all the same.
     entries.unwrap_or_else(|_| {
         tools.iter().map(|(server, item)| named(server, &short(item))).collect()

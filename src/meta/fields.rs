@@ -8,24 +8,35 @@
 //! Values are passed on as they are written; they are not read.
 //!
 //! A result that has nothing of what was asked for stays as it is, with a text in front that says which
-//! paths there are: a model that misspells one would not learn of it otherwise.
+//! paths there are: a model that misspells one would not learn of it otherwise. So does one in which
+//! nothing can be found within [`FIELD_BYTES_READ_MAX`].
 
 mod known;
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::document::Original;
+use super::document::{self, Original};
 use crate::{
-    config::defaults::{FIELD_DEPTH_MAX, FIELDS_MAX, SUGGESTION_BYTES_MAX},
+    config::defaults::{
+        FIELD_BYTES_READ_MAX, FIELD_DEPTH_MAX, FIELD_VALUE_BYTES, FIELDS_MAX, SUGGESTION_BYTES_MAX,
+    },
     protocol::{
         Members,
         items::{RESULT_BLOCKS_MAX, all_items},
     },
     redact,
 };
+
+/// What the caller is told of a result that is too large to be searched.
+const TOO_LONG: &str =
+    "`fields` would take too long to find in this result: it is here as a whole.";
 
 /// What is asked for of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,9 +89,9 @@ impl Fields {
     }
 
     /// Returns what of the JSON text `value` was asked for; nothing where it has none of it.
-    pub fn of(&self, value: &str) -> Option<String> {
+    fn of(&self, value: &str, search: &mut Search<'_>) -> Option<String> {
         let mut found = String::new();
-        self.root.write(value, FIELD_DEPTH_MAX, &mut found).then_some(found)
+        self.root.write(value, FIELD_DEPTH_MAX, search, &mut found).then_some(found)
     }
 
     /// Returns the result of a call, JSON text, with what was asked for of its structured value; or,
@@ -89,25 +100,32 @@ impl Fields {
     /// result stays as it is.
     ///
     /// A text that says the same as the structured value, as the protocol wants one to, goes with it.
-    pub fn apply(&self, result: &str) -> String {
+    ///
+    /// Once `stop` is set, what comes back is of no use.
+    pub fn apply(&self, result: &str, stop: &AtomicBool) -> String {
         if self.is_empty() {
             return result.to_owned();
         }
-        let told = || known::with_paths(result);
-        self.applied(result).or_else(told).unwrap_or_else(|| result.to_owned())
+        let mut search = Search { n_bytes_left: FIELD_BYTES_READ_MAX, stop };
+        let applied = self.applied(result, &mut search);
+        let told = match search.is_over() {
+            true => document::with_note(result, TOO_LONG),
+            false => applied.or_else(|| known::with_paths(result)),
+        };
+        told.unwrap_or_else(|| result.to_owned())
     }
 
-    fn applied(&self, result: &str) -> Option<String> {
+    fn applied(&self, result: &str, search: &mut Search<'_>) -> Option<String> {
         let mut members = Members::read(result)?;
         let structured = members.get("structuredContent").map(str::to_owned);
-        let found = structured.as_deref().and_then(|value| self.of(value));
+        let found = structured.as_deref().and_then(|value| self.of(value, search));
         let content = members.get("content").and_then(|content| match (&structured, &found) {
             (Some(whole), Some(found)) => {
                 let whole = Original::read(whole)?;
                 edit_texts(content, |text| whole.is_copied_by(text).then(|| found.clone()))
             }
             _ => edit_texts(content, |text| {
-                text.trim_start().starts_with(['{', '[']).then(|| self.of(text)).flatten()
+                text.trim_start().starts_with(['{', '[']).then(|| self.of(text, search)).flatten()
             }),
         });
         if found.is_none() && content.is_none() {
@@ -125,7 +143,7 @@ impl Fields {
 
 /// Returns the blocks of a result with the texts that `change` has another one for; nothing where it
 /// has none.
-fn edit_texts(content: &str, change: impl Fn(&str) -> Option<String>) -> Option<String> {
+fn edit_texts(content: &str, mut change: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let blocks = all_items(content, RESULT_BLOCKS_MAX)?;
     let mut is_changed = false;
     let mut edited = |block: &&RawValue| -> Option<String> {
@@ -170,15 +188,25 @@ impl Node {
 
     /// Writes what of `value` was asked for, and tells whether it has any of it. Arrays within arrays
     /// are gone through to the depth of `n_arrays`: text may be nested deeper than we can follow.
-    fn write(&self, value: &str, n_arrays: usize, out: &mut String) -> bool {
+    fn write(
+        &self,
+        value: &str,
+        n_arrays: usize,
+        search: &mut Search<'_>,
+        out: &mut String,
+    ) -> bool {
         let value = value.trim_ascii();
         if self.is_whole {
             out.push_str(value);
             return true;
         }
+        if !search.goes_on_with(value) || !value.starts_with(['{', '[']) {
+            return false;
+        }
         let start = out.len();
         let mut reader = serde_json::Deserializer::from_str(value);
-        let has_any = reader.deserialize_any(Picker { node: self, n_arrays, out }).unwrap_or(false);
+        let has_any =
+            reader.deserialize_any(Picker { node: self, n_arrays, search, out }).unwrap_or(false);
         if !has_any {
             out.truncate(start);
         }
@@ -186,14 +214,34 @@ impl Node {
     }
 }
 
+/// What a search in a result may still take.
+struct Search<'s> {
+    n_bytes_left: usize,
+    stop: &'s AtomicBool,
+}
+
+impl Search<'_> {
+    /// Spends what a look at `value` takes, and tells whether there is that much left.
+    fn goes_on_with(&mut self, value: &str) -> bool {
+        self.n_bytes_left = self.n_bytes_left.saturating_sub(value.len() + FIELD_VALUE_BYTES);
+        !self.is_over()
+    }
+
+    /// Tells whether the search has taken all that it may, or nobody waits for it.
+    fn is_over(&self) -> bool {
+        self.n_bytes_left == 0 || self.stop.load(Ordering::Relaxed)
+    }
+}
+
 /// Writes parts of a value as it is read: a list of its items could take many times its size.
-struct Picker<'a> {
+struct Picker<'a, 's> {
     node: &'a Node,
     n_arrays: usize,
+    search: &'a mut Search<'s>,
     out: &'a mut String,
 }
 
-impl Picker<'_> {
+impl Picker<'_, '_> {
     /// Begins the next part, and returns where it begins.
     fn begin(&mut self, bracket: char, has_any: bool) -> usize {
         let start = self.out.len();
@@ -202,7 +250,7 @@ impl Picker<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Picker<'_> {
+impl<'de> Visitor<'de> for Picker<'_, '_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,8 +261,11 @@ impl<'de> Visitor<'de> for Picker<'_> {
         let Some(n_arrays) = self.n_arrays.checked_sub(1) else { return Ok(false) };
         let mut has_any = false;
         while let Some(item) = items.next_element::<&RawValue>()? {
+            if self.search.is_over() {
+                return Ok(false);
+            }
             let start = self.begin('[', has_any);
-            match self.node.write(item.get(), n_arrays, self.out) {
+            match self.node.write(item.get(), n_arrays, self.search, self.out) {
                 true => has_any = true,
                 false => self.out.truncate(start),
             }
@@ -231,7 +282,7 @@ impl<'de> Visitor<'de> for Picker<'_> {
             let start = self.begin('{', has_any);
             self.out.push_str(&serde_json::Value::from(name).to_string());
             self.out.push(':');
-            match node.write(value.get(), self.n_arrays, self.out) {
+            match node.write(value.get(), self.n_arrays, self.search, self.out) {
                 true => has_any = true,
                 false => self.out.truncate(start),
             }

@@ -192,7 +192,7 @@ impl Views {
             });
             (page, std::mem::take(&mut merged.collisions))
         };
-        let merged = self.desk.compute(session.holder(), bytes, merge).await;
+        let merged = self.desk.compute(session.holder(), bytes, move |_| merge()).await;
         let (page, collisions) = merged.map_err(|source| CallError::Overloaded { source })?;
         self.catalog.collided(collisions);
         let page = page.ok_or_else(|| CallError::UnknownCursor {

@@ -131,7 +131,7 @@ impl Views {
                 let (offset, limit, is_explained) = (wish.offset, wish.limit, wish.is_explained);
                 let n_tools: usize = snapshot.servers().iter().map(|one| one.tools.len()).sum();
                 let bytes = n_tools * defaults::SEARCH_BYTES_PER_TOOL;
-                let searching = self.desk.compute(holder, bytes, move || {
+                let searching = self.desk.compute(holder, bytes, move |_| {
                     let query = Query {
                         text: &text,
                         strategy,
@@ -174,7 +174,7 @@ impl Views {
         let snapshot = Arc::clone(&known.snapshot);
         // How long it takes is for the pattern to say.
         let places = move || snapshot.grep(&pattern, limit + 1);
-        let places = self.operator_compute(usize::MAX, places).await?;
+        let places = self.operator_compute(usize::MAX, move |_| places()).await?;
         Ok(known.cut(places.into_iter().map(FoundTool::listed).collect(), limit))
     }
 }

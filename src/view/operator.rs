@@ -17,6 +17,7 @@ use super::{Views, calling::call_of, resolve::Resolved, shown};
 use crate::{
     call::{CallError, Exchange},
     catalog::Listing,
+    compute::StopFlag,
     config::defaults,
     connection::{Aside, Event, Limits},
     holder::Holder,
@@ -91,7 +92,7 @@ impl Views {
     pub async fn operator_compute<T: Send + 'static>(
         &self,
         bytes: usize,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, Box<RpcError>> {
         let computed = self.desk.compute(Holder::SERVICE, bytes, work).await;
         computed.map_err(|source| told(&CallError::Overloaded { source }))

@@ -28,6 +28,13 @@ pub const FIELDS_MAX: usize = 64;
 /// How many names a path has at most. Ours: deeper than any result that people read.
 pub const FIELD_DEPTH_MAX: usize = 32;
 
+/// How many bytes of a result are read to find what was asked for, where those of an array are read again
+/// for each array within it. Ours: sixteen times the largest result, which takes half a second.
+pub const FIELD_BYTES_READ_MAX: usize = 256 << 20;
+
+/// How many bytes the look at one value counts for, beside its own. Ours: it takes as long.
+pub const FIELD_VALUE_BYTES: usize = 32;
+
 /// How many paths a result is said to have whose caller has asked for others, and how deep they go.
 /// Ours: enough to see what was meant.
 pub const FIELD_PATHS_SHOWN_MAX: usize = 20;

@@ -107,7 +107,9 @@ mod tests {
             assert_eq!(paths(value), expected, "{value}");
             for path in paths(value) {
                 let fields = super::super::Fields::parse([path.as_str()]).expect("a path");
-                assert!(fields.of(value).is_some(), "{path} of {value}");
+                let result = format!(r#"{{"content":[],"structuredContent":{value}}}"#);
+                let applied = fields.apply(&result, &std::sync::atomic::AtomicBool::new(false));
+                assert!(!applied.contains("Nothing"), "{path} of {value}: {applied}");
             }
         }
         let wide: serde_json::Map<String, serde_json::Value> =

@@ -8,7 +8,16 @@ fn fields(paths: &[&str]) -> Fields {
 }
 
 fn of(paths: &[&str], value: &str) -> Option<String> {
-    fields(paths).of(value)
+    found(&fields(paths), value)
+}
+
+fn found(fields: &Fields, value: &str) -> Option<String> {
+    let search = &mut Search { n_bytes_left: FIELD_BYTES_READ_MAX, stop: &AtomicBool::new(false) };
+    fields.of(value, search)
+}
+
+fn apply(fields: &Fields, result: &str) -> String {
+    fields.apply(result, &AtomicBool::new(false))
 }
 
 #[test]
@@ -66,7 +75,7 @@ fn a_path_that_leads_nowhere_is_refused() {
 fn the_structured_value_is_looked_at_first_and_the_text_that_repeats_it_goes_with_it() {
     let result = r#"{"x":1e400,"content":[{"type":"text","text":"{ \"a\": 1, \"b\": 2 }"},{"type":"text","text":"{\"a\":3}"}],"structuredContent":{"a":1,"b":2},"isError":false}"#;
     assert_eq!(
-        fields(&["b"]).apply(result),
+        apply(&fields(&["b"]), result),
         r#"{"x":1e400,"content":[{"type":"text","text":"{\"b\":2}"},{"type":"text","text":"{\"a\":3}"}],"structuredContent":{"b":2},"isError":false}"#
     );
 }
@@ -78,7 +87,7 @@ fn else_each_text_that_is_json_is_looked_at_and_other_blocks_stay() {
         r#"{{"content":[{{"type":"text","text":"{{\"a\":1,\"b\":2}}","annotations":{{"priority":1e0}}}},{image},{{"type":"text","text":"a is 1"}},{{"type":"text","text":"[{{\"c\":1}}]"}}],"structuredContent":{{"c":1}}}}"#
     );
     assert_eq!(
-        fields(&["a"]).apply(&result),
+        apply(&fields(&["a"]), &result),
         format!(
             r#"{{"content":[{{"type":"text","text":"{{\"a\":1}}","annotations":{{"priority":1e0}}}},{image},{{"type":"text","text":"a is 1"}},{{"type":"text","text":"[{{\"c\":1}}]"}}],"structuredContent":{{"c":1}}}}"#
         )
@@ -99,15 +108,15 @@ fn where_nothing_is_found_every_byte_stays_behind_a_text_that_says_what_there_is
             value => format!(r#","structuredContent":{value}"#),
         };
         let result = format!(r#"{{"content":{content}{structured}}}"#);
-        let told = fields(&["b"]).apply(&result);
+        let told = apply(&fields(&["b"]), &result);
         let read: Value = serde_json::from_str(&told.replace("1e400", "1")).expect("JSON");
         let note = read["content"][0]["text"].as_str().expect("a text");
         assert!(note.contains(is_whole) && note.contains(words), "{note}");
         assert!(told.ends_with(&format!("{structured}}}")), "{told}");
         assert!(told.contains(&content[1..]), "{told}");
-        assert_eq!(Fields::default().apply(&result), result);
+        assert_eq!(apply(&Fields::default(), &result), result);
     }
-    let alone = fields(&["b"]).apply(r#"{"structuredContent":{"a":1}}"#);
+    let alone = apply(&fields(&["b"]), r#"{"structuredContent":{"a":1}}"#);
     assert!(alone.contains("There are: a") && alone.contains(r#""structuredContent":{"a":1}"#));
 }
 
@@ -120,9 +129,27 @@ fn a_failure_and_what_is_no_result_stay_as_they_are() {
         "{",
         "",
     ] {
-        assert_eq!(fields(&["b"]).apply(result), result);
-        assert_eq!(Fields::default().apply(result), result);
+        assert_eq!(apply(&fields(&["b"]), result), result);
+        assert_eq!(apply(&Fields::default(), result), result);
     }
+}
+
+#[test]
+fn a_search_that_takes_too_long_or_that_nobody_waits_for_ends_and_the_result_stays_whole() {
+    // Each array within another one is read again.
+    let nested = format!("{}{}{}", "[".repeat(30), "[1],".repeat(3 << 20), "[1]");
+    let nested = format!("{nested}{}", "]".repeat(30));
+    let result = format!(r#"{{"content":[],"structuredContent":{nested}}}"#);
+    let told = apply(&fields(&["a"]), &result);
+    assert!(
+        told.contains(TOO_LONG) && told.ends_with(&result[result.len() - 99..]),
+        "{}",
+        &told[..99]
+    );
+
+    let result = r#"{"content":[],"structuredContent":{"a":{"b":1}}}"#;
+    let stopped = fields(&["a.b"]).apply(result, &AtomicBool::new(true));
+    assert!(stopped.contains(TOO_LONG), "{stopped}");
 }
 
 fn json() -> impl Strategy<Value = Value> {
@@ -162,20 +189,20 @@ proptest! {
         paths in prop::collection::vec("[abc](\\[\\])?(\\.[abc](\\[\\])?){0,3}", 1..4),
     ) {
         let fields = Fields::parse(paths.iter().map(String::as_str)).expect("paths");
-        if let Some(found) = fields.of(&value.to_string()) {
+        if let Some(found) = found(&fields, &value.to_string()) {
             let found: Value = serde_json::from_str(&found).expect("JSON");
             prop_assert!(is_part(&found, &value), "{} of {}", found, value);
-            prop_assert_eq!(fields.of(&found.to_string()), Some(found.to_string()));
+            prop_assert_eq!(super::tests::found(&fields, &found.to_string()), Some(found.to_string()));
         }
         let result = json!({ "content": value, "structuredContent": value }).to_string();
-        let applied = fields.apply(&result);
+        let applied = apply(&fields, &result);
         prop_assert!(serde_json::from_str::<Value>(&applied).is_ok());
     }
 
     #[test]
     fn no_text_is_too_odd(path in ".{0,30}", text in ".{0,60}") {
         if let Ok(fields) = Fields::parse([path.as_str()]) {
-            drop(fields.apply(&text));
+            drop(apply(&fields, &text));
         }
     }
 }

@@ -194,7 +194,7 @@ impl Sequel for Running {
         std::mem::take(&mut self.notices)
     }
 
-    fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+    fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> Turn {
         let server = self.server();
         // Nothing has been done yet: the client can mend what is its own, and run all of it again.
         // Later that would do the earlier steps twice, and what came of them would be lost.

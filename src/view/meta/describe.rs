@@ -47,7 +47,7 @@ impl Views {
             self.resolve(self.lister(session), wanted, self.limits()).await?;
         let bytes = item.json().len();
         let making = move || make(&Described::new(id, item.json()));
-        let made = self.desk.compute(session.holder(), bytes, making).await;
+        let made = self.desk.compute(session.holder(), bytes, move |_| making()).await;
         made.map_err(|error| ErrorObject::too_busy(&error))
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     budget::{self, Reclaim},
-    compute::{ComputeError, ComputePool},
+    compute::{ComputeError, ComputePool, StopFlag},
     config::defaults,
     holder::Holder,
     meta::{
@@ -97,12 +97,12 @@ impl Desk {
         &self,
         holder: Holder,
         bytes: usize,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, ComputeError> {
         if bytes <= defaults::INLINE_BYTES_MAX {
-            return Ok(work());
+            return Ok(work(&StopFlag::default()));
         }
-        self.computer.clone().run(holder, |_| work()).await
+        self.computer.clone().run(holder, work).await
     }
 
     /// Tells whether the log has nothing yet about this tool with this schema.

@@ -156,7 +156,7 @@ impl Views {
     ) -> Result<Outcome, Refusal> {
         let bytes = page.found.each().map(|(_, _, item)| item.json().len()).sum();
         let answering = move || page.answer(entry, message.as_deref());
-        let answered = self.desk.compute(holder, bytes, answering).await;
+        let answered = self.desk.compute(holder, bytes, move |_| answering()).await;
         Ok(reply.value(&answered.map_err(|error| ErrorObject::too_busy(&error))?))
     }
 

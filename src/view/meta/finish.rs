@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::{Desk, Reply};
 use crate::{
     call::{CallError, Sequel, Then, Turn, Unanswered},
+    compute::StopFlag,
     connection::Limits,
     era::Untranslatable,
     meta::{
@@ -130,14 +131,14 @@ impl Sequel for Finish {
         self.telling.as_mut().is_none_or(|telling| telling.hears(progress))
     }
 
-    fn turn(&mut self, outcome: Result<Message, CallError>) -> Turn {
+    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> Turn {
         let mut end = Some(Progress::FAILED);
         let then = match outcome {
             Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
                 (Some(result), _) => {
                     let members = Members::read(result);
                     end = end_of(members.as_ref());
-                    let result = self.result(result, members.as_ref());
+                    let result = self.result(result, members.as_ref(), stop);
                     self.answer(&result)
                 }
                 (None, Some(error)) if is_for_client(error) => Then::Answer(answer),
@@ -159,7 +160,7 @@ impl Sequel for Finish {
 
 impl Finish {
     /// Returns the result of the tool, which has these members, as the client gets it.
-    fn result(&self, result: &str, members: Option<&Members<'_>>) -> String {
+    fn result(&self, result: &str, members: Option<&Members<'_>>, stop: &StopFlag) -> String {
         if members.is_some_and(is_question) {
             return result.to_owned();
         }
@@ -168,7 +169,7 @@ impl Finish {
                 let error = ErrorObject::no_result(&self.id.server);
                 return error.about(&self.id).during(self.reply.tool).to_result();
             }
-            Form::AsItIs(fields) => fields.apply(result),
+            Form::AsItIs(fields) => fields.apply(result, stop),
             Form::Wrapped(run) => match self.wrapped(result, run) {
                 Ok(wrapped) => wrapped,
                 Err(error) => {
