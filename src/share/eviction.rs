@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 use crate::{
     config::defaults,
-    holder::{Account, Holder},
+    holder::{Account, Holder, Member},
 };
 
 /// How many there may be.
@@ -50,16 +50,25 @@ pub struct Evictables {
     table: Mutex<Table>,
 }
 
+/// Those that were not evicted. At the bound, thousands are looked at for each newcomer: they stand by
+/// account and member, so that the look needs no search for the sizes of these.
 #[derive(Debug, Default)]
 struct Table {
-    /// Those that were not evicted.
-    kept: HashMap<u64, Entry>,
+    accounts: HashMap<Account, Places>,
+    n_kept: usize,
+    n_on_probation: usize,
     n_numbers: u64,
+}
+
+/// The places of one account.
+#[derive(Debug, Default)]
+struct Places {
+    members: HashMap<Member, HashMap<u64, Entry>>,
+    n_kept: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
-    holder: Holder,
     /// Milliseconds since the start of the table.
     since_ms: u64,
     on_probation: bool,
@@ -82,6 +91,7 @@ struct Usage {
 #[derive(Debug)]
 pub struct EvictablePermit {
     table: Arc<Evictables>,
+    holder: Holder,
     number: u64,
     usage: Arc<Usage>,
     on_probation: AtomicBool,
@@ -122,7 +132,7 @@ impl Evictables {
         let now_ms = self.now_ms();
         let mut table = self.table();
         let has_room = table.make_room(self.bounds, holder, now_ms);
-        let may_stay = may_be_on_probation && table.kept.len() < max + 2 * reserve;
+        let may_stay = may_be_on_probation && table.n_kept < max + 2 * reserve;
         if !has_room && !may_stay {
             return None;
         }
@@ -130,9 +140,9 @@ impl Evictables {
         let (number, usage) = (table.n_numbers, Arc::<Usage>::default());
         usage.used_ms.store(now_ms, Ordering::Relaxed);
         let (on_probation, kept) = (!has_room, Arc::clone(&usage));
-        table.kept.insert(number, Entry { holder, since_ms: now_ms, on_probation, usage: kept });
+        table.insert(holder, number, Entry { since_ms: now_ms, on_probation, usage: kept });
         let (table, on_probation) = (Arc::clone(self), AtomicBool::new(on_probation));
-        Some(EvictablePermit { table, number, usage, on_probation })
+        Some(EvictablePermit { table, holder, number, usage, on_probation })
     }
 
     fn now_ms(&self) -> u64 {
@@ -146,25 +156,42 @@ impl Evictables {
 }
 
 impl Table {
+    fn insert(&mut self, holder: Holder, number: u64, entry: Entry) {
+        self.n_kept += 1;
+        self.n_on_probation += usize::from(entry.on_probation);
+        let places = self.accounts.entry(holder.account).or_default();
+        places.n_kept += 1;
+        places.members.entry(holder.member).or_default().insert(number, entry);
+    }
+
+    fn remove(&mut self, holder: Holder, number: u64) -> Option<Entry> {
+        let places = self.accounts.get_mut(&holder.account)?;
+        let member = places.members.get_mut(&holder.member)?;
+        let entry = member.remove(&number)?;
+        let is_last = member.is_empty();
+        if is_last {
+            places.members.remove(&holder.member);
+        }
+        places.n_kept -= 1;
+        if places.n_kept == 0 {
+            self.accounts.remove(&holder.account);
+        }
+        self.n_kept -= 1;
+        self.n_on_probation -= usize::from(entry.on_probation);
+        Some(entry)
+    }
+
     /// Tells whether there is room for one more of `holder`, after an eviction if that is needed.
     fn make_room(&mut self, bounds: EvictionBounds, holder: Holder, now_ms: u64) -> bool {
-        if self.kept.len() < bounds.max {
+        if self.n_kept < bounds.max {
             return true;
         }
-        let mut sizes = HashMap::<Account, usize>::new();
-        let mut members = HashMap::<Holder, usize>::new();
-        let mut n_confirmed = 0;
-        for entry in self.kept.values() {
-            n_confirmed += usize::from(!entry.on_probation);
-            *sizes.entry(entry.holder.account).or_default() += 1;
-            *members.entry(entry.holder).or_default() += 1;
-        }
-        *members.entry(holder).or_default() += 1;
-        let size = sizes.entry(holder.account).or_default();
-        *size += 1;
-        let size = *size;
-        if let Some(number) = self.evictable(holder, &sizes, &members, now_ms)
-            && let Some(evicted) = self.kept.remove(&number)
+        let own = self.accounts.get(&holder.account);
+        let n_accounts = self.accounts.len() + usize::from(own.is_none());
+        let size = own.map_or(0, |places| places.n_kept) + 1;
+        let n_confirmed = self.n_kept - self.n_on_probation;
+        if let Some((loser, number)) = self.evictable(holder, size, now_ms)
+            && let Some(evicted) = self.remove(loser, number)
         {
             evicted.usage.is_evicted.store(true, Ordering::Release);
             evicted.usage.owner.wake();
@@ -172,36 +199,40 @@ impl Table {
                 return true;
             }
         }
-        let is_below_share = size * sizes.len() <= bounds.max;
+        let is_below_share = size * n_accounts <= bounds.max;
         n_confirmed < bounds.max + if is_below_share { bounds.reserve } else { 0 }
     }
 
-    /// Returns the one that makes room for `newcomer`, whose account and itself are counted in `sizes`
-    /// and `members`.
-    fn evictable(
-        &self,
-        newcomer: Holder,
-        sizes: &HashMap<Account, usize>,
-        members: &HashMap<Holder, usize>,
-        now_ms: u64,
-    ) -> Option<u64> {
-        let size = |account| sizes.get(&account).copied().unwrap_or_default();
-        let own = size(newcomer.account);
+    /// Returns the one that makes room for `newcomer`, with whom its account has the size `own`.
+    fn evictable(&self, newcomer: Holder, own: usize, now_ms: u64) -> Option<(Holder, u64)> {
         let grace_ms = u64::try_from(defaults::PROOF_GRACE.as_millis()).unwrap_or(u64::MAX);
-        let idle = self.kept.iter().filter(|(_, entry)| {
-            let is_idle = entry.usage.n_running.load(Ordering::Acquire) == 0;
-            let account = entry.holder.account;
-            is_idle && (account == newcomer.account || size(account) >= own)
+        let size = |account: Account, places: &Places| match account == newcomer.account {
+            true => own,
+            false => places.n_kept,
+        };
+        let large = self
+            .accounts
+            .iter()
+            .map(|(account, places)| (*account, size(*account, places), places));
+        let members =
+            large.filter(|(_, size, _)| *size >= own).flat_map(|(account, size, places)| {
+                places.members.iter().map(move |(member, entries)| {
+                    let holder = Holder { account, member: *member };
+                    let n_entries = entries.len() + usize::from(holder == newcomer);
+                    (holder, std::cmp::Reverse((size, n_entries)), entries)
+                })
+            });
+        let entries = members.flat_map(|(holder, largest, entries)| {
+            entries.iter().map(move |(number, entry)| (holder, largest, *number, entry))
         });
-        let first = idle.min_by_key(|(number, entry)| {
+        let idle = entries.filter(|(.., entry)| entry.usage.n_running.load(Ordering::Acquire) == 0);
+        let first = idle.min_by_key(|(_, largest, number, entry)| {
             let is_proven = entry.usage.is_proven.load(Ordering::Relaxed);
             let is_new = now_ms.saturating_sub(entry.since_ms) < grace_ms;
-            let of_member = members.get(&entry.holder).copied().unwrap_or_default();
             let used_ms = entry.usage.used_ms.load(Ordering::Relaxed);
-            let largest = std::cmp::Reverse((size(entry.holder.account), of_member));
-            (largest, is_proven || is_new, used_ms, **number)
+            (*largest, is_proven || is_new, used_ms, *number)
         });
-        first.map(|(number, _)| *number)
+        first.map(|(holder, _, number, _)| (holder, number))
     }
 }
 
@@ -250,11 +281,11 @@ impl EvictablePermit {
         let now_ms = self.table.now_ms();
         let mut table = self.table.table();
         // Out of its own way meanwhile.
-        let Some(mut entry) = table.kept.remove(&self.number) else { return false };
-        entry.on_probation = !table.make_room(self.table.bounds, entry.holder, now_ms);
+        let Some(mut entry) = table.remove(self.holder, self.number) else { return false };
+        entry.on_probation = !table.make_room(self.table.bounds, self.holder, now_ms);
         self.on_probation.store(entry.on_probation, Ordering::Relaxed);
         let is_confirmed = !entry.on_probation;
-        table.kept.insert(self.number, entry);
+        table.insert(self.holder, self.number, entry);
         is_confirmed
     }
 
@@ -292,7 +323,7 @@ impl Drop for EvictableUse {
 
 impl Drop for EvictablePermit {
     fn drop(&mut self) {
-        self.table.table().kept.remove(&self.number);
+        self.table.table().remove(self.holder, self.number);
     }
 }
 
