@@ -254,6 +254,9 @@ fn inode_of(path: &Path) -> Option<u64> {
 fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     let failed = |source| StartError::Http { address, source };
     let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+    // The standard library has 128: a client that finds no room tries again after a second.
+    rustix::net::listen(&listener, defaults::LISTEN_BACKLOG)
+        .map_err(|error| failed(error.into()))?;
     listener.set_nonblocking(true).map_err(failed)?;
     TcpListener::from_std(listener).map_err(failed)
 }
@@ -394,6 +397,8 @@ async fn make_socket(path: &Path, group: Option<&str>) -> Result<UnixListener, S
         },
     }
     let listener = StdUnixListener::bind(path).map_err(failed)?;
+    rustix::net::listen(&listener, defaults::LISTEN_BACKLOG)
+        .map_err(|error| failed(error.into()))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
     if let Some(group) = group {
         let_in(path, group, 0o660).inspect_err(|_| {
@@ -419,6 +424,20 @@ fn let_in(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn clients_that_come_all_at_once_find_room_in_the_backlog() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("bound");
+        let address = listener.local_addr().expect("bound");
+        let connecting = tokio::task::spawn_blocking(move || {
+            let connect = |_| {
+                std::net::TcpStream::connect_timeout(&address, std::time::Duration::from_secs(1))
+            };
+            (0..300).map(connect).collect::<io::Result<Vec<_>>>()
+        });
+        // Nobody accepts them.
+        assert_eq!(connecting.await.expect("no panic").expect("all connect").len(), 300);
+    }
 
     #[tokio::test]
     async fn the_group_that_is_named_can_use_the_socket_and_no_other() {

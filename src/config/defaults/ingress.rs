@@ -112,6 +112,10 @@ pub const UNREAD_BYTES: usize = 256 << 10;
 /// unit allows.
 pub const CLIENT_CONNECTIONS_MAX: usize = 4096;
 
+/// How many clients may wait to be accepted on a socket that we open. Linux takes the smaller one of it
+/// and `net.core.somaxconn`. Source: the default of `somaxconn`, which systemd uses for its sockets.
+pub const LISTEN_BACKLOG: i32 = 4096;
+
 /// How long accepting pauses when the system has no descriptor or memory to spare. Ours.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
