@@ -15,7 +15,7 @@ use std::{fs, num::NonZero, ops::Range};
 use rustix::mm::{Advice, madvise};
 use tokio::time::Instant;
 
-use crate::config::defaults::{RETURN_AFTER, RETURN_BYTES_MIN};
+use crate::config::defaults::{CLIENT_BYTES, RETURN_AFTER, RETURN_BYTES_MIN};
 
 /// The size from which memory is taken from the system and goes back as soon as it is freed, in bytes.
 /// Ours: below it, messages are so frequent that each would pay for its page faults.
@@ -42,8 +42,9 @@ impl ReturnSchedule {
     }
 
     /// Tells whether memory is to be given back now, when messages have freed so many bytes since the
-    /// start.
-    pub fn is_due(&mut self, now: Instant, freed: u64) -> bool {
+    /// start, and so many clients have gone.
+    pub fn is_due(&mut self, now: Instant, freed: u64, n_clients: u64) -> bool {
+        let freed = freed + n_clients * CLIENT_BYTES;
         if freed.saturating_sub(self.seen) >= RETURN_BYTES_MIN {
             self.seen = freed;
             self.due.get_or_insert(now + RETURN_AFTER);
@@ -112,10 +113,13 @@ mod tests {
             .filter(|second| {
                 // Bytes are freed from the 20th to the 30th second.
                 let freed = RETURN_BYTES_MIN * second.saturating_sub(20).min(10);
-                schedule.is_due(at(*second), freed)
+                // From the 40th to the 50th, clients leave.
+                let n_clients = second.saturating_sub(40).min(10) * RETURN_BYTES_MIN / CLIENT_BYTES;
+                schedule.is_due(at(*second), freed, n_clients)
             })
             .collect();
-        assert_eq!(dues, [5, 26, 32], "at most every five seconds, and once after the last");
+        let expected = [5, 26, 32, 46, 52];
+        assert_eq!(dues, expected, "at most every five seconds, and once after the last");
     }
 
     #[test]

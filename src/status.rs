@@ -161,6 +161,12 @@ impl Board {
         Activity { n_now, n_ever: self.n_ever.load(Ordering::Relaxed) }
     }
 
+    /// Returns how many clients have gone and how many requests of operators are over.
+    pub fn n_gone(&self) -> u64 {
+        let n_here = self.n_clients() + self.operators.load(Ordering::Relaxed);
+        self.n_ever.load(Ordering::Relaxed).saturating_sub(n_here as u64)
+    }
+
     /// Returns how many connections clients hold open.
     pub fn n_clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)

@@ -15,16 +15,9 @@ use tokio::{
 use super::{
     ladder::{LADDER, Rung},
     mark::{Mark, Service},
-    processes::{Held, Process},
+    processes::{EXEC_PATIENCE, EXEC_PAUSE, Held, Process},
 };
 use crate::config::defaults;
-
-/// How long a program may take to replace another, and to have an environment again. Ours: it is
-/// read from the disk meanwhile.
-const EXEC_PATIENCE: Duration = Duration::from_secs(1);
-
-/// The pause before it is looked again whether it has one.
-const EXEC_PAUSE: Duration = Duration::from_millis(5);
 
 /// The longest pause before it is looked again whether a process runs.
 const PAUSE_MAX: Duration = Duration::from_millis(20);

@@ -1,8 +1,8 @@
 //! Whether a process is one of our servers, or comes from one.
 //!
-//! Three things tell. A server and what it starts descend from this process, have its mark in
-//! their environment, and, where systemd runs this service, are in the control group of its unit. A
-//! process can leave one of them, so each of them counts.
+//! Three things tell. A server and what it starts descend from this process, which takes over what
+//! they leave behind, have its mark in their environment, and, where systemd runs this service, are in
+//! the control group of its unit. A process can leave one of them, so each of them counts.
 //!
 //! Everything here blocks.
 
@@ -119,7 +119,7 @@ impl ClientProcess {
         if !self.0.runs() {
             return Kinship::Hidden;
         }
-        let mark = match self.0.environment() {
+        let mark = match self.0.settled_environment() {
             Some(environment) => our_mark(&environment),
             None if self.0.is_out_of_reach() => None,
             None => return Kinship::Hidden,
@@ -156,7 +156,7 @@ impl ClientProcess {
                 _ if test_kill_process(parent) == Err(Errno::PERM) => return Ok(found),
                 Ok(None) | Err(_) => return Err(Vanished),
             };
-            let environment = process.environment().unwrap_or_default();
+            let environment = process.settled_environment().unwrap_or_default();
             found.mark = found.mark.or(our_mark(&environment));
         }
         Ok(found)

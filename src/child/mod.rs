@@ -12,6 +12,7 @@ pub mod ladder;
 pub mod launch;
 mod mark;
 pub mod memory;
+pub mod orphans;
 pub mod process;
 mod processes;
 mod spawn_error;

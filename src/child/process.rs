@@ -15,7 +15,12 @@ use tokio::{
 };
 
 use super::{
-    SpawnError, environment, family::Family, kinship, ladder::LADDER, mark::Mark,
+    SpawnError, environment,
+    family::Family,
+    kinship,
+    ladder::LADDER,
+    mark::Mark,
+    orphans::{self, Awaited},
     processes::Process,
 };
 use crate::{config::defaults, descriptors};
@@ -82,6 +87,7 @@ pub struct Child {
     process: tokio::process::Child,
     group: Pid,
     family: Family,
+    _awaited: Awaited,
 }
 
 impl Child {
@@ -112,17 +118,16 @@ impl Child {
             command.current_dir(cwd);
         }
         let failed = |source: io::Error| SpawnError::explain(program, source);
-        let mut process = command.spawn().map_err(failed)?;
-        let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let spawned = orphans::awaiting(|| command.spawn());
+        let (mut process, group, awaited) = spawned.map_err(failed)?;
         let pipes = match (process.stdin.take(), process.stdout.take(), process.stderr.take()) {
             (Some(stdin), Some(stdout), Some(stderr)) => Pipes { stdin, stdout, stderr },
             _ => return Err(failed(io::ErrorKind::BrokenPipe.into())),
         };
-        let group = group.ok_or_else(|| failed(io::ErrorKind::Other.into()))?;
         descriptors::restore(group);
         let since = Process::read(group).ok().flatten().map_or(0, |process| process.started);
         let family = Family::Child { group, mark, since };
-        Ok((Self { process, group, family }, pipes))
+        Ok((Self { process, group, family, _awaited: awaited }, pipes))
     }
 
     /// Runs `program` to its end, without input, and returns what it wrote to standard output, of

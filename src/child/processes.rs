@@ -1,6 +1,12 @@
 //! Processes as `/proc` shows them.
 
-use std::{fs, io, os::fd::OwnedFd, os::unix::fs::MetadataExt as _, path::PathBuf};
+use std::{
+    fs, io,
+    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, geteuid, getuid, kill_process, pidfd_open, pidfd_send_signal,
@@ -12,6 +18,13 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// It is about to end. Source: `PF_EXITING`, as above.
 const EXITING: u64 = 0x0000_0004;
+
+/// How long a program may take to replace another, and to have an environment again. Ours: it is
+/// read from the disk meanwhile.
+pub(super) const EXEC_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The pause before it is looked again whether it has one.
+pub(super) const EXEC_PAUSE: Duration = Duration::from_millis(5);
 
 /// A process that ran a moment ago. Its number may be that of another one by now, its number and
 /// the time of its start never are.
@@ -73,6 +86,22 @@ impl Process {
     /// at its end.
     pub(super) fn environment(&self) -> Option<Vec<u8>> {
         fs::read(path(self.pid, "environ")).ok()
+    }
+
+    /// As [`Process::environment`], after a program has taken the place of another, where that happens
+    /// just now and soon enough. Blocks meanwhile.
+    pub(super) fn settled_environment(&self) -> Option<Vec<u8>> {
+        let ends = Instant::now() + EXEC_PATIENCE;
+        loop {
+            let environment = self.environment()?;
+            if !environment.is_empty() || !self.is_being_replaced() {
+                return Some(environment);
+            }
+            if Instant::now() >= ends {
+                return None;
+            }
+            thread::sleep(EXEC_PAUSE);
+        }
     }
 
     /// Tells whether a program takes the place of another just now, or has done so since

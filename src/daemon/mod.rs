@@ -25,7 +25,7 @@ use crate::{
     budget,
     call::CallError,
     catalog::{Catalog, Store},
-    child,
+    child::{self, orphans},
     config::{Config, Sources, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control, descriptors,
@@ -175,6 +175,7 @@ impl Daemon {
     ///
     /// Not safe: dropped halfway, children may be left behind.
     pub async fn run(mut self) {
+        orphans::adopt();
         // Before ours are started, who may need what those still hold, and whose word would count
         // more than what is remembered.
         tokio::join!(child::see_off_orphans(), self.views.restore_catalog(), self.tasks.restore(),);
@@ -327,10 +328,10 @@ impl Daemon {
                     }
                     shown = self.status_line();
                 }
-                _ = heartbeat.tick() => {}
+                _ = heartbeat.tick() => orphans::reap(),
             }
             pulse.beat();
-            if returns.is_due(Instant::now(), budget::global().freed()) {
+            if returns.is_due(Instant::now(), budget::global().freed(), self.board.n_gone()) {
                 drop(task::spawn_blocking(resident::give_back));
             }
             let patience = self.idle_exit();

@@ -6,7 +6,15 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::Bystanders;
-use crate::harness::{client::Client, daemon::Daemon, fake::Fakes, operator::Operator};
+use crate::{
+    harness::{
+        client::{Client, request},
+        daemon::{Daemon, PROGRAM},
+        fake::Fakes,
+        operator::Operator,
+    },
+    until,
+};
 
 /// A service with a server that connects back to it.
 struct Rig {
@@ -81,6 +89,46 @@ async fn a_server_is_refused_what_belongs_to_the_operator_on_both_ways() {
     let mut operator = Operator::at(&rig.daemon).await;
     let servers = operator.result("servers/list", json!({})).await;
     assert_eq!(servers[0]["name"], "agent", "the configuration is the operator's: {servers}");
+}
+
+/// Starts a process that leaves behind all that tells where it comes from, asks for what belongs to the
+/// operator, and writes down what came of it.
+const ORPHAN: &str = r#"
+ask='
+  read -r _ _ _ parent _ < /proc/$$/stat
+  while [ "$(cat /proc/$parent/comm)" = sh ]; do read -r _ _ _ parent _ < /proc/$$/stat; done
+  "$1" tasks --socket "$2" > "$3.part" 2>&1
+  mv "$3.part" "$3"
+'
+(setsid env -i PATH="$PATH" sh -c "$ask" sh "$@" < /dev/null > /dev/null 2>&1 &)
+"#;
+
+#[tokio::test]
+async fn an_orphan_of_a_server_is_no_operator_and_no_zombie_either() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with("").ready();
+    let (socket, said) = (daemon.control(), fakes.path("said"));
+    let [socket, file] = [&socket, &said].map(|path| path.display().to_string());
+    let args = ["-c", ORPHAN, "sh", PROGRAM, &socket, &file];
+    daemon.rewrite(&format!("[servers.shell]\ncommand = \"/bin/sh\"\nargs = {args:?}\n"));
+    daemon.reload();
+    // The first request starts the server, which is none.
+    let _asks = daemon
+        .client("/servers/shell")
+        .slow_post(&request(&json!(1), "tools/list", &json!({})))
+        .await;
+
+    until(async || said.exists()).await;
+    let said = fs::read_to_string(said).expect("readable");
+    assert!(said.contains("is for operators"), "{said}");
+    let children = || {
+        let tasks = fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("it runs");
+        let lists = tasks
+            .flatten()
+            .filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+        lists.collect::<String>().split_whitespace().count()
+    };
+    until(async || children() == 0).await;
 }
 
 #[tokio::test]
