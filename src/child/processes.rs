@@ -5,7 +5,7 @@ use std::{
     os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     path::PathBuf,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::process::{
@@ -91,17 +91,15 @@ impl Process {
     /// As [`Process::environment`], after a program has taken the place of another, where that happens
     /// just now and soon enough. Blocks meanwhile.
     pub(super) fn settled_environment(&self) -> Option<Vec<u8>> {
-        let ends = Instant::now() + EXEC_PATIENCE;
-        loop {
+        let n_looks = EXEC_PATIENCE.as_millis() / EXEC_PAUSE.as_millis();
+        for _ in 0..n_looks {
             let environment = self.environment()?;
             if !environment.is_empty() || !self.is_being_replaced() {
                 return Some(environment);
             }
-            if Instant::now() >= ends {
-                return None;
-            }
             thread::sleep(EXEC_PAUSE);
         }
+        None
     }
 
     /// Tells whether a program takes the place of another just now, or has done so since

@@ -63,7 +63,7 @@ impl Connection {
     /// Refuses a message of the server that is nested too deep: an answer fails for the client that
     /// has asked, and a question is answered with an error.
     fn refuse_depth(&self, shape: Shape, id: Option<&str>, via: Option<u64>) {
-        self.counters.heard.now();
+        self.counters.heard.without_answer();
         match shape {
             Shape::Response => {
                 if let Some(asked) = id.and_then(|id| id.parse().ok()).or(via) {
@@ -82,17 +82,22 @@ impl Connection {
     /// Takes one message from the server. `via` is the request whose stream it came on, where the
     /// transport has such streams.
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
-        self.counters.heard.now();
         match message.shape() {
-            Shape::Response => self.answered(message),
+            Shape::Response => return self.answered(message),
             Shape::Notification => self.notified(message, via),
             Shape::Request => self.asked(message, via),
         }
+        self.counters.heard.without_answer();
     }
 
     fn answered(&self, message: Message) {
         let id = message.integer(Part::Id);
-        match self.settle(id) {
+        let settled = self.settle(id);
+        match settled {
+            Settled::Unknown => self.counters.heard.without_answer(),
+            Settled::Wanted(_) | Settled::Drained(_) => self.counters.heard.answer(),
+        }
+        match settled {
             Settled::Wanted(waiter) => {
                 let message = match waiter.lists_tools {
                     Some(is_first) => self.screen(message, is_first),

@@ -1,8 +1,8 @@
 //! When to ping a server, and when to take it for dead.
 //!
-//! Pure: the caller waits, pings and tells what it sees. Anything that is heard shows that the
-//! server lives, so a ping is sent only into silence, and what is heard after a ping that was
-//! missed clears the server.
+//! Pure: the caller waits, pings and tells what it sees. What is heard shows that the server lives,
+//! unless it has flooded for long and answered nothing. So a ping is sent only into silence, and what
+//! is heard after a ping that was missed clears the server.
 //!
 //! Clients may wait in line for a child that is stuck. So its pings follow one another: `failures`
 //! timeouts after the suspicion, the child is given up. The first ping comes a part of its timeout

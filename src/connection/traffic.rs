@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::protocol::mcp::List;
+use crate::{config::defaults::UNANSWERED_MESSAGES_MAX, protocol::mcp::List};
 
 /// How often each list was announced to have changed.
 ///
@@ -47,6 +47,8 @@ pub(super) struct Heard {
     /// answer, likewise; 0 if something was heard since.
     suspected_ms: AtomicU64,
     suspected: Notify,
+    /// How many messages came since the last answer.
+    n_without_answer: AtomicU32,
 }
 
 /// Numbers of one connection, for status output.
@@ -119,11 +121,28 @@ impl Default for Heard {
             missed_pings: AtomicU32::new(0),
             suspected_ms: AtomicU64::new(0),
             suspected: Notify::new(),
+            n_without_answer: AtomicU32::new(0),
         }
     }
 }
 
 impl Heard {
+    /// Takes note that the server has answered what it was asked.
+    pub(super) fn answer(&self) {
+        self.n_without_answer.store(0, Ordering::Relaxed);
+        self.now();
+    }
+
+    /// Takes note of a message that answers nothing. After [`UNANSWERED_MESSAGES_MAX`] of them, more are
+    /// no sign that the server works.
+    pub(super) fn without_answer(&self) {
+        let n_before = self.n_without_answer.load(Ordering::Relaxed);
+        if n_before < UNANSWERED_MESSAGES_MAX {
+            self.n_without_answer.store(n_before + 1, Ordering::Relaxed);
+            self.now();
+        }
+    }
+
     /// Takes note that the server said something.
     pub(super) fn now(&self) {
         self.last_ms.store(self.age_ms(), Ordering::Relaxed);

@@ -56,6 +56,10 @@ pub const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
 /// The same for an upstream. Source: seed 003, PIN-14.
 pub const HEALTH_INTERVAL_UPSTREAM: Duration = Duration::from_secs(20);
 
+/// How many messages without an answer among them show that a server works. Ours: more than any tool
+/// reports of its progress; a server that floods and answers nothing is found by pings.
+pub const UNANSWERED_MESSAGES_MAX: u32 = 10_000;
+
 /// How long a server may take to answer a ping. Source: seed 001, `healthCheckTimeout`.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
 

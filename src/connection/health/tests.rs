@@ -175,6 +175,31 @@ async fn a_child_that_hangs_in_a_request_that_was_given_up_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_child_that_floods_and_answers_nothing_is_replaced() {
+    let (connection, server) = connect(Lifecycle::Pooled).await;
+    server.mute(true);
+    let flood = async {
+        let text = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
+        loop {
+            for _ in 0..100 {
+                connection.receive(Message::parse(text.into()).expect("a message"), None);
+            }
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let failing = async {
+        give_up(&connection, 5).await;
+        seconds_of(call(&connection, 3600)).await
+    };
+    let (seconds, next) = tokio::select! {
+        () = flood => unreachable!("it does not end"),
+        failed = failing => failed,
+    };
+    assert!(matches!(next, Err(Failure::Unresponsive)), "{next:?}");
+    assert_eq!((seconds, server.n_pings()), (30, 3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_child_that_answers_pings_keeps_what_runs_after_a_request_was_given_up() {
     let (connection, server) = connect(Lifecycle::Pooled).await;
     for _ in 0..10 {
