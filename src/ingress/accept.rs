@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use hyper::{
     body::{Frame, SizeHint},
     server::conn::http1,
@@ -106,11 +107,10 @@ async fn connection(
     let service = service_fn(|request| {
         asked.cancel();
         let (edge, permit) = (Arc::clone(&edge), Arc::clone(&permit));
-        async move {
-            let running = permit.run();
-            let response = route::respond(edge, &permit, caller, address, request).await;
+        let running = permit.run();
+        route::respond(edge, permit, caller, address, request).map(move |response| {
             Ok::<_, Infallible>(response.map(|body| Running { body, _use: running }))
-        }
+        })
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

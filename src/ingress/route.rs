@@ -13,14 +13,14 @@ use respond::EdgeError;
 /// Answers one HTTP request of `caller`, which has come in at `address` on the connection of `permit`.
 pub(super) fn respond(
     edge: Arc<Edge>,
-    permit: &EvictablePermit,
+    permit: Arc<EvictablePermit>,
     caller: Caller,
     address: Option<IpAddr>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Response> {
     let is_rpc = request.uri().path() == rpc::PATH;
-    // Not an `async fn` around the other one: each would have room for the request.
-    dispatch(edge, permit, caller, address, request).map(move |answered| match answered {
+    // Boxed: it is moved several times, and hyper keeps room for it while nobody asks.
+    Box::pin(dispatch(edge, permit, caller, address, request)).map(move |answered| match answered {
         Ok(response) => response,
         Err(error) if is_rpc => error.into_complete_response(),
         Err(error) => error.into_response(),
@@ -29,7 +29,7 @@ pub(super) fn respond(
 
 async fn dispatch(
     edge: Arc<Edge>,
-    permit: &EvictablePermit,
+    permit: Arc<EvictablePermit>,
     mut caller: Caller,
     address: Option<IpAddr>,
     request: Request<Incoming>,
