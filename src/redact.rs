@@ -1,54 +1,93 @@
 //! Text from elsewhere, made fit to be shown: without known secrets, and not longer than useful.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, path::Path, sync::Arc};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+};
 
 use crate::config::{Secret, defaults};
 
 /// The secrets that one server was given.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// Longest first: a secret that holds another one is blacked out as a whole.
-    secrets: Vec<String>,
+    /// Finds the longest secret at a place: one that holds another is blacked out as a whole.
+    secrets: Option<Arc<AhoCorasick>>,
 }
 
 impl Redactor {
     /// The shortest line of a secret of several lines that is looked for, in bytes: `-` or `}` on
-    /// a line of its own gives nothing away, and would black out much else.
+    /// a line of its own gives nothing away, and would black out much else. Likewise a literal that
+    /// is not called as secrets are, and another form of a secret.
     const LINE_BYTES_MIN: usize = 6;
 
-    /// Returns a redactor for `secrets`. One of several lines, as a key in PEM form is, is looked
-    /// for line by line.
+    /// What stands in the place of a secret.
+    const PLACEHOLDER: &str = "[secret]";
+
+    /// Returns a redactor for `secrets`, as they are, URL-encoded and in base64. One of several lines,
+    /// as a key in PEM form is, is looked for line by line.
     pub fn new<'a>(secrets: impl Iterator<Item = &'a String>) -> Self {
-        let mut lines: Vec<String> = Vec::new();
+        let mut forms: Vec<String> = Vec::new();
         for secret in secrets {
             let secret = secret.trim();
             let has_lines = secret.contains('\n');
             let parts = secret.lines().map(str::trim).filter(|part| !part.is_empty());
-            lines.extend(
-                parts
-                    .filter(|part| !has_lines || part.len() >= Self::LINE_BYTES_MIN)
-                    .map(str::to_owned),
-            );
+            for part in parts.filter(|part| !has_lines || part.len() >= Self::LINE_BYTES_MIN) {
+                forms.push(part.to_owned());
+                if part.len() >= Self::LINE_BYTES_MIN {
+                    forms.extend(encoded(part));
+                }
+            }
+            if has_lines {
+                forms.extend(encoded(secret));
+            }
         }
-        lines.sort_by_key(|line| std::cmp::Reverse(line.len()));
-        Self { secrets: lines }
+        if forms.is_empty() {
+            return Self::default();
+        }
+        // It fails for gigabytes of secrets only.
+        let secrets = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms);
+        Self { secrets: secrets.ok().map(Arc::new) }
     }
 
-    /// Returns a redactor for those of `values` that are declared as references: what came from one is
-    /// a secret, wherever it turns up.
+    /// Returns a redactor for those of `values` that may be secret: what came from a reference, what
+    /// is called as secrets are, and what is long enough to be one and no path of this host. What
+    /// follows the scheme of an `Authorization` header is a secret by itself.
     pub fn of(declared: &BTreeMap<String, Secret>, values: &BTreeMap<String, String>) -> Self {
-        let references = declared.iter().filter(|(_, value)| value.is_reference());
-        Self::new(references.filter_map(|(key, _)| values.get(key)))
+        let is_secret = |key: &str, secret: &Secret, value: &str| {
+            let is_path = || value.starts_with('/') && Path::new(value).exists();
+            secret.is_reference()
+                || Secret::is_secret_name(key)
+                || (value.len() >= Self::LINE_BYTES_MIN && !is_path())
+        };
+        let mut secrets = Vec::new();
+        for (key, secret) in declared {
+            let Some(value) = values.get(key).filter(|value| is_secret(key, secret, value)) else {
+                continue;
+            };
+            secrets.push(value.clone());
+            let after_scheme = value.trim().split_once(' ').map(|(_, rest)| rest.trim().to_owned());
+            secrets.extend(after_scheme.filter(|_| key.eq_ignore_ascii_case("authorization")));
+        }
+        Self::new(secrets.iter())
     }
 
-    /// Returns the length of the longest secret, in bytes.
+    /// Returns the length of the longest form of a secret, in bytes.
     pub fn longest(&self) -> usize {
-        self.secrets.first().map_or(0, String::len)
+        self.secrets.as_ref().map_or(0, |secrets| secrets.max_pattern_len())
     }
 
     /// Returns `text` with every secret replaced.
     pub fn black_out(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
+        let Some(secrets) = &self.secrets else { return text.to_owned() };
+        let mut shown = String::with_capacity(text.len());
+        secrets.replace_all_with(text, &mut shown, |_, _, shown| {
+            shown.push_str(Self::PLACEHOLDER);
+            true
+        });
+        shown
     }
 
     /// Returns `text` fit for an error: on one line, without secrets and what is unruly, and cut.
@@ -60,8 +99,49 @@ impl Redactor {
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "[{} secrets]", self.secrets.len())
+        let n_forms = self.secrets.as_ref().map_or(0, |secrets| secrets.patterns_len());
+        write!(f, "[{n_forms} forms of secrets]")
     }
+}
+
+/// Returns the forms in which a secret turns up besides its own: URL-encoded with digits of either
+/// case, as JSON writes it, and in both alphabets of base64.
+fn encoded(secret: &str) -> Vec<String> {
+    let url = |is_upper: bool, space: &str| {
+        secret.bytes().fold(String::new(), |mut text, byte| {
+            // Whatever goes wrong cannot: it is a `String`.
+            let _ = match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    write!(text, "{}", char::from(byte))
+                }
+                b' ' => write!(text, "{space}"),
+                _ if is_upper => write!(text, "%{byte:02X}"),
+                _ => write!(text, "%{byte:02x}"),
+            };
+            text
+        })
+    };
+    let json = serde_json::Value::from(secret).to_string();
+    let mut forms = vec![
+        url(true, "%20"),
+        url(false, "%20"),
+        url(true, "+"),
+        url(false, "+"),
+        json[1..json.len() - 1].to_owned(),
+    ];
+    // It may stand behind something else, as in `user:password`: three bytes are four characters,
+    // so there are three ways to cut it up. The characters at its ends depend on its neighbours.
+    for n_before in 0..3 {
+        let bytes = [&[0; 2][..n_before], secret.as_bytes()].concat();
+        let whole = (n_before * 8).div_ceil(6)..bytes.len() * 8 / 6;
+        for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            forms.push(engine.encode(&bytes)[whole.clone()].to_owned());
+        }
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms.retain(|form| form != secret && form.len() >= Redactor::LINE_BYTES_MIN);
+    forms
 }
 
 /// Tells whether a character changes more of a text than its own place, or is not seen in it: it moves
@@ -116,5 +196,55 @@ mod tests {
         assert!(quoted.starts_with("token [secret] key [secret] }  ä"), "{quoted}");
         assert!(quoted.len() <= defaults::QUOTE_BYTES_MAX);
         assert!(!format!("{redactor:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_secret_is_known_again_in_every_encoding_and_beside_others() {
+        let secret = "s3cr\u{e9}t/ä+ word\"x";
+        let redactor = Redactor::new([secret.to_owned()].iter());
+        let percent = "s3cr%C3%A9t%2F%C3%A4%2B%20word%22x";
+        let mut texts = vec![
+            secret.to_owned(),
+            percent.to_owned(),
+            percent.replace("%20", "+"),
+            percent.to_lowercase(),
+            serde_json::to_string(secret).expect("a string"),
+        ];
+        for user in ["", "u:", "me:", "you:"] {
+            for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+                texts.push(engine.encode(format!("{user}{secret}")));
+                texts.push(engine.encode(format!("{user}{secret}@host")));
+            }
+        }
+        for text in texts {
+            let shown = redactor.black_out(&format!("error: <{text}> is wrong"));
+            assert!(shown.contains("[secret]"), "{text}: {shown}");
+            assert!(shown.starts_with("error: <") && shown.ends_with("> is wrong"), "{shown}");
+            // What is left of base64 is its neighbours and at most two characters of it.
+            assert!(shown.len() < "error: <[secret]> is wrong".len() + 16, "{text}: {shown}");
+        }
+    }
+
+    #[test]
+    fn literals_are_secrets_unless_they_are_short_or_paths() {
+        let given = [
+            ("AUTHORIZATION", "Bearer abc"),
+            ("DEBUG", "1"),
+            ("HOME", "/usr"),
+            ("MY_TOKEN", "xyz"),
+            ("OTHER", "correct horse"),
+            ("REFERENCE", "credential:four"),
+        ];
+        let declared = given.map(|(key, text)| (key.to_owned(), Secret::from(text.to_owned())));
+        let mut values: BTreeMap<_, _> =
+            given.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+        values.insert("REFERENCE".to_owned(), "four".to_owned());
+
+        let redactor = Redactor::of(&declared.into(), &values);
+
+        assert_eq!(
+            redactor.black_out("Bearer abc, abc, 1, /usr/bin, xyz, correct horse, correct, four"),
+            "[secret], [secret], 1, /usr/bin, [secret], [secret], correct, [secret]"
+        );
     }
 }

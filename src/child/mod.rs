@@ -5,6 +5,7 @@
 //! This is the only module that starts processes.
 
 pub mod environment;
+mod error_output;
 mod family;
 mod journal;
 pub mod kinship;
@@ -19,6 +20,7 @@ mod spawn_error;
 pub mod stderr;
 pub mod unit;
 
+pub use error_output::ErrorOutput;
 pub use family::see_off_orphans;
 pub use kinship::{ClientProcess, Kinship, Lineage};
 pub use launch::{Home, Host, Kind, LaunchError, Launched, Launcher, Tenant};

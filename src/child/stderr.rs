@@ -5,7 +5,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,24 +17,44 @@ use tokio::{
     time::Instant,
 };
 
+use super::ErrorOutput;
 use crate::{
     config::defaults,
     name::ServerName,
     redact::{self, Redactor},
 };
 
-/// The last lines of a child's standard error.
+/// The last lines of a child's standard error from before its first request of a client.
 #[derive(Clone, Debug, Default)]
-pub struct Tail(Arc<Mutex<VecDeque<String>>>);
+pub struct Tail(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    lines: Mutex<VecDeque<String>>,
+    /// A client has sent a request: no line is added any more.
+    is_sealed: AtomicBool,
+}
 
 impl Tail {
-    /// Returns the lines, oldest first.
-    pub fn lines(&self) -> Vec<String> {
-        self.lock().iter().cloned().collect()
+    /// Returns what was kept.
+    pub fn output(&self) -> ErrorOutput {
+        let is_of_start = self.0.is_sealed.load(Ordering::Relaxed);
+        ErrorOutput { lines: self.lock().iter().cloned().collect(), is_of_start }
+    }
+
+    /// Keeps no more lines: what comes may be about a client.
+    pub fn seal(&self) {
+        if !self.0.is_sealed.load(Ordering::Relaxed) {
+            let _lines = self.lock();
+            self.0.is_sealed.store(true, Ordering::Relaxed);
+        }
     }
 
     fn push(&self, line: String) {
         let mut lines = self.lock();
+        if self.0.is_sealed.load(Ordering::Relaxed) {
+            return;
+        }
         if lines.len() == defaults::STDERR_LINES_KEPT {
             lines.pop_front();
         }
@@ -39,7 +62,7 @@ impl Tail {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,7 +187,7 @@ mod tests {
         let redactor = Redactor::new(["hunter2".to_owned()].iter());
         drain(text.as_bytes(), server(), redactor, tail.clone()).await;
 
-        let lines = tail.lines();
+        let lines = tail.output().lines;
         assert_eq!(lines.len(), defaults::STDERR_LINES_KEPT);
         assert_eq!(lines[lines.len() - 3], "token is [secret]");
         assert!(lines[lines.len() - 2].ends_with("x [5 more bytes]"));
@@ -181,9 +204,21 @@ mod tests {
         let redactor = Redactor::new([key.to_owned(), "hunter2hunter2".to_owned()].iter());
         drain(text.as_bytes(), server(), redactor, tail.clone()).await;
 
-        let logged = tail.lines().join("\n");
+        let logged = tail.output().lines.join("\n");
         assert!(!logged.contains("MIIEp") && !logged.contains("zzz"), "{logged}");
         assert!(!logged.contains("hunter2") && !logged.contains("hun"), "{logged}");
+    }
+
+    #[tokio::test]
+    async fn what_comes_after_the_first_request_of_a_client_is_not_kept() {
+        let tail = Tail::default();
+        drain(&b"no API key is set"[..], server(), Redactor::default(), tail.clone()).await;
+        assert!(!tail.output().is_of_start);
+        tail.seal();
+        drain(&b"client A asked for x"[..], server(), Redactor::default(), tail.clone()).await;
+
+        let lines = vec!["no API key is set".to_owned()];
+        assert_eq!(tail.output(), ErrorOutput { lines, is_of_start: true });
     }
 
     #[tokio::test(start_paused = true)]

@@ -127,7 +127,25 @@ impl Secret {
         !name.is_empty() && !name.contains(['/', '\0']) && !name.starts_with('.')
     }
 
-    /// Tells whether the value is one to keep out of logs.
+    /// Tells whether a variable or header is called as secrets are.
+    pub fn is_secret_name(key: &str) -> bool {
+        let key = key.to_ascii_uppercase();
+        [
+            "TOKEN",
+            "SECRET",
+            "PASSWORD",
+            "PASSWD",
+            "API_KEY",
+            "APIKEY",
+            "API-KEY",
+            "AUTHORIZATION",
+            "PRIVATE_KEY",
+        ]
+        .iter()
+        .any(|word| key.contains(word))
+    }
+
+    /// Tells whether the value stands elsewhere.
     pub fn is_reference(&self) -> bool {
         !matches!(self, Self::Literal(_))
     }

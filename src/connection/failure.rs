@@ -1,16 +1,15 @@
 //! Why a request got no answer from its server.
 
-use std::{borrow::Cow, collections::VecDeque, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 
 use crate::{
     budget::{MEMORY_EXHAUSTED, MemoryExhausted},
-    child::{Exit, Kind},
+    child::{ErrorOutput, Exit, Kind},
     config::defaults,
     fault::Fault,
     protocol::depth::DEPTH_MAX,
-    redact,
 };
 
 /// Why a request got no answer from its server.
@@ -19,17 +18,17 @@ use crate::{
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Failure {
     /// The stdio server ended.
-    #[error("the server's {kind} {exit}{}", quote(.kind, .last_words))]
+    #[error("the server's {kind} {exit}{}", quote(.kind, .output))]
     Exited {
         /// What it was.
         kind: Kind,
         /// How it ended.
         exit: Exit,
-        /// The last lines that it wrote to standard error, or that its journal has.
-        last_words: Vec<String>,
+        /// What it wrote to standard error, or what its journal has.
+        output: ErrorOutput,
     },
     /// The stdio server closed a pipe of its own and lived on: it was ended.
-    #[error("the server's {kind} closed its {pipe} {}{}", and_then(*.exit), quote(.kind, .last_words))]
+    #[error("the server's {kind} closed its {pipe} {}{}", and_then(*.exit), quote(.kind, .output))]
     HungUp {
         /// What it was.
         kind: Kind,
@@ -37,8 +36,8 @@ pub enum Failure {
         pipe: Pipe,
         /// How it ended afterwards.
         exit: Exit,
-        /// The last lines that it wrote to standard error.
-        last_words: Vec<String>,
+        /// What it wrote to standard error.
+        output: ErrorOutput,
     },
     /// We closed the connection: stop, or a reload that changed the server.
     #[error("the connection was closed by a stop or reload")]
@@ -146,45 +145,27 @@ fn and_then(exit: Exit) -> String {
     }
 }
 
-fn quote(kind: &Kind, last_words: &[String]) -> String {
-    match (kind, last_words) {
-        (_, []) => String::new(),
-        (Kind::Process, lines) => format!(", its last words were `{}`", ending(lines)),
-        (Kind::Unit(_), lines) => format!(", its journal ends with `{}`", ending(lines)),
-    }
-}
-
-/// Returns the last lines on one line, as many as fit into a quotation.
-fn ending(lines: &[String]) -> String {
-    let mut kept = VecDeque::new();
-    let mut n_left = defaults::QUOTE_BYTES_MAX;
-    for line in lines.iter().rev() {
-        let line = line.trim().replace(char::is_control, " ");
-        if kept.is_empty() {
-            kept.push_front(redact::cut(&line, n_left).to_owned());
-        } else if line.len() + SEPARATOR.len() <= n_left {
-            n_left -= SEPARATOR.len();
-            kept.push_front(line);
-        } else {
-            break;
+fn quote(kind: &Kind, output: &ErrorOutput) -> String {
+    let told = output.quoted();
+    match kind {
+        _ if told.is_empty() => String::new(),
+        Kind::Process if output.is_of_start => {
+            format!(", at its start it wrote `{told}`")
         }
-        n_left -= kept[0].len();
+        Kind::Process => format!(", its last words were `{told}`"),
+        Kind::Unit(_) => format!(", its journal ends with `{told}`"),
     }
-    Vec::from(kept).join(SEPARATOR)
 }
-
-/// What stands between the lines of a server that are quoted on one line.
-const SEPARATOR: &str = " | ";
 
 fn about(body: &str) -> String {
     if body.is_empty() { String::new() } else { format!(": {body}") }
 }
 
 impl Failure {
-    /// Returns the last lines of a server that has ended, oldest first.
+    /// Returns the last lines that clients may read of a server that has ended, oldest first.
     pub fn last_words(&self) -> &[String] {
         match self {
-            Self::Exited { last_words, .. } | Self::HungUp { last_words, .. } => last_words,
+            Self::Exited { output, .. } | Self::HungUp { output, .. } => &output.lines,
             Self::Closed
             | Self::Gone
             | Self::Connect(_)
@@ -416,8 +397,8 @@ mod tests {
     }
 
     fn exited(lines: &[String]) -> String {
-        let last_words = lines.to_vec();
-        Failure::Exited { kind: Kind::Process, exit: Exit::Unknown, last_words }.to_string()
+        let output = ErrorOutput { lines: lines.to_vec(), is_of_start: false };
+        Failure::Exited { kind: Kind::Process, exit: Exit::Unknown, output }.to_string()
     }
 
     #[test]
@@ -444,7 +425,7 @@ mod tests {
                 kind: Kind::Process,
                 pipe: Pipe::Output,
                 exit,
-                last_words: vec!["bye".to_owned()],
+                output: ErrorOutput { lines: vec!["bye".to_owned()], is_of_start: false },
             };
             assert_eq!(
                 failure.to_string(),
@@ -457,26 +438,12 @@ mod tests {
 
     #[test]
     fn what_a_unit_wrote_is_in_its_journal() {
-        let last_words = vec!["no licence".to_owned()];
+        let output = ErrorOutput { lines: vec!["no licence".to_owned()], is_of_start: false };
         let failure =
-            Failure::Exited { kind: Kind::Unit("git".into()), exit: Exit::Unknown, last_words };
+            Failure::Exited { kind: Kind::Unit("git".into()), exit: Exit::Unknown, output };
         assert_eq!(
             failure.to_string(),
             "the server's unit `git` ended, its journal ends with `no licence`"
         );
-    }
-
-    #[test]
-    fn a_quotation_is_bounded_and_keeps_the_end() {
-        let mut lines: Vec<String> = (0..100).map(|number| format!("line {number}")).collect();
-        let quoted = exited(&lines);
-        assert!(
-            quoted.ends_with("| line 98 | line 99`") && !quoted.contains("`line 0 "),
-            "{quoted}"
-        );
-        assert!(quoted.len() <= defaults::QUOTE_BYTES_MAX + 60, "{}", quoted.len());
-
-        lines.push("ä".repeat(10_000));
-        assert!(exited(&lines).len() <= defaults::QUOTE_BYTES_MAX + 60);
     }
 }

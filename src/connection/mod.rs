@@ -281,6 +281,9 @@ impl Connection {
         request: &Message,
         limits: Limits,
     ) -> Result<Call, Failure> {
+        if let Link::Stdio(link) = &self.link {
+            link.serves_client();
+        }
         self.admit(holder, request, Kind::OfClient, limits).await
     }
 

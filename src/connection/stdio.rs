@@ -43,6 +43,7 @@ pub(super) struct Link {
     late: Arc<Late>,
     kind: Kind,
     pid: Option<u32>,
+    tail: stderr::Tail,
 }
 
 /// One line for the server, and the request that it is.
@@ -67,6 +68,7 @@ struct Queue {
 pub(super) struct Started {
     launched: Launched,
     queue: Queue,
+    tail: stderr::Tail,
 }
 
 impl Link {
@@ -76,7 +78,9 @@ impl Link {
         let late = Arc::<Late>::default();
         let queue = Queue { frames: queue, late: Arc::clone(&late) };
         let (kind, pid) = (launched.tenant.kind(), launched.tenant.pid());
-        (Self { frames, late, kind, pid }, Started { launched, queue })
+        let tail = stderr::Tail::default();
+        let started = Started { launched, queue, tail: tail.clone() };
+        (Self { frames, late, kind, pid, tail }, started)
     }
 
     /// Returns the name of the transport for status output.
@@ -85,6 +89,12 @@ impl Link {
             Kind::Process => "stdio",
             Kind::Unit(_) => "unit",
         }
+    }
+
+    /// Takes note that a client sends a request: what the server writes to standard error from now on
+    /// is for operators only.
+    pub(super) fn serves_client(&self) {
+        self.tail.seal();
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -127,7 +137,7 @@ impl Started {
     /// Runs the link until the server has ended, whoever ends it.
     pub(super) fn run(self, connection: &Arc<Connection>, tasks: &TaskTracker) {
         let Launched { mut tenant, pipes: Pipes { stdin, stdout, stderr } } = self.launched;
-        let tail = stderr::Tail::default();
+        let tail = self.tail;
         let hang_up = CancellationToken::new();
         let (server, redactor) = (connection.server.clone(), connection.redactor.clone());
         let mut ends = Ends {
@@ -155,15 +165,17 @@ impl Started {
             {
                 cause = Cause::Ended;
                 ends.settle().await;
-                let told = tenant.last_words().await;
-                let told = told.iter().map(|line| connection.quote(line));
-                let last_words = tail.lines().into_iter().chain(told).collect();
-                connection.lose(Failure::Exited { kind: kind.clone(), exit, last_words });
+                let mut output = tail.output();
+                if !output.is_of_start {
+                    let told = tenant.last_words().await;
+                    output.lines.extend(told.iter().map(|line| connection.quote(line)));
+                }
+                connection.lose(Failure::Exited { kind: kind.clone(), exit, output });
             }
             let exit = tenant.see_off().await;
             ends.settle().await;
             ends.abort();
-            let (server, last_words) = (&connection.server, tail.lines());
+            let (server, output) = (&connection.server, tail.output());
             connection.lose(match cause {
                 Cause::Asked => {
                     tracing::info!(mcp_server = %server, %exit, "server closed");
@@ -172,11 +184,11 @@ impl Started {
                 }
                 Cause::Ended => {
                     tracing::warn!(mcp_server = %server, %exit, "server ended by itself");
-                    Failure::Exited { kind, exit, last_words }
+                    Failure::Exited { kind, exit, output }
                 }
                 Cause::HungUp(pipe) => {
                     tracing::warn!(mcp_server = %server, closed = %pipe, %exit, "server hung up and was ended");
-                    Failure::HungUp { kind, pipe, exit, last_words }
+                    Failure::HungUp { kind, pipe, exit, output }
                 }
             });
             connection.down.cancel();

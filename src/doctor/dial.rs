@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     finding::{Area, Finding},
-    host, pins, places,
+    host, pins,
     sandbox::{self, Remedy, Sandbox, of_server},
     tap::{First, Record, Tap},
 };
@@ -315,8 +315,8 @@ fn manners(
     found
 }
 
-/// Returns what blacks out the secrets of a server: what references lead to, and literals that are
-/// called as secrets are. A report is made to be passed on, to people who do not see the file.
+/// Returns what blacks out the secrets of a server. A report is made to be passed on, to people who do
+/// not see the file.
 fn redactor(transport: &Transport, credentials: Option<&Path>) -> Redactor {
     let declared = match transport {
         Transport::Stdio { env, .. } => env,
@@ -326,8 +326,5 @@ fn redactor(transport: &Transport, credentials: Option<&Path>) -> Redactor {
     let value = |secret: &Secret| secret.resolve(credentials).ok();
     let values: BTreeMap<String, String> =
         declared.iter().filter_map(|(key, secret)| Some((key.clone(), value(secret)?))).collect();
-    let is_secret =
-        |key: &String, value: &Secret| value.is_reference() || places::sounds_secret(key);
-    let secrets = declared.iter().filter(|(key, value)| is_secret(key, value));
-    Redactor::new(secrets.filter_map(|(key, _)| values.get(key)))
+    Redactor::of(declared, &values)
 }

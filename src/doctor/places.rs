@@ -88,7 +88,7 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
         let is_literal = |value: &Secret| !value.is_reference();
         let keys: Vec<&String> = values
             .iter()
-            .filter(|(key, value)| is_literal(value) && sounds_secret(key))
+            .filter(|(key, value)| is_literal(value) && Secret::is_secret_name(key))
             .map(|(key, _)| key)
             .collect();
         if let Some(key) = keys.first() {
@@ -105,24 +105,6 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
             );
         }
     }
-}
-
-/// Tells whether a variable or header is called as secrets are.
-pub(super) fn sounds_secret(key: &str) -> bool {
-    let key = key.to_ascii_uppercase();
-    [
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "API_KEY",
-        "APIKEY",
-        "API-KEY",
-        "AUTHORIZATION",
-        "PRIVATE_KEY",
-    ]
-    .iter()
-    .any(|word| key.contains(word))
 }
 
 #[cfg(test)]

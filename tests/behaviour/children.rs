@@ -10,7 +10,7 @@ use crate::{
     harness::{
         client::running,
         daemon::Daemon,
-        fake::{Fakes, Upstream, is_alive},
+        fake::{self, Fakes, Upstream, is_alive},
         unit::SocketUnit,
     },
     until,
@@ -229,20 +229,25 @@ async fn a_server_that_closes_its_output_and_lives_on_is_not_said_to_have_been_k
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_a_call_is_reported_with_its_last_words_and_no_secret() {
-    let fakes = Fakes::new();
-    let config = fakes.server("fake", &[]) + "env = { TOKEN = \"env:FAKE_TOKEN\" }\n";
-    let daemon = Daemon::with(config).env("FAKE_TOKEN", "hunter2").ready();
-    let client = daemon.client("/servers/fake");
-    client.call("stderr", json!({ "lines": 2, "text": "no room for hunter2" })).await;
+async fn a_server_that_dies_in_a_call_shows_what_it_wrote_before_clients_came_and_no_more() {
+    let start = "echo 'no API_KEY is set, but hunter2' >&2; exec \"$0\" stdio";
+    let config = format!(
+        "[servers.fake]\ncommand = \"/bin/sh\"\nargs = [\"-c\", {start:?}, {:?}]\nenv = {{ TOKEN = \"hunter2\" }}\n",
+        fake::program()
+    );
+    let daemon = Daemon::with(config).ready();
+    let [of_another, asker] = [daemon.client("/servers/fake"), daemon.client("/servers/fake")];
+    of_another.call("stderr", json!({ "lines": 2, "text": "what a client asked" })).await;
 
-    let reply = client.tool("exit", json!({ "code": 1 })).await;
+    let reply = asker.tool("exit", json!({ "code": 1 })).await;
 
     let error = &reply.answer()["error"];
-    let line = "no room for [secret]";
-    assert!(error["message"].to_string().contains(&format!("`{line} | {line}`")), "{error}");
-    assert_eq!(error["data"]["context"]["stderr"], json!([line, line]));
-    assert!(!reply.body.contains("hunter2"));
+    let line = "no API_KEY is set, but [secret]";
+    let told = format!("exited with code 1, at its start it wrote `{line}`");
+    assert!(error["message"].to_string().contains(&told), "{error}");
+    assert_eq!(error["data"]["context"]["stderr"], json!([line]));
+    assert!(!reply.body.contains("what a client asked"), "{}", reply.body);
+    daemon.wait_log("what a client asked");
 }
 
 #[tokio::test]
@@ -353,7 +358,7 @@ async fn a_child_runs_in_the_directory_that_is_declared() {
     let directory = tempfile::tempdir().expect("a directory");
     let config = format!(
         "[servers.fake]\ncommand = {:?}\nargs = [\"stdio\", \"--log\", \"here.log\"]\ncwd = {:?}\n",
-        crate::harness::fake::program(),
+        fake::program(),
         directory.path()
     );
     let daemon = Daemon::with(config).ready();

@@ -1,0 +1,106 @@
+//! What a server wrote to standard error, as far as clients may read it.
+
+use std::collections::VecDeque;
+
+use crate::{config::defaults, redact};
+
+/// What stands between lines that are quoted on one line.
+const SEPARATOR: &str = " | ";
+
+/// What starts a line that names the cause of an end, or follows the name of an error in it.
+const CAUSES: [&str; 5] = ["error:", "error]", "exception:", "fatal:", "panicked at"];
+
+/// The last lines that a server wrote to standard error, as far as clients may read them: what it
+/// writes after the first request of a client may be about that client, and is for operators only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorOutput {
+    /// The lines, oldest first.
+    pub lines: Vec<String>,
+    /// It has had a request of a client since.
+    pub is_of_start: bool,
+}
+
+impl ErrorOutput {
+    /// Returns the last lines on one line, as many as fit into a quotation. The line that names the
+    /// cause comes first: the end of what a program writes is often a list of its functions.
+    pub fn quoted(&self) -> String {
+        let fit = |line: &str| line.trim().replace(char::is_control, " ");
+        let bytes_max = defaults::QUOTE_BYTES_MAX;
+        let cause = self.lines.iter().rposition(|line| names_cause(line));
+        let first = cause.map(|at| redact::cut(&fit(&self.lines[at]), bytes_max / 2).to_owned());
+        let mut n_left = bytes_max - first.as_ref().map_or(0, |line| line.len() + SEPARATOR.len());
+        let mut kept = VecDeque::new();
+        for (at, line) in self.lines.iter().enumerate().rev() {
+            if Some(at) == cause {
+                continue;
+            }
+            let mut line = fit(line);
+            if first.is_none() && kept.is_empty() {
+                line.truncate(redact::cut(&line, n_left).len());
+            }
+            if line.len() > n_left {
+                break;
+            }
+            n_left = n_left.saturating_sub(line.len() + SEPARATOR.len());
+            kept.push_front(line);
+        }
+        let lines: Vec<String> = first.into_iter().chain(kept).collect();
+        lines.join(SEPARATOR)
+    }
+}
+
+/// Tells whether a line names the cause of an end. Those of a stack are indented.
+fn names_cause(line: &str) -> bool {
+    let is_indented = line.starts_with([' ', '\t']);
+    let line = line.to_ascii_lowercase();
+    !is_indented && CAUSES.iter().any(|mark| line.contains(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quoted(lines: &[&str]) -> String {
+        let lines = lines.iter().map(|&line| line.to_owned()).collect();
+        ErrorOutput { lines, is_of_start: false }.quoted()
+    }
+
+    #[test]
+    fn the_line_that_names_the_cause_comes_first() {
+        let node = [
+            "node:internal/modules/cjs/loader:1148",
+            "  throw err;",
+            "  ^",
+            "",
+            "Error: Cannot find module 'left-pad'",
+            "    at Module._load (node:internal)",
+            "  [cause]: Error: of another",
+            "Node.js v20.1.0",
+        ];
+        let told = quoted(&node);
+        assert!(told.starts_with("Error: Cannot find module 'left-pad' | "), "{told}");
+        assert!(told.ends_with(" | Node.js v20.1.0"), "{told}");
+        assert_eq!(told.matches("left-pad").count(), 1, "{told}");
+
+        let python = ["Traceback (most recent call last):", "  File x", "KeyError: 'API_KEY'"];
+        let told = quoted(&python);
+        assert!(told.starts_with("KeyError: 'API_KEY' | Traceback"), "{told}");
+        assert_eq!(quoted(&["one", "two"]), "one | two");
+    }
+
+    #[test]
+    fn a_quotation_is_bounded_and_keeps_the_end() {
+        let mut lines: Vec<String> = (0..100).map(|number| format!("line {number}")).collect();
+        let quoted =
+            |lines: &[String]| ErrorOutput { lines: lines.to_vec(), is_of_start: false }.quoted();
+        let told = quoted(&lines);
+        assert!(told.ends_with("| line 98 | line 99") && !told.contains("line 0 "), "{told}");
+        assert!(told.len() <= defaults::QUOTE_BYTES_MAX);
+
+        lines.push("ä".repeat(10_000));
+        assert!(quoted(&lines).len() <= defaults::QUOTE_BYTES_MAX);
+        lines.push(format!("Error: {}", "ä".repeat(10_000)));
+        assert!(quoted(&lines).starts_with("Error: ä"));
+        assert!(quoted(&lines).len() <= defaults::QUOTE_BYTES_MAX);
+    }
+}
