@@ -122,7 +122,7 @@ impl Asker {
             // The kernel gives no number of ours to a process outside our namespace; servers have one.
             (Some(peer), _) if peer.uid != own || peer.pid == Some(0) => Origin::Foreign,
             (Some(peer), _) => peer.process.map_or(Origin::Untold, Origin::Process),
-            (None, ClientSocket::Elsewhere) => Origin::Foreign,
+            (None, ClientSocket::Elsewhere(_)) => Origin::Foreign,
             (None, ClientSocket::Local(found)) if found.uid != own => Origin::Foreign,
             (None, ClientSocket::Local(found)) => Origin::Socket(found.inode),
             (None, ClientSocket::Untold) => Origin::Untold,
@@ -212,6 +212,8 @@ impl Authority {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::{
         control::peer::{Peer, own_user},
@@ -238,7 +240,10 @@ mod tests {
         let elsewhere = LocalSocket { uid: other, inode: 1 };
         assert_eq!(kinship(Some(peer(other, 0)), ClientSocket::Untold), Kinship::Stranger);
         assert_eq!(kinship(None, ClientSocket::Local(elsewhere)), Kinship::Stranger);
-        assert_eq!(kinship(None, ClientSocket::Elsewhere), Kinship::Stranger);
+        assert_eq!(
+            kinship(None, ClientSocket::Elsewhere(Ipv4Addr::LOCALHOST.into())),
+            Kinship::Stranger
+        );
     }
 
     #[test]

@@ -188,9 +188,10 @@ fn read(line: Bytes) -> Result<Message, Box<RpcError>> {
         let (code, name) = match &error {
             ParseError::Encoding(_) | ParseError::Json(_) => (PARSE_ERROR, "PARSE_ERROR"),
             ParseError::TooDeep { .. } => (INVALID_REQUEST, "TOO_DEEP"),
-            ParseError::Batch | ParseError::Shape(_) | ParseError::TooLarge(_) => {
-                (INVALID_REQUEST, "INVALID_REQUEST")
-            }
+            ParseError::Batch
+            | ParseError::Shape(_)
+            | ParseError::Member(_)
+            | ParseError::TooLarge(_) => (INVALID_REQUEST, "INVALID_REQUEST"),
         };
         RpcError::new(code, name, error.to_string())
             .suggest("Send one JSON-RPC 2.0 request at a time, on a line of its own.")

@@ -1,5 +1,7 @@
 //! Who may ask where `listen.token` is set: whoever brings the token. Source: RFC 6750.
 
+use std::sync::PoisonError;
+
 use http_body_util::Limited;
 use hyper::{
     HeaderMap, Method, Request,
@@ -7,7 +9,10 @@ use hyper::{
     header::{AUTHORIZATION, EXPECT},
 };
 
-use crate::{body, config::defaults, token::Token};
+use tokio::time::{self, Instant};
+
+use super::{Edge, denials::Source, respond::EdgeError};
+use crate::{body, config::defaults, peer::Caller, token::Token};
 
 /// How a header begins that brings one. The case of the word does not matter.
 const SCHEME: &str = "Bearer";
@@ -60,6 +65,35 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     is_bearer.then(|| token.trim_ascii())
 }
 
+/// Refuses a request because of its token. Wrong tokens of one source are answered slowly.
+///
+/// # Cancel safety
+///
+/// Safe: the token is counted all the same.
+pub(super) async fn refuse(
+    edge: &Edge,
+    denied: Denied,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> EdgeError {
+    let is_read = skip(request).await;
+    if denied == Denied::Missing {
+        return EdgeError::Unauthorized { denied, is_read };
+    }
+    let source = Source::of(caller);
+    let refused =
+        edge.denials.lock().unwrap_or_else(PoisonError::into_inner).wrong(source, Instant::now());
+    if refused.n_told > 0 {
+        tracing::warn!(%source, n_tokens = refused.n_told, "wrong token");
+    }
+    let Some(pause) = refused.pause else { return EdgeError::WrongTokens { is_read } };
+    tokio::select! {
+        () = time::sleep(pause) => {}
+        () = edge.stop.cancelled() => {}
+    }
+    EdgeError::Unauthorized { denied, is_read }
+}
+
 /// Reads what a client is about to send for nothing, and keeps none of it: one that still writes when
 /// the connection is closed may never see why, and one that has written all can use it again. A longer
 /// body, and one that waits to be asked for, is not read: the connection ends with the answer.
@@ -69,7 +103,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 /// # Cancel safety
 ///
 /// Safe.
-pub(super) async fn skip(request: Request<Incoming>) -> bool {
+async fn skip(request: Request<Incoming>) -> bool {
     let waits = request.headers().contains_key(EXPECT);
     let body = request.into_body();
     let length_max = defaults::DENIED_BODY_BYTES_SKIPPED;

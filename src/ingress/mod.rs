@@ -4,7 +4,7 @@
 
 use std::{
     convert::Infallible,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
 };
 
 use bytes::Bytes;
@@ -27,6 +27,7 @@ mod accept;
 mod batch;
 mod bearer;
 mod beat;
+mod denials;
 mod events;
 mod handshake;
 mod mcp;
@@ -45,6 +46,7 @@ mod stall;
 mod stream;
 
 pub use accept::serve;
+use denials::Denials;
 use respond::EdgeError;
 pub use rpc::{Answered, Operators};
 
@@ -59,6 +61,8 @@ pub struct Edge {
     board: Arc<Board>,
     /// What clients must bring.
     token: Arc<token::Current>,
+    /// Who has brought wrong ones.
+    denials: Mutex<Denials>,
     /// Cancelled when streams that would never end are to end.
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
@@ -97,6 +101,7 @@ impl Edge {
             views,
             board,
             token,
+            denials: Mutex::default(),
             stop,
             hurry,
             streams: Evictables::new(stream_bounds(connections.bounds())),

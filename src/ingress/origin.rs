@@ -18,6 +18,9 @@ pub(super) enum Refusal {
     /// The `Host` header is missing or names another host.
     #[error("host `{0}` is not served here")]
     Host(String),
+    /// There are several `Host` headers: which one counts is up to the reader.
+    #[error("a request with several `Host` headers")]
+    Hosts,
     /// The request comes from a page of another site.
     #[error("origin `{0}` is not allowed here")]
     Origin(String),
@@ -33,7 +36,11 @@ pub(super) fn check(
     listen: &Listen,
     address: Option<IpAddr>,
 ) -> Result<(), Refusal> {
-    let host = headers.get(HOST).map(text).unwrap_or_default();
+    let mut hosts = headers.get_all(HOST).iter().map(text);
+    let host = hosts.next().unwrap_or_default();
+    if hosts.next().is_some() {
+        return Err(Refusal::Hosts);
+    }
     let name = host_name(&host);
     if !is_loopback(name)
         && !address.is_some_and(|address| name.parse() == Ok(address))
@@ -58,16 +65,16 @@ fn text(value: &HeaderValue) -> Cow<'_, str> {
     String::from_utf8_lossy(value.as_bytes())
 }
 
-/// Returns an authority without its port; an IPv6 address keeps its brackets off.
+/// Returns an authority without its port; an IPv6 address keeps its brackets off. What is no host, or
+/// has a user in front of it, is empty.
 fn host_name(authority: &str) -> &str {
-    if let Some(bracketed) = authority.strip_prefix('[') {
-        return match bracketed.split_once(']') {
-            Some((address, rest)) if rest.is_empty() || rest.starts_with(':') => address,
-            // Whatever it is, it is no address.
-            _ => "",
-        };
-    }
-    authority.split(':').next().unwrap_or_default()
+    let (name, rest) = match authority.strip_prefix('[') {
+        Some(bracketed) => bracketed.split_once(']').unwrap_or_default(),
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let has_port = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+    if has_port && !name.contains('@') { name } else { "" }
 }
 
 fn is_loopback(name: &str) -> bool {
@@ -117,10 +124,32 @@ mod tests {
 
     #[test]
     fn a_rebound_name_is_refused() {
-        for host in ["evil.example", "evil.example:12011", "127.0.0.1.evil.example", "", "[evil"] {
+        for host in [
+            "evil.example",
+            "evil.example:12011",
+            "127.0.0.1.evil.example",
+            "",
+            "[evil",
+            "[::1]evil.example",
+            "localhost:80@evil.example",
+            "localhost@evil.example",
+            "user@localhost",
+            "user:80@localhost:80",
+            "[::1]:80@evil.example",
+            "mcp.example:80@evil.example",
+        ] {
             assert!(matches!(verdict(Some(host), None), Err(Refusal::Host(_))), "{host}");
         }
         assert!(matches!(verdict(None, None), Err(Refusal::Host(_))));
+    }
+
+    #[test]
+    fn of_several_hosts_none_counts() {
+        let mut headers = HeaderMap::new();
+        for host in ["localhost", "localhost"] {
+            headers.append(HOST, host.parse().expect("a header"));
+        }
+        assert_eq!(check(&headers, &Listen::default(), None), Err(Refusal::Hosts));
     }
 
     #[test]
@@ -131,6 +160,10 @@ mod tests {
             "null",
             "http://localhost.evil.example",
             "file://",
+            "http://localhost:80@evil.example",
+            "http://localhost@evil.example",
+            "http://user@localhost",
+            "http://[::1]:80@evil.example",
         ] {
             let refused = verdict(Some("localhost"), Some(origin));
             assert!(matches!(refused, Err(Refusal::Origin(_))), "{origin}");

@@ -47,6 +47,12 @@ pub(super) enum EdgeError {
         /// All of the request was read, so that another one can follow it.
         is_read: bool,
     },
+    /// The token is another one, as very many were from where the client is.
+    #[error("too many wrong tokens come from where this client is")]
+    WrongTokens {
+        /// As above.
+        is_read: bool,
+    },
     /// No such path.
     #[error("there is nothing at `{0}`")]
     NotFound(String),
@@ -132,8 +138,10 @@ pub(super) enum EdgeError {
 impl EdgeError {
     fn status(&self) -> StatusCode {
         match self {
+            Self::Forbidden(Refusal::Hosts) => StatusCode::BAD_REQUEST,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::Unauthorized { .. } => StatusCode::UNAUTHORIZED,
+            Self::WrongTokens { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::NotFound(_)
             | Self::PairsOff
             | Self::RpcOff
@@ -171,6 +179,9 @@ impl EdgeError {
                 "HOST_FORBIDDEN",
                 "Use `localhost` or 127.0.0.1, or add the name to `listen.allowed_hosts`.",
             ),
+            Self::Forbidden(Refusal::Hosts) => {
+                (INVALID_REQUEST, "HOST_AMBIGUOUS", "Send one `Host` header.")
+            }
             Self::Forbidden(Refusal::Origin(_)) => {
                 (INVALID_REQUEST, "ORIGIN_FORBIDDEN", "Add the origin to `listen.allowed_origins`.")
             }
@@ -181,6 +192,11 @@ impl EdgeError {
                     Denied::Wrong => "TOKEN_INVALID",
                 },
                 "Send `Authorization: Bearer TOKEN` with the token that the operator of metamcp has set, in `headers` of the client's configuration.",
+            ),
+            Self::WrongTokens { .. } => (
+                INVALID_REQUEST,
+                "TOKENS_WRONG",
+                "Ask the operator of metamcp for the token, and try again in some seconds.",
             ),
             Self::NotFound(_) => (
                 INVALID_REQUEST,
@@ -322,6 +338,13 @@ impl EdgeError {
         let mut response = json_bytes(self.status(), error);
         if let Self::Method(methods) = self {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+        }
+        if let Self::WrongTokens { is_read } = self {
+            let seconds = HeaderValue::from(defaults::WRONG_TOKEN_PATIENCE.as_secs());
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+            if !is_read {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
         }
         if let Self::Full | Self::StreamsFull = self {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));

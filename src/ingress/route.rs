@@ -39,8 +39,7 @@ async fn dispatch(
     if let Some(token) = edge.token.get().filter(|_| !bearer::is_open(&request)) {
         if let Err(denied) = bearer::check(request.headers(), &token) {
             // Boxed: those who are let in need not have the room.
-            let is_read = Box::pin(bearer::skip(request)).await;
-            return Err(EdgeError::Unauthorized { denied, is_read });
+            return Err(Box::pin(bearer::refuse(&edge, denied, &caller, request)).await);
         }
         caller = caller.with_token(token.fingerprint());
     }

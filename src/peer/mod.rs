@@ -5,6 +5,7 @@
 
 use std::{
     io,
+    net::IpAddr,
     sync::{
         OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -38,7 +39,7 @@ pub enum ClientSocket {
     /// A socket of this host.
     Local(LocalSocket),
     /// A socket of another host, or of another network namespace of this one.
-    Elsewhere,
+    Elsewhere(IpAddr),
     /// A socket that the kernel does not tell about: its process has closed it, netlink cannot be
     /// used, or the connection is none of TCP.
     Untold,
@@ -53,7 +54,7 @@ impl Caller {
         });
         let account = match socket {
             ClientSocket::Local(found) => account_of(found.uid),
-            ClientSocket::Elsewhere | ClientSocket::Untold => Account::Unknown,
+            ClientSocket::Elsewhere(_) | ClientSocket::Untold => Account::Unknown,
         };
         Self { holder: connection_of(account), socket }
     }
@@ -104,7 +105,7 @@ fn client_socket(stream: &TcpStream) -> io::Result<ClientSocket> {
         Some(found) => ClientSocket::Local(found),
         // On loopback there is one, so it has gone or is in a namespace that we do not see.
         None if client.ip().to_canonical().is_loopback() => ClientSocket::Untold,
-        None => ClientSocket::Elsewhere,
+        None => ClientSocket::Elsewhere(client.ip().to_canonical()),
     })
 }
 

@@ -99,6 +99,9 @@ pub enum ParseError {
     /// JSON, but not a JSON-RPC 2.0 message.
     #[error("not a JSON-RPC 2.0 message: {0}")]
     Shape(&'static str),
+    /// A member has the wrong type, or is there twice.
+    #[error("not a JSON-RPC 2.0 message: {0}")]
+    Member(String),
     /// Larger than a span can address (4 GiB).
     #[error("a message of {0} bytes")]
     TooLarge(usize),
@@ -162,11 +165,7 @@ impl Message {
         }
         let envelope: Envelope<'_> = match serde_json::from_str(text) {
             Ok(envelope) => envelope,
-            Err(error) if error.is_data() => {
-                return Err(ParseError::Shape(
-                    "`jsonrpc` and `method` are strings, members are unique",
-                ));
-            }
+            Err(error) if error.is_data() => return Err(ParseError::Member(error.to_string())),
             Err(error) => return Err(ParseError::Json(error.to_string())),
         };
         if envelope.jsonrpc.as_ref().is_none_or(|Text(version)| version != "2.0") {

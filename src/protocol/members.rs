@@ -91,6 +91,17 @@ impl<'a> Members<'a> {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))
     }
 
+    /// Returns the name of a member that is there twice. Looks at each pair of them.
+    pub fn repeated(&self) -> Option<&str> {
+        let mut others = self.0.iter();
+        while let Some((name, _)) = others.next() {
+            if others.clone().any(|(other, _)| other == name) {
+                return Some(name);
+            }
+        }
+        None
+    }
+
     /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -113,6 +113,19 @@ async fn a_request_that_cannot_be_served_is_refused_with_the_remedy() {
         ),
         (&[json_only, ("origin", "https://evil.example")][..], ping, 403, "ORIGIN_FORBIDDEN"),
         (&[json_only, ("host", "evil.example")][..], ping, 403, "HOST_FORBIDDEN"),
+        (&[json_only, ("host", "localhost:80@evil.example")][..], ping, 403, "HOST_FORBIDDEN"),
+        (
+            &[json_only, ("host", "localhost"), ("host", "evil.example")][..],
+            ping,
+            400,
+            "HOST_AMBIGUOUS",
+        ),
+        (
+            &MCP_HEADERS[..],
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+            400,
+            "INVALID_REQUEST",
+        ),
     ] {
         let reply = root.send(Method::POST, headers, body.to_owned()).await;
         assert_eq!(reply.status, status, "{code}: {reply:?}");

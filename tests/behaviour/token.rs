@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use hyper::Method;
 use serde_json::json;
 use tempfile::TempDir;
@@ -133,6 +134,38 @@ async fn a_client_that_brings_the_token_is_served_as_any_other() {
     // A page cannot even try: what it says of itself is looked at first.
     let page = client.send(Method::POST, &[("origin", "https://evil.example")], "").await;
     assert_eq!(page.status, 403);
+}
+
+#[tokio::test]
+async fn who_tries_many_tokens_is_slowed_and_logged_and_the_right_one_is_served_meanwhile() {
+    let (fakes, credentials) = (Fakes::new(), Credentials::new());
+    let config = LISTEN.to_owned() + &fakes.server("fake", &[]);
+    let daemon = credentials.daemon(&config).ready();
+    let mut tries: FuturesUnordered<_> = (0..100)
+        .map(|number| {
+            let guess = bearer(&format!("canary-{number:016}"));
+            let client = daemon.client(PATH).header("authorization", &guess);
+            async move { client.post(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await }
+        })
+        .collect();
+
+    let refused = loop {
+        let reply = tries.next().await.expect("one is refused at once");
+        if reply.status != 401 {
+            break reply;
+        }
+    };
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert_eq!(refused.headers["retry-after"], "5");
+    assert_eq!(refused.answer()["error"]["data"]["code"], "TOKENS_WRONG");
+    let client = daemon.client(PATH).header("authorization", &bearer(TOKEN)).initialized().await;
+    assert_eq!(client.call("echo", json!({ "value": 7 })).await["value"], 7);
+    drop(tries);
+
+    let log = daemon.log();
+    assert_eq!(log.matches("wrong token").count(), 1, "{log}");
+    assert!(log.contains("source=user "), "{log}");
+    assert!(!log.contains("canary"), "{log}");
 }
 
 #[tokio::test]

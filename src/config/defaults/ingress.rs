@@ -59,6 +59,24 @@ pub const DENIED_BODY_BYTES_SKIPPED: usize = 256 << 10;
 /// How long that may take. Ours: what is on its way comes in a round trip or two.
 pub const DENIED_BODY_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How many wrong tokens of one source are answered at once. Ours: several clients with an old one, a
+/// few requests of each.
+pub const WRONG_TOKENS_BURST: u32 = 20;
+
+/// How long it takes until one more is answered at once. Ours: nobody types a token.
+pub const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the answer to a wrong token waits, at most. Those of one source that would wait longer are
+/// answered at once with 429. Ours: so few answers wait that they cost nothing.
+pub const WRONG_TOKEN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the log says that a source brings wrong tokens. Ours: each attack is seen, and none
+/// fills the journal.
+pub const WRONG_TOKEN_LOG_PAUSE: Duration = Duration::from_secs(60);
+
+/// How many sources of wrong tokens are known, those that came last. Ours: 100 bytes each.
+pub const WRONG_TOKEN_SOURCES_MAX: usize = 1024;
+
 /// How long a client may take to send the head of a request, and so how long its connection may
 /// be idle. Longer than clients keep idle connections: one that we closed at the moment of a call
 /// would cost that call. Source: nginx's 75 s, where seed 002 has 10 s.

@@ -44,6 +44,14 @@ pub enum ArgumentError {
         /// What it is, as the tool's definition says.
         meaning: String,
     },
+    /// A field is there twice.
+    #[error("`{}` with `{field}` twice", .tool.name())]
+    Twice {
+        /// The tool.
+        tool: Tool,
+        /// The field.
+        field: String,
+    },
     /// The arguments are not an object.
     #[error("the arguments of `{}` are not an object", .0.name())]
     NotAnObject(Tool),
@@ -54,7 +62,10 @@ impl ArgumentError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "MISSING_PARAMETER",
-            Self::Unknown { .. } | Self::Wrong { .. } | Self::NotAnObject(_) => "INVALID_ARGUMENTS",
+            Self::Unknown { .. }
+            | Self::Wrong { .. }
+            | Self::Twice { .. }
+            | Self::NotAnObject(_) => "INVALID_ARGUMENTS",
         }
     }
 
@@ -66,6 +77,7 @@ impl ArgumentError {
             Self::Unknown { known, .. } if known.is_empty() => "It takes none.".to_owned(),
             Self::Unknown { known, .. } => format!("It takes `{}`.", known.join("`, `")),
             Self::Wrong { field, meaning, .. } => format!("`{field}` is this: {meaning}"),
+            Self::Twice { field, .. } => format!("Send one `{field}`."),
             Self::NotAnObject(tool) => {
                 format!("Send an object with the arguments of `{}` by name.", tool.name())
             }
@@ -84,6 +96,7 @@ impl ArgumentError {
                 "parameter": field,
                 "validationErrors": [format!("Field '{field}': {problem}")],
             }),
+            Self::Twice { tool, field } => json!({ "tool": tool.name(), "parameter": field }),
             Self::NotAnObject(tool) => json!({ "tool": tool.name() }),
         };
         RpcError::new(INVALID_PARAMS, self.code(), self.to_string())

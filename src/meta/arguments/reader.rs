@@ -62,7 +62,10 @@ impl<'a> Reader<'a> {
         let unknown = reader.members.iter().find(|(name, _)| reader.properties.get(name).is_none());
         match unknown {
             Some((name, _)) => Err(reader.unknown(name)),
-            None => Ok(reader),
+            None => match reader.members.repeated().map(|name| reader.at(name)) {
+                Some(field) => Err(ArgumentError::Twice { tool, field }),
+                None => Ok(reader),
+            },
         }
     }
 

@@ -163,6 +163,11 @@ fn an_error_names_the_field_and_the_remedy() {
     `mcp_call` has no argument `repository`
     It takes `server`, `tool`, `args`, `fields`, `timeoutMs`, `cursor`.
     ");
+    insta::assert_snapshot!(call(r#""args":{},"server":"other""#), @r"
+    INVALID_ARGUMENTS
+    `mcp_call` with `server` twice
+    Send one `server`.
+    ");
     insta::assert_snapshot!(call(r#""args":[1]"#), @r"
     INVALID_ARGUMENTS
     `args` of `mcp_call` cannot be used: it must be an object, not an array

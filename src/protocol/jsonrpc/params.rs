@@ -59,6 +59,19 @@ impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
 /// Picks members out of an object; anything else (JSON-RPC allows arrays) has none of them.
 struct ParamsVisitor;
 
+/// Reads the value of the member `name`, which may not be there twice: which of the two counts is up to
+/// the reader, and what we route by may differ from what the server takes.
+fn once<'de, A: MapAccess<'de>>(
+    member: &mut Option<&'de RawValue>,
+    map: &mut A,
+    name: &'static str,
+) -> Result<(), A::Error> {
+    match member.replace(map.next_value()?) {
+        None => Ok(()),
+        Some(_) => Err(Error::duplicate_field(name)),
+    }
+}
+
 impl<'de> Visitor<'de> for ParamsVisitor {
     type Value = Params<'de>;
 
@@ -71,29 +84,29 @@ impl<'de> Visitor<'de> for ParamsVisitor {
         while let Some(key) = map.next_key()? {
             match key {
                 Key::Meta => {
-                    let meta: &RawValue = map.next_value()?;
-                    // Which one counts is up to the reader: ours may differ from the server's.
-                    if params.meta.replace(meta).is_some() {
-                        return Err(Error::duplicate_field("_meta"));
-                    }
-                    if meta.get().starts_with('{') {
+                    once(&mut params.meta, &mut map, "_meta")?;
+                    if let Some(meta) = params.meta.filter(|meta| meta.get().starts_with('{')) {
                         let Token(token) =
                             serde_json::from_str(meta.get()).map_err(Error::custom)?;
                         params.meta_token = token;
                     }
                 }
-                Key::ProgressToken => params.token = Some(map.next_value()?),
-                Key::RequestId => params.request_id = Some(map.next_value()?),
-                Key::Name => params.name = Some(map.next_value()?),
-                Key::Uri => params.uri = Some(map.next_value()?),
-                Key::Cursor => params.cursor = Some(map.next_value()?),
-                Key::ProtocolVersion => params.protocol_version = Some(map.next_value()?),
-                Key::Capabilities => params.capabilities = Some(map.next_value()?),
-                Key::Level => params.level = Some(map.next_value()?),
-                Key::Progress => params.progress = Some(map.next_value()?),
-                Key::RequestState => params.request_state = Some(map.next_value()?),
-                Key::InputResponses => params.input_responses = Some(map.next_value()?),
-                Key::Reference => params.reference = Some(map.next_value()?),
+                Key::ProgressToken => once(&mut params.token, &mut map, "progressToken")?,
+                Key::RequestId => once(&mut params.request_id, &mut map, "requestId")?,
+                Key::Name => once(&mut params.name, &mut map, "name")?,
+                Key::Uri => once(&mut params.uri, &mut map, "uri")?,
+                Key::Cursor => once(&mut params.cursor, &mut map, "cursor")?,
+                Key::ProtocolVersion => {
+                    once(&mut params.protocol_version, &mut map, "protocolVersion")?;
+                }
+                Key::Capabilities => once(&mut params.capabilities, &mut map, "capabilities")?,
+                Key::Level => once(&mut params.level, &mut map, "level")?,
+                Key::Progress => once(&mut params.progress, &mut map, "progress")?,
+                Key::RequestState => once(&mut params.request_state, &mut map, "requestState")?,
+                Key::InputResponses => {
+                    once(&mut params.input_responses, &mut map, "inputResponses")?;
+                }
+                Key::Reference => once(&mut params.reference, &mut map, "ref")?,
                 Key::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -162,7 +175,7 @@ impl<'de> Visitor<'de> for TokenVisitor {
         let mut token = None;
         while let Some(key) = map.next_key()? {
             match key {
-                MetaKey::ProgressToken => token = Some(map.next_value()?),
+                MetaKey::ProgressToken => once(&mut token, &mut map, "progressToken")?,
                 MetaKey::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }

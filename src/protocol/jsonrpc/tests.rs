@@ -46,8 +46,8 @@ fn everything_else_is_refused_with_the_reason() {
         (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, "`id` is a string or a number"),
         (r#"{"jsonrpc":"2.0","id":1}"#, "a request has `method` and `id`"),
         (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "a request has `method` and `id`"),
-        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#, "members are unique"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "are strings"),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#, "duplicate field `id`"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "expected a string"),
     ] {
         let error = refusal(text);
         assert!(error.contains(reason), "{text}: {error}");
@@ -55,6 +55,38 @@ fn everything_else_is_refused_with_the_reason() {
     assert!(
         Message::parse(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}")).is_err()
     );
+}
+
+#[test]
+fn a_member_by_which_a_request_is_routed_may_not_be_there_twice() {
+    for name in [
+        "_meta",
+        "progressToken",
+        "requestId",
+        "name",
+        "uri",
+        "cursor",
+        "protocolVersion",
+        "capabilities",
+        "level",
+        "progress",
+        "requestState",
+        "inputResponses",
+        "ref",
+    ] {
+        let twice = format!(r#"{{"{name}":{{}},"x":1,"{name}":{{}}}}"#);
+        let texts = [
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{twice}}}"#),
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"_meta":{twice}}}}}"#),
+        ];
+        let n_refused = if name == "progressToken" { 2 } else { 1 };
+        for text in &texts[..n_refused] {
+            let error = refusal(text);
+            assert!(error.contains(&format!("duplicate field `{name}`")), "{text}: {error}");
+        }
+    }
+    let other = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1,"x":2}}"#;
+    assert_eq!(parse(other).bytes(), other.as_bytes(), "what nobody looks at is the server's");
 }
 
 #[test]
