@@ -58,6 +58,22 @@ pub fn content(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, Unreada
     if bytes.len() > bytes_max { Err(Unreadable::TooLarge(bytes_max)) } else { Ok(Some(bytes)) }
 }
 
+/// Reads a file of anybody, of at most `bytes_max`: a device or a log has no end.
+///
+/// # Errors
+///
+/// What the system says, or [`io::ErrorKind::FileTooLarge`].
+pub fn bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    fs::File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 <= bytes_max {
+        return Ok(bytes);
+    }
+    let told = format!("it has more than {bytes_max} bytes");
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, told))
+}
+
 /// Puts another content in the place of a file: whoever reads it finds the one or the other.
 ///
 /// # Errors
@@ -158,6 +174,18 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
+
+    #[test]
+    fn what_has_no_end_is_not_read_to_the_end() {
+        let error = bounded(Path::new("/dev/zero"), 1000).expect_err("it is larger");
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(error.to_string(), "it has more than 1000 bytes");
+
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(file.path(), "12345").expect("written");
+        assert_eq!(bounded(file.path(), 5).expect("as large as it may be"), b"12345");
+        assert!(bounded(file.path(), 4).is_err());
+    }
 
     #[test]
     fn a_file_is_read_as_it_was_written_last() {

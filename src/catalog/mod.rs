@@ -35,6 +35,7 @@ use crate::{
     session::Sessions,
 };
 
+mod altered;
 mod asking;
 mod cached;
 mod changes;
@@ -192,13 +193,19 @@ impl Catalog {
         let (name, reading) = (slot.name().clone(), owner.cloned());
         let notes = (Arc::clone(&self.records), Arc::clone(&self.findings));
         let (shelf, told) = (self.shelf_for(&slot, owner), self.told.clone());
+        let tasks = self.tasks.clone();
         let news = news(&slot, list, owner);
         let flight = entry.reads.join(&self.tasks, ready, || async move {
             let read = reader.read(slot, reading, limits, reason, notes).await;
             let Read { listing, is_news, connection } =
                 read.map_err(|error| Unread { error: Arc::new(error), reason })?;
             if let Some((shelf, name, declared)) = shelf {
-                shelf.learn((&name, declared), list, &listing, connection.profile());
+                let old = shelf.learn((&name, declared), list, &listing, connection.profile());
+                if let Some(old) = old {
+                    // A list may be long.
+                    let (new, list) = (Arc::clone(&listing), list.method());
+                    drop(tasks.spawn_blocking(move || altered::tell(&name, list, &old, &new)));
+                }
             }
             if is_news {
                 changes::tell(&told, news);

@@ -57,19 +57,21 @@ pub(super) struct Chores {
 }
 
 impl Shelf {
-    /// Takes note of a list that a server has given, and of what it says of itself.
+    /// Takes note of a list that a server has given, and of what it says of itself. Returns the list that
+    /// was known before, if it may be another one.
     pub(super) fn learn(
         &self,
         (server, declared): (&ServerName, Digest),
         list: List,
         listing: &Listing,
         profile: Option<&Profile>,
-    ) {
+    ) -> Option<Listing> {
         let mut state = self.state();
         let known = state.known.entry(server.clone()).or_default();
         if known.declared != Some(declared) {
             *known = Known::of(declared);
         }
+        let old = known.reading(list).map(|reading| Arc::clone(&reading.listing));
         match known.learn(list, listing, profile, SystemTime::now()) {
             News::Changed => state.unsaved.insert(server.clone()),
             // Its file may have been removed, or could not be written.
@@ -77,6 +79,7 @@ impl Shelf {
         };
         self.changed.notify_one();
         state.revision += 1;
+        old.filter(|old| !Arc::ptr_eq(old, listing))
     }
 
     /// Takes what the disk had of a server, as far as nothing newer is known.

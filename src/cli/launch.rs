@@ -4,7 +4,7 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io,
+    io::{self, Read as _, Seek as _, SeekFrom},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -148,9 +148,18 @@ fn see(log: &Path) -> String {
     format!("See `{}`, or run `metamcp serve` in a shell.", log.display())
 }
 
+/// Returns the end of the log, which may be long.
+fn end(log: &Path) -> io::Result<Vec<u8>> {
+    let (mut file, mut text) = (File::open(log)?, Vec::new());
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(defaults::LOG_TAIL_BYTES)))?;
+    file.take(defaults::LOG_TAIL_BYTES).read_to_end(&mut text)?;
+    Ok(text)
+}
+
 /// Returns the last lines of the log, each on a line of its own.
 fn tail(log: &Path) -> String {
-    let text = fs::read(log).unwrap_or_default();
+    let text = end(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().rev().take(LOG_LINES_SHOWN).collect();
     lines.into_iter().rev().map(|line| format!("\n  {line}")).collect()

@@ -8,7 +8,10 @@ use std::{
 
 use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::Overrides, stdio};
 use crate::{
-    config::{Config, Sources, environment, secret::credentials_directory},
+    config::{
+        Config, Sources, environment,
+        secret::{credentials_directory, exposed_credentials},
+    },
     daemon::{Daemon, Listeners, StartError},
     demo::Demo,
     name::ServerName,
@@ -78,6 +81,9 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     let log = log::start(config.service.log_level);
     for name in loaded.unknown {
         tracing::warn!(name, "a variable that looks like one of ours names no key: it is ignored");
+    }
+    for name in credentials.as_deref().map(exposed_credentials).unwrap_or_default() {
+        tracing::warn!(credential = name, "everybody can read a credential: `chmod o=` its file");
     }
     if n_dropped > 0 {
         tracing::debug!(n_dropped, "capabilities dropped");

@@ -74,7 +74,7 @@ fn write(path: &Path, text: &str, n_tools: usize) -> Result<(), Failed> {
         n_tools => format!("{n_tools} tools"),
     };
     let name = path.display();
-    if std::fs::read(path).is_ok_and(|found| found == text.as_bytes()) {
+    if files::bounded(path, text.len() as u64).is_ok_and(|found| found == text.as_bytes()) {
         output::print(&format!("{name}: unchanged, {tools}\n"));
         return Ok(());
     }

@@ -25,7 +25,7 @@ use super::{
     word::Word,
     wording::{did_you_mean, from_toml},
 };
-use crate::name::ServerName;
+use crate::{files, name::ServerName};
 
 /// Reads and checks the configuration file at `path`.
 ///
@@ -39,8 +39,8 @@ pub fn file(path: &Path) -> Result<Config, LoadError> {
 
 /// Reads the text of the file at `path`.
 pub(super) fn text(path: &Path) -> Result<String, LoadError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+    let bytes = files::bounded(path, defaults::CONFIG_BYTES_MAX)
+        .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
     decoded(path, &bytes)
 }
 

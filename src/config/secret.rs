@@ -1,15 +1,36 @@
 //! A value that may stand elsewhere: in a credential or in our environment.
 
 use std::{
-    fmt, io,
+    fmt, fs, io,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 
+use super::defaults;
+use crate::files;
+
 /// Returns the directory that systemd's `LoadCredential=` fills, if there is one.
 pub fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
+}
+
+/// Returns the credentials in `directory` that every user of this host can read, by their names.
+pub fn exposed_credentials(directory: &Path) -> Vec<String> {
+    let mode = |path: &Path| path.metadata().map_or(0, |found| found.permissions().mode());
+    let is_file = |path: &Path| path.metadata().is_ok_and(|found| found.is_file());
+    // Others do not come to what is in a directory that they cannot search.
+    if mode(directory) & 0o001 == 0 {
+        return Vec::new();
+    }
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let paths = entries.flatten().take(defaults::CREDENTIALS_MAX).map(|entry| entry.path());
+    let exposed = paths.filter(|path| is_file(path) && mode(path) & 0o004 != 0);
+    let mut names: Vec<String> =
+        exposed.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
 }
 
 /// A literal, or a reference to where the value is.
@@ -118,7 +139,7 @@ impl Secret {
             return Err(SecretError::Name { name });
         }
         let Some(directory) = credentials else { return Err(SecretError::NoDirectory { name }) };
-        std::fs::read(directory.join(&name))
+        files::bounded(&directory.join(&name), defaults::CREDENTIAL_BYTES_MAX)
             .map_err(|source| SecretError::Credential { name, source })
     }
 
@@ -167,9 +188,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn credentials_that_everybody_can_read_are_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let put = |name: &str, mode: u32| {
+            let path = directory.path().join(name);
+            fs::write(&path, "s3cret").expect("written");
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
+        };
+        put("own", 0o600);
+        put("group", 0o640);
+        put("two", 0o644);
+        put("one", 0o604);
+        let open = |mode| {
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(directory.path(), mode).expect("changed");
+        };
+        open(0o700);
+        assert!(exposed_credentials(directory.path()).is_empty(), "nobody comes to them");
+        open(0o755);
+        assert_eq!(exposed_credentials(directory.path()), ["one", "two"]);
+    }
+
+    #[test]
     fn a_credential_is_read_from_its_directory() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        std::fs::write(directory.path().join("token"), "s3cret\n").expect("written");
+        fs::write(directory.path().join("token"), "s3cret\n").expect("written");
         let secret = Secret::from("credential:token".to_owned());
 
         assert_eq!(secret.resolve(Some(directory.path())).expect("readable"), "s3cret");

@@ -114,6 +114,7 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
             if let Some(file) = &file {
                 places::secrets_in(file, config, found);
             }
+            places::credentials(credentials_directory().as_deref(), found);
         }
         if let (Some(unit), Some(directives)) = (&installed, &directives) {
             examine_unit(unit, directives, &command, found).await;
@@ -178,8 +179,12 @@ fn configuration(file: Option<&Path>, found: &mut Vec<Finding>) -> Option<Config
 
 /// Returns what `[Service]` of a unit says, as far as its files can be read.
 fn directives(unit: &Unit) -> Option<unit::Directives> {
-    let main = std::fs::read_to_string(unit.file()?).ok()?;
-    let more = unit.drop_ins().into_iter().filter_map(|file| std::fs::read_to_string(file).ok());
+    let text = |file: &Path| {
+        let bytes = files::bounded(file, defaults::UNIT_FILE_BYTES_MAX).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let main = text(&unit.file()?)?;
+    let more = unit.drop_ins().into_iter().filter_map(|file| text(&file));
     let texts: Vec<String> = [main].into_iter().chain(more).collect();
     Some(unit::read(texts.iter().map(String::as_str)))
 }

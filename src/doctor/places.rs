@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     catalog::Store,
-    config::{Config, Secret, Transport},
+    config::{Config, Secret, Transport, secret::exposed_credentials},
     import::nix_name,
     session::key::state_directory,
 };
@@ -71,6 +71,22 @@ fn directory_of(what: &str, directory: &Path, is_written: bool) -> Option<Findin
         );
     }
     None
+}
+
+/// Examines whether credentials are kept from others.
+pub(super) fn credentials(directory: Option<&Path>, found: &mut Vec<Finding>) {
+    let Some(directory) = directory else { return };
+    for name in exposed_credentials(directory) {
+        let path = directory.join(&name);
+        found.push(
+            Finding::warning(
+                Area::Permissions,
+                format!("everybody can read the credential `{name}`"),
+            )
+            .why(format!("It is `{}`.", path.display()))
+            .fix(format!("chmod o= '{}'", path.display())),
+        );
+    }
 }
 
 /// Examines whether the configuration file keeps to itself what it should.

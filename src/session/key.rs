@@ -12,6 +12,7 @@ use std::{
 use super::ticket::Seal;
 use crate::{
     config::{Secret, SessionMode, SessionRules, defaults, secret::SecretError},
+    files,
     report::chain,
 };
 
@@ -171,7 +172,10 @@ fn read(path: &Path) -> Result<Key, NotKept> {
     if !found.is_file() || found.uid() != user || found.mode() & 0o077 != 0 {
         return Err(NotKept::Exposed { path: path.to_owned() });
     }
-    let key = fs::read(path).map_err(failed)?;
+    if found.len() != size_of::<Key>() as u64 {
+        return Err(NotKept::Damaged { path: path.to_owned() });
+    }
+    let key = files::bounded(path, size_of::<Key>() as u64).map_err(failed)?;
     Key::try_from(key).map_err(|_| NotKept::Damaged { path: path.to_owned() })
 }
 

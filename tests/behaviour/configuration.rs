@@ -1,6 +1,6 @@
 //! The configuration from file, variables and flags, as the real program has it.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -182,4 +182,29 @@ fn the_schema_is_printed_and_takes_what_holds() {
         panic!("{error} at {}", error.instance_path());
     }
     assert!(!validator.is_valid(&json!({ "pool": { "size": 0 } })));
+}
+
+#[test]
+fn a_device_is_no_configuration() {
+    let (code, stdout, stderr) = daemon::run_in(Path::new("."), &[], &["check", "/dev/zero"]);
+    assert_eq!((code, stdout.as_str()), (78, ""), "{stderr}");
+    assert!(
+        stderr.contains("/dev/zero") && stderr.contains("more than 16777216 bytes"),
+        "{stderr}"
+    );
+}
+
+#[tokio::test]
+async fn a_credential_that_everybody_can_read_is_named_in_the_log() {
+    let credentials = tempfile::tempdir().expect("a directory");
+    let open = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
+    };
+    let path = credentials.path().join("api-key");
+    fs::write(&path, "s3cret").expect("written");
+    open(&path, 0o644);
+    open(credentials.path(), 0o755);
+    let daemon = Daemon::with("").env("CREDENTIALS_DIRECTORY", credentials.path()).ready();
+    daemon.wait_log("everybody can read a credential");
+    assert!(daemon.log().contains("credential=\"api-key\""), "{}", daemon.log());
 }

@@ -44,6 +44,10 @@ pub const CACHE_READ_PATIENCE: Duration = Duration::from_secs(2);
 /// How old a draft in the disk cache is that nobody finishes any more. Ours: one takes milliseconds.
 pub const CACHE_DRAFT_AGE: Duration = Duration::from_secs(60 * 60);
 
+/// How many definitions of a list the log names that are other ones than before. Ours: a server that
+/// writes all of them anew fills no journal.
+pub const ALTERED_MAX: usize = 20;
+
 /// How much of what a server says of itself belongs to what is searched, in bytes. Ours: clients cut
 /// instructions at 2 KB.
 pub const ABOUT_BYTES_MAX: usize = 4096;

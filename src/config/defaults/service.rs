@@ -81,7 +81,16 @@ pub const REFUSAL_LOG_PAUSE: Duration = Duration::from_secs(10);
 /// Ours: some milliseconds for each process.
 pub const MEMORY_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How large a configuration file may be that an operator names, in bytes. Ours: thousands of servers.
+/// How large a credential may be, in bytes. Source: systemd's bound.
+pub const CREDENTIAL_BYTES_MAX: u64 = 1 << 20;
+
+/// How many credentials are looked at for whether others can read them. Ours: more than a host has.
+pub const CREDENTIALS_MAX: usize = 1000;
+
+/// How large the file of a unit may be that the doctor reads, in bytes. Source: systemd's bound.
+pub const UNIT_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// How large a configuration file may be, in bytes. Ours: thousands of servers.
 pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
 /// How many operators' orders wait for the main loop. Ours: they are carried out one by one.

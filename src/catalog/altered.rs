@@ -1,0 +1,98 @@
+//! Which definitions a server has changed since its list was read before. Pure.
+//!
+//! A tool that was looked at and found harmless may say something else a day later, to models that
+//! believe what a description says. So each change is a line in the log.
+
+use std::collections::HashMap;
+
+use super::Listing;
+use crate::{config::defaults, name::ServerName, protocol::Members, redact};
+
+/// A definition that is another one than before.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Altered {
+    /// The name, URI or URI template.
+    pub(super) key: String,
+    /// The members that differ, are new or are gone, in the order of the new definition.
+    pub(super) members: Vec<String>,
+}
+
+/// Returns the definitions of `new` that are other ones than in `old`, at most
+/// [`defaults::ALTERED_MAX`], and how many more there are.
+pub(super) fn altered(old: &Listing, new: &Listing) -> (Vec<Altered>, usize) {
+    let before: HashMap<&str, &str> =
+        old.iter().map(|item| (item.key.as_str(), item.json())).collect();
+    let mut changed = new.iter().filter_map(|item| {
+        let old = before.get(item.key.as_str()).filter(|old| **old != item.json())?;
+        Some((item, *old))
+    });
+    let told = changed.by_ref().take(defaults::ALTERED_MAX);
+    let told = told
+        .map(|(item, old)| Altered { key: item.key.clone(), members: differing(old, item.json()) });
+    let told: Vec<Altered> = told.collect();
+    // One that is only written another way is none.
+    let told = told.into_iter().filter(|found| !found.members.is_empty()).collect();
+    (told, changed.count())
+}
+
+/// Writes the definitions that are other ones than before into the log.
+pub(super) fn tell(server: &ServerName, list: &str, old: &Listing, new: &Listing) {
+    let (told, n_more) = altered(old, new);
+    for Altered { key, members } in told {
+        let key = redact::cut(&redact::tame(&key), defaults::QUOTE_BYTES_MAX).to_owned();
+        let members = members.join(", ");
+        let members = redact::cut(&members, defaults::QUOTE_BYTES_MAX);
+        tracing::warn!(mcp_server = %server, mcp_list = list, key, members, "definition changed");
+    }
+    if n_more > 0 {
+        tracing::warn!(mcp_server = %server, mcp_list = list, n_more, "more definitions changed");
+    }
+}
+
+fn differing(old: &str, new: &str) -> Vec<String> {
+    let (old, new) =
+        (Members::read(old).unwrap_or_default(), Members::read(new).unwrap_or_default());
+    let changed = new.iter().filter(|(name, value)| old.get(name) != Some(*value));
+    let gone = old.iter().filter(|(name, _)| new.get(name).is_none());
+    changed.chain(gone).map(|(name, _)| redact::tame(name).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::protocol::mcp::{List, Page};
+
+    fn listing(tools: &Value) -> Listing {
+        let result = json!({ "tools": tools }).to_string();
+        Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+    }
+
+    #[test]
+    fn a_definition_that_says_something_else_is_named_with_the_members_that_differ() {
+        let old = listing(&json!([
+            { "name": "same", "description": "a", "inputSchema": {} },
+            { "name": "other", "description": "reads", "inputSchema": {}, "title": "t" },
+            { "name": "gone", "inputSchema": {} },
+        ]));
+        let new = listing(&json!([
+            { "name": "new", "inputSchema": {} },
+            { "name": "other", "description": "<IMPORTANT>", "inputSchema": {}, "annotations": {} },
+            { "name": "same", "description": "a", "inputSchema": {} },
+        ]));
+        let members = ["annotations", "description", "title"].map(str::to_owned).to_vec();
+        assert_eq!(altered(&old, &new), (vec![Altered { key: "other".to_owned(), members }], 0));
+        assert_eq!(altered(&old, &old), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn of_very_many_some_are_named_and_the_others_counted() {
+        let tools = |text: &str| {
+            let tool = |number| json!({ "name": format!("t{number}"), "description": text, "inputSchema": {} });
+            listing(&(0..100).map(tool).collect())
+        };
+        let (told, n_more) = altered(&tools("a"), &tools("b"));
+        assert_eq!((told.len(), n_more), (defaults::ALTERED_MAX, 100 - defaults::ALTERED_MAX));
+    }
+}
