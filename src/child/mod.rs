@@ -4,6 +4,7 @@
 //! Knows nothing of MCP: it hands out two pipes and promises an end.
 //! This is the only module that starts processes.
 
+mod descendants;
 pub mod environment;
 mod error_output;
 mod family;
@@ -20,6 +21,7 @@ mod spawn_error;
 pub mod stderr;
 pub mod unit;
 
+pub use descendants::kill_descendants;
 pub use error_output::ErrorOutput;
 pub use family::see_off_orphans;
 pub use kinship::{ClientProcess, Kinship, Lineage};

@@ -47,6 +47,8 @@ use crate::{
 };
 
 mod idle;
+mod impatience;
+mod leave;
 pub mod listen;
 pub mod lock;
 mod orders;
@@ -54,6 +56,7 @@ mod reload;
 mod signals;
 
 use idle::Idle;
+use leave::{close, leave};
 pub use listen::{Listeners, StartError};
 use orders::Orders;
 use signals::{Signal, Signals};
@@ -187,7 +190,9 @@ impl Daemon {
             tokio::select! {
                 () = &mut warm_up => is_warm = true,
                 signal = self.signals.next() => match signal {
-                    Signal::Stop => return self.farewell().await,
+                    Signal::Stop => {
+                        return leave(&mut self.signals, &self.listeners, close(&self.pool)).await;
+                    }
                     // Not a reload yet for the manager, who knows no service before READY=1.
                     Signal::Reload => {
                         let _noted_in_the_status_line = self.replace_config(None);
@@ -380,37 +385,26 @@ impl Daemon {
         hurry: CancellationToken,
         clients: TaskTracker,
     ) {
-        let patience = self.views.config().service.shutdown_timeout;
+        let Self { signals, views, orders, board, pool, listeners, .. } = self;
+        let patience = views.config().service.shutdown_timeout;
         notify::stopping(
             "finishing running requests",
             patience + defaults::HURRY + defaults::FAREWELL,
         );
         tracing::info!("stopping");
-        self.orders.close();
-        self.board.serving(false);
+        orders.close();
+        board.serving(false);
         stop.cancel();
         clients.close();
-        tokio::select! {
-            drained = time::timeout(patience, clients.wait()) => {
-                if drained.is_err() {
-                    tracing::warn!(n_connections = clients.len(), "requests are cut off");
-                }
+        let orderly = async {
+            if time::timeout(patience, clients.wait()).await.is_err() {
+                tracing::warn!(n_connections = clients.len(), "requests are cut off");
             }
-            () = self.signals.stop() => tracing::warn!("asked twice: requests are cut off"),
-        }
-        hurry.cancel();
-        let _cut_off = time::timeout(defaults::HURRY, clients.wait()).await;
-        self.farewell().await;
-    }
-
-    /// Closes the servers and removes what we made.
-    async fn farewell(&self) {
-        notify::stopping("closing servers", defaults::FAREWELL);
-        if time::timeout(defaults::FAREWELL, self.pool.close()).await.is_err() {
-            tracing::error!("some servers did not leave in time");
-        }
-        self.listeners.clean_up();
-        tracing::info!("stopped");
+            hurry.cancel();
+            let _cut_off = time::timeout(defaults::HURRY, clients.wait()).await;
+            close(pool).await;
+        };
+        leave(signals, listeners, orderly).await;
     }
 
     fn status_line(&self) -> String {

@@ -19,6 +19,10 @@ pub const CONTROL_LINE_BYTES_MAX: usize = super::BODY_BYTES_MAX;
 /// The longest name of a group, in bytes. Source: groupadd(8).
 pub const GROUP_NAME_BYTES_MAX: usize = 32;
 
+/// Within what time a third request to stop ends the service at once. Ours: a person who presses
+/// Ctrl-C again and again.
+pub const IMPATIENCE: Duration = Duration::from_secs(2);
+
 /// How long requests may take to end when they were told to hurry. Ours.
 pub const HURRY: Duration = Duration::from_secs(1);
 
