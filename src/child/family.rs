@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    ladder::{LADDER, Rung},
+    ladder::{Descent, Rung, at_once},
     mark::{Mark, Service},
     processes::{EXEC_PATIENCE, EXEC_PAUSE, Held, Process},
 };
@@ -165,13 +165,18 @@ pub async fn see_off_orphans() {
         return;
     }
     tracing::warn!(n_processes, "children of a service that was killed are seen off");
-    let mut until = Instant::now();
-    for (wait, rung) in LADDER {
-        until += wait;
-        if time::timeout_at(until, orphans.gone(None)).await.is_ok() {
-            return;
-        }
+    let mut descent = Descent::new(at_once());
+    loop {
+        let rung = tokio::select! {
+            biased;
+            () = orphans.gone(None) => return,
+            rung = descent.next() => rung,
+        };
+        let Some(rung) = rung else { break };
         orphans.signal(rung.signal(), None).await;
+        if rung == Rung::Kill {
+            break;
+        }
     }
     let end = orphans.gone(Some(Signal::KILL));
     if time::timeout(defaults::AFTER_KILL, end).await.is_err() {
@@ -232,7 +237,7 @@ mod tests {
             assert_eq!(found, expected, "{family:?}");
         }
         drop(pipes.stdin);
-        child.see_off().await;
+        child.see_off(at_once()).await;
         assert!(!bare.runs() && !marked.runs());
     }
 }

@@ -216,7 +216,7 @@ mod tests {
             assert!(lineage.leads_to(child.pid()), "{script}");
             assert!(!lineage.leads_to(std::process::id()), "{script}");
             drop(input);
-            child.see_off().await;
+            child.see_off(crate::child::ladder::at_once()).await;
             assert_eq!(process.kinship(), Kinship::Hidden, "it has ended: {script}");
         }
     }

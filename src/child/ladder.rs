@@ -1,14 +1,18 @@
-//! How a child is asked to leave: politely, then again and again, then not any more.
+//! How a child is asked to leave: by the end of its input, then by a signal, then not any more.
 //!
 //! ```text
-//!  0 ms      50 ms     150 ms    350 ms    750 ms    1550 ms
-//!  stdin      TERM      TERM      TERM      TERM      KILL
-//!  closed
+//!                    input closed    SIGTERM    SIGKILL
+//!  on a stop              0 ms        750 ms    1550 ms
+//!  an idle connection     0 s           2 s        5 s
 //! ```
 //!
-//! Pure: the driver waits and signals. Source: seed 000, "Graceful shutdown".
+//! Most servers leave at the end of their input, and take some tenths of a second for it: a signal
+//! before that would cut off what they do last. Source: seed 000, "Graceful shutdown".
 
 use std::time::Duration;
+
+use tokio::time;
+use tokio_util::sync::CancellationToken;
 
 /// What to do when a wait is over and the child is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,25 +23,99 @@ pub enum Rung {
     Kill,
 }
 
-/// The waits, each followed by what to do if the child is still there.
-///
-/// The first wait begins when the child's standard input was closed: most servers leave at that.
-pub const LADDER: [(Duration, Rung); 5] = [
-    (Duration::from_millis(50), Rung::Terminate),
-    (Duration::from_millis(100), Rung::Terminate),
-    (Duration::from_millis(200), Rung::Terminate),
-    (Duration::from_millis(400), Rung::Terminate),
-    (Duration::from_millis(800), Rung::Kill),
+/// The rungs, with how long is waited before each where somebody waits for the end, and where nobody
+/// does.
+const LADDER: [(Rung, Duration, Duration); 2] = [
+    (Rung::Terminate, Duration::from_millis(750), Duration::from_secs(2)),
+    (Rung::Kill, Duration::from_millis(800), Duration::from_secs(3)),
 ];
+
+/// The way down.
+#[derive(Debug)]
+pub struct Descent {
+    hurry: CancellationToken,
+    rungs: std::slice::Iter<'static, (Rung, Duration, Duration)>,
+}
+
+impl Descent {
+    /// Starts when the child's input is closed. It is in no hurry until `hurry` is cancelled.
+    pub fn new(hurry: CancellationToken) -> Self {
+        Self { hurry, rungs: LADDER.iter() }
+    }
+
+    /// Waits until the next rung is reached; after the last one there is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: the rung is left out.
+    pub async fn next(&mut self) -> Option<Rung> {
+        let (rung, quick, patient) = *self.rungs.next()?;
+        tokio::select! {
+            () = time::sleep(patient) => {}
+            () = async {
+                self.hurry.cancelled().await;
+                time::sleep(quick).await;
+            } => {}
+        }
+        Some(rung)
+    }
+
+    /// Waits until a child would be killed.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Descent::next`].
+    pub async fn end(mut self) {
+        while self.next().await.is_some() {}
+    }
+}
+
+/// Returns a token of somebody who waits for the end.
+pub fn at_once() -> CancellationToken {
+    let hurry = CancellationToken::new();
+    hurry.cancel();
+    hurry
+}
+
+/// Returns how long a child may stay that is to end at once.
+pub fn longest() -> Duration {
+    LADDER.iter().map(|(_, quick, _)| *quick).sum()
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_child_that_ignores_every_signal_is_killed_after_1550_ms() {
-        let total: Duration = LADDER.iter().map(|(wait, _)| wait).sum();
-        assert_eq!(total, Duration::from_millis(1550));
-        assert_eq!(LADDER.map(|(_, rung)| rung == Rung::Kill), [false, false, false, false, true]);
+    async fn times(hurry: CancellationToken) -> Vec<(Rung, u128)> {
+        let (start, mut descent) = (time::Instant::now(), Descent::new(hurry));
+        let mut times = Vec::new();
+        while let Some(rung) = descent.next().await {
+            times.push((rung, start.elapsed().as_millis()));
+        }
+        times
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn on_a_stop_a_child_is_asked_after_750_ms_and_killed_after_1550() {
+        assert_eq!(times(at_once()).await, [(Rung::Terminate, 750), (Rung::Kill, 1550)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_of_an_idle_connection_is_asked_after_2_s_and_killed_after_5() {
+        let never = CancellationToken::new();
+        assert_eq!(times(never).await, [(Rung::Terminate, 2000), (Rung::Kill, 5000)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_hurries_a_child_that_leaves_at_its_leisure() {
+        for (ms, expected) in [(100, [850, 1650]), (1900, [2000, 2800]), (3000, [2000, 3800])] {
+            let hurry = CancellationToken::new();
+            let later = async {
+                time::sleep(Duration::from_millis(ms)).await;
+                hurry.cancel();
+            };
+            let (times, ()) = tokio::join!(times(hurry.clone()), later);
+            assert_eq!(times.iter().map(|(_, at)| *at).collect::<Vec<_>>(), expected);
+        }
     }
 }

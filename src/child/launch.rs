@@ -7,6 +7,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     SpawnError,
@@ -98,13 +99,13 @@ pub trait Tenant: fmt::Debug + Send {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Sees it off, within a second or two even if it does not want to leave. The caller has
+    /// Sees it off, as [`super::ladder`] says, at its leisure until `hurry` is cancelled. The caller has
     /// dropped its standard input before.
     ///
     /// # Cancel safety
     ///
     /// Dropping it halfway leaves the end to the system.
-    fn see_off(self: Box<Self>) -> BoxFuture<'static, Exit>;
+    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit>;
 }
 
 /// Why a stdio server did not start.
@@ -190,7 +191,7 @@ impl Tenant for Child {
         Box::pin(Self::wait(self))
     }
 
-    fn see_off(self: Box<Self>) -> BoxFuture<'static, Exit> {
-        Box::pin(Self::see_off(*self))
+    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {
+        Box::pin(Self::see_off(*self, hurry))
     }
 }

@@ -11,14 +11,15 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncReadExt as _,
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
-    time::{self, Instant},
+    time,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     SpawnError, environment,
     family::Family,
     kinship,
-    ladder::LADDER,
+    ladder::{Descent, Rung},
     mark::Mark,
     orphans::{self, Awaited},
     processes::Process,
@@ -167,7 +168,8 @@ impl Child {
         self.process.wait().await.map_or(Exit::Unknown, Exit::Status)
     }
 
-    /// Sees the process off, and everything that came from it: waits and signals as in [`LADDER`].
+    /// Sees the process off, and everything that came from it: waits and signals as
+    /// [`Descent`] says, at its leisure until `hurry` is cancelled.
     ///
     /// The caller has closed its end of the child's standard input before. Returns when the
     /// process is reaped and nothing of its family runs any more, or [`defaults::AFTER_KILL`] after SIGKILL:
@@ -176,14 +178,19 @@ impl Child {
     /// # Cancel safety
     ///
     /// Dropping it halfway kills the process, not what the process started.
-    pub async fn see_off(mut self) -> Exit {
-        let mut until = Instant::now();
-        for (wait, rung) in LADDER {
-            until += wait;
-            if let Ok(exit) = time::timeout_at(until, self.all_gone(None)).await {
-                return exit;
-            }
+    pub async fn see_off(mut self, hurry: CancellationToken) -> Exit {
+        let mut descent = Descent::new(hurry);
+        loop {
+            let rung = tokio::select! {
+                biased;
+                exit = self.all_gone(None) => return exit,
+                rung = descent.next() => rung,
+            };
+            let Some(rung) = rung else { break };
             self.signal(rung.signal()).await;
+            if rung == Rung::Kill {
+                break;
+            }
         }
         let end = self.all_gone(Some(Signal::KILL));
         time::timeout(defaults::AFTER_KILL, end).await.unwrap_or_else(|_| {

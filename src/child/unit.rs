@@ -20,13 +20,12 @@ use rustix::io::Errno;
 use tokio::{
     io::{AsyncRead, ReadBuf},
     net::{UnixStream, unix::OwnedReadHalf},
-    time,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     journal::Journal,
-    ladder::LADDER,
+    ladder::Descent,
     launch::{Kind, Launched, Pipes, Tenant},
     process::Exit,
 };
@@ -233,10 +232,13 @@ impl Tenant for Instance {
     }
 
     /// There is no ladder to go down, as there is nothing to signal; it has as long as a child.
-    fn see_off(mut self: Box<Self>) -> BoxFuture<'static, Exit> {
+    fn see_off(mut self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {
         Box::pin(async move {
-            let patience = LADDER.iter().map(|(wait, _)| *wait).sum();
-            time::timeout(patience, self.wait()).await.unwrap_or(Exit::Pending)
+            tokio::select! {
+                biased;
+                exit = self.wait() => exit,
+                () = Descent::new(hurry).end() => Exit::Pending,
+            }
         })
     }
 }

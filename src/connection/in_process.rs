@@ -29,7 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Announcement, Dialer};
 use crate::{
     child::{
-        Exit, Home, Kind, LaunchError, Launched, Launcher, SpawnError, Tenant, ladder::LADDER,
+        Exit, Home, Kind, LaunchError, Launched, Launcher, SpawnError, Tenant, ladder::Descent,
         launch::Pipes,
     },
     config::{self, defaults},
@@ -388,11 +388,12 @@ impl Tenant for Guest {
         })
     }
 
-    fn see_off(mut self: Box<Self>) -> BoxFuture<'static, Exit> {
+    fn see_off(mut self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {
         Box::pin(async move {
-            let patience = LADDER.iter().map(|(wait, _)| *wait).sum();
-            if time::timeout(patience, self.wait()).await.is_err() {
-                self.death.cancel();
+            tokio::select! {
+                biased;
+                exit = self.wait() => return exit,
+                () = Descent::new(hurry).end() => self.death.cancel(),
             }
             self.wait().await
         })

@@ -102,7 +102,9 @@ pub struct Connection {
     profile: OnceLock<Profile>,
     /// Cancelled once no new request may use this connection.
     gone: CancellationToken,
-    /// Cancelled to make it go: a child of the slot's token.
+    /// Cancelled where all connections of its slot go, or the service stops.
+    leaving: CancellationToken,
+    /// Cancelled to make it go: a child of the other token.
     closing: CancellationToken,
     /// Cancelled once the link is down and nothing waits any more.
     down: CancellationToken,
@@ -163,7 +165,7 @@ impl Connection {
         announcements: mpsc::Sender<Announcement>,
         link: Link,
         redactor: Redactor,
-        closing: CancellationToken,
+        (leaving, closing): (CancellationToken, CancellationToken),
     ) -> Self {
         let in_flight_max = match &link {
             Link::Stdio(_) => defaults::IN_FLIGHT_MAX,
@@ -184,6 +186,7 @@ impl Connection {
             mux: Mutex::new(Mux::new(in_flight_max, defaults::DRAINING_MAX)),
             profile: OnceLock::new(),
             gone: CancellationToken::new(),
+            leaving,
             closing,
             down: CancellationToken::new(),
             reason: OnceLock::new(),

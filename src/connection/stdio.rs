@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Connection, Failure, Pipe};
 use crate::{
     budget::{MeteredLine, MeteredLines},
-    child::{Kind, Launched, launch::Pipes, stderr},
+    child::{Kind, Launched, ladder, launch::Pipes, stderr},
     config::defaults,
     protocol::{Pieces, ndjson::on_one_line},
 };
@@ -172,7 +172,12 @@ impl Started {
                 }
                 connection.lose(Failure::Exited { kind: kind.clone(), exit, output });
             }
-            let exit = tenant.see_off().await;
+            // Somebody waits for its end, unless it was there and nobody needed it any more.
+            let is_idle = cause == Cause::Asked
+                && connection.profile().is_some()
+                && connection.reason().is_none();
+            let hurry = if is_idle { connection.leaving.clone() } else { ladder::at_once() };
+            let exit = tenant.see_off(hurry).await;
             ends.settle().await;
             ends.abort();
             let (server, output) = (&connection.server, tail.output());

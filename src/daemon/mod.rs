@@ -426,7 +426,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::child::ladder::LADDER;
+    use crate::child::ladder;
 
     #[test]
     fn the_unit_allows_more_time_than_a_stop_may_take() {
@@ -436,8 +436,7 @@ mod tests {
         let worst = defaults::SHUTDOWN_TIMEOUT + defaults::HURRY + defaults::FAREWELL;
         assert!(allowed.expect("a duration") >= worst + Duration::from_secs(2), "{worst:?}");
         // A child that ends only when it is killed, and what is still in its pipes.
-        let ladder: Duration = LADDER.iter().map(|(wait, _)| *wait).sum();
-        let child = ladder + defaults::AFTER_KILL + 6 * defaults::LAST_WORDS;
+        let child = ladder::longest() + defaults::AFTER_KILL + 6 * defaults::LAST_WORDS;
         assert!(defaults::FAREWELL >= child && defaults::FAREWELL > defaults::GOODBYE_TIMEOUT);
     }
 }

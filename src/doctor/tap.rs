@@ -14,6 +14,7 @@ use tokio::{
     io::{AsyncRead, ReadBuf},
     time::Instant,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     child::{Exit, Home, Host, Kind, LaunchError, Launched, Launcher, Tenant},
@@ -113,9 +114,9 @@ impl Tenant for Watched {
         self.tenant.last_words()
     }
 
-    fn see_off(self: Box<Self>) -> BoxFuture<'static, Exit> {
+    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {
         Box::pin(async move {
-            let exit = self.tenant.see_off().await;
+            let exit = self.tenant.see_off(hurry).await;
             self.tap.lock().exit = Some(exit);
             exit
         })

@@ -317,6 +317,24 @@ async fn no_process_is_left_after_a_stop() {
     assert!(fakes.events("polite").iter().all(|event| event["event"] != "sigterm"));
 }
 
+#[tokio::test]
+async fn what_a_child_does_after_the_end_of_its_input_is_not_cut_off() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("cleaned-up");
+    let script = "\"$0\" stdio; sleep 0.2; echo done > \"$1\"";
+    let config = format!(
+        "[servers.fake]\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}, {:?}, {file:?}]\n",
+        fake::program()
+    );
+    let mut daemon = Daemon::with(config).ready();
+    daemon.client("/servers/fake").call("echo", json!({ "value": 1 })).await;
+
+    daemon.signal(Signal::TERM);
+    assert!(daemon.wait_exit().success());
+
+    assert_eq!(fs::read_to_string(&file).expect("it was written"), "done\n");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_changes_nothing_and_a_third_soon_after_kills_every_server() {
     for n_signals in [2, 3] {

@@ -1,6 +1,7 @@
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::*;
+use crate::child::ladder;
 
 fn shell(script: &str) -> Program {
     Program {
@@ -30,7 +31,7 @@ async fn a_child_leaves_when_its_input_ends() {
     drop(pipes);
     // Before any signal: a busy machine may take longer than the first wait of the ladder.
     child.wait().await;
-    assert_eq!(child.see_off().await.to_string(), "exited with code 3");
+    assert_eq!(child.see_off(ladder::at_once()).await.to_string(), "exited with code 3");
 }
 
 #[tokio::test]
@@ -40,7 +41,7 @@ async fn a_child_that_ignores_sigterm_is_killed() {
             .expect("starts");
     assert_eq!(first_line(pipes.stdout).await, "ready");
     drop(pipes.stdin);
-    assert_eq!(child.see_off().await.to_string(), "was ended by signal 9");
+    assert_eq!(child.see_off(ladder::at_once()).await.to_string(), "was ended by signal 9");
 }
 
 #[tokio::test]
@@ -49,7 +50,7 @@ async fn what_a_child_started_ends_with_it() {
     let grandchild = first_line(pipes.stdout).await;
     assert!(is_alive(&grandchild));
 
-    child.see_off().await;
+    child.see_off(ladder::at_once()).await;
 
     assert!(!is_alive(&grandchild));
 }
@@ -66,7 +67,7 @@ async fn what_left_the_group_ends_with_the_child() {
     drop(pipes.stdin);
 
     // On a busy machine, a signal comes before the shell has seen the end of its input.
-    assert!(matches!(child.see_off().await, Exit::Status(_)));
+    assert!(matches!(child.see_off(ladder::at_once()).await, Exit::Status(_)));
 
     assert!(!is_alive(&daemon));
 }
@@ -78,7 +79,7 @@ async fn what_a_child_left_behind_that_ended_by_itself_ends_too() {
     child.wait().await;
     assert!(is_alive(&daemon));
 
-    assert_eq!(child.see_off().await.to_string(), "exited with code 1");
+    assert_eq!(child.see_off(ladder::at_once()).await.to_string(), "exited with code 1");
 
     assert!(!is_alive(&daemon));
 }
@@ -90,10 +91,10 @@ async fn the_daemon_of_another_child_is_left_alone() {
     let (daemon, its) = (first_line(pipes.stdout).await, first_line(its_pipes.stdout).await);
     drop(its_pipes.stdin);
 
-    one.see_off().await;
+    one.see_off(ladder::at_once()).await;
 
     assert!(!is_alive(&its) && is_alive(&daemon));
-    other.see_off().await;
+    other.see_off(ladder::at_once()).await;
     assert!(!is_alive(&daemon));
 }
 
@@ -107,7 +108,7 @@ async fn a_process_without_an_environment_holds_nobody_up() {
     assert_eq!(bare.environment(), Some(Vec::new()));
     assert!(!bare.is_being_replaced());
     drop(pipes.stdin);
-    other.see_off().await;
+    other.see_off(ladder::at_once()).await;
 }
 
 #[tokio::test]
@@ -119,7 +120,7 @@ async fn what_a_daemon_starts_while_it_is_seen_off_is_not_left() {
     let Family::Child { mark: Some(mark), .. } = child.family else { panic!("it has a mark") };
     drop(pipes.stdin);
 
-    child.see_off().await;
+    child.see_off(ladder::at_once()).await;
 
     assert!(!is_alive(&daemon));
     let is_left = |process: Process| {
@@ -134,7 +135,7 @@ async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
     program.env.insert("DECLARED".into(), "yes".into());
     let (child, pipes) = Child::spawn(&program).expect("starts");
     let names = first_line(pipes.stdout).await;
-    child.see_off().await;
+    child.see_off(ladder::at_once()).await;
 
     for name in names.split(' ').filter(|name| {
         !["DECLARED", environment::MARK, "PWD", "OLDPWD", "_", "SHLVL"].contains(name)

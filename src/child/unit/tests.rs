@@ -7,9 +7,11 @@ use std::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{UnixListener, UnixSocket},
+    time,
 };
 
 use super::*;
+use crate::child::ladder;
 
 fn unit(socket: &Path) -> Unit {
     Unit { socket: socket.to_owned(), name: "metamcp-server-test".into() }
@@ -50,7 +52,7 @@ async fn one_that_does_not_leave_has_as_long_as_a_child() {
     drop(pipes.stdin);
 
     let begin = time::Instant::now();
-    assert_eq!(tenant.see_off().await, Exit::Pending);
+    assert_eq!(tenant.see_off(ladder::at_once()).await, Exit::Pending);
 
     assert_eq!(begin.elapsed().as_millis(), 1550);
 }

@@ -289,7 +289,7 @@ impl Place<'_> {
 
     fn connection(&self, link: Link, secrets: Redactor) -> Arc<Connection> {
         // A token of its own: an attempt that failed must not take the next one along.
-        let closing = self.closing.child_token();
+        let closing = (self.closing.clone(), self.closing.child_token());
         let (server, party) = (self.server.clone(), self.party.clone());
         let announcements = self.dialer.announcements.clone();
         let generation = self.generation;
