@@ -72,14 +72,14 @@ mod tests {
     #[test]
     fn a_definition_that_says_something_else_is_named_with_the_members_that_differ() {
         let old = listing(&json!([
-            { "name": "same", "description": "a", "inputSchema": {} },
-            { "name": "other", "description": "reads", "inputSchema": {}, "title": "t" },
-            { "name": "gone", "inputSchema": {} },
+            { "name": "same", "description": "a", "inputSchema": { "type": "object" } },
+            { "name": "other", "description": "reads", "inputSchema": { "type": "object" }, "title": "t" },
+            { "name": "gone", "inputSchema": { "type": "object" } },
         ]));
         let new = listing(&json!([
-            { "name": "new", "inputSchema": {} },
-            { "name": "other", "description": "<IMPORTANT>", "inputSchema": {}, "annotations": {} },
-            { "name": "same", "description": "a", "inputSchema": {} },
+            { "name": "new", "inputSchema": { "type": "object" } },
+            { "name": "other", "description": "<IMPORTANT>", "inputSchema": { "type": "object" }, "annotations": {} },
+            { "name": "same", "description": "a", "inputSchema": { "type": "object" } },
         ]));
         let members = ["annotations", "description", "title"].map(str::to_owned).to_vec();
         assert_eq!(altered(&old, &new), (vec![Altered { key: "other".to_owned(), members }], 0));
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn of_very_many_some_are_named_and_the_others_counted() {
         let tools = |text: &str| {
-            let tool = |number| json!({ "name": format!("t{number}"), "description": text, "inputSchema": {} });
+            let tool = |number| json!({ "name": format!("t{number}"), "description": text, "inputSchema": { "type": "object" } });
             listing(&(0..100).map(tool).collect())
         };
         let (told, n_more) = altered(&tools("a"), &tools("b"));

@@ -51,18 +51,16 @@ async fn a_unit_is_started_by_the_first_request_and_shared_by_all_clients() {
 }
 
 #[tokio::test]
-async fn a_unit_that_is_killed_is_named_with_the_end_of_its_journal_and_started_again() {
+async fn a_unit_that_ends_at_its_start_is_named_with_the_end_of_its_journal() {
     let fakes = Fakes::new();
-    let unit = SocketUnit::start(&fakes, "notes", &[], 8);
+    let unit = SocketUnit::start(&fakes, "notes", &["--exit-at-start", "3"], 8);
     let journal =
         "echo 'disk full'; echo 'metamcp-server-notes@0-1-0.service: Main process exited.'";
     let daemon = Daemon::with(unit.server("notes", "")).env("PATH", journalctl(&fakes, journal));
     let daemon = daemon.ready();
-    let client = daemon.client("/servers/notes");
 
-    let answer = client.tool("exit", json!({ "code": 3 })).await.answer();
+    let answer = daemon.client("/servers/notes").tool("echo", json!({})).await.answer();
 
-    assert_eq!(answer["error"]["data"]["code"], "SERVER_EXITED");
     let message = answer["error"]["message"].to_string();
     assert!(
         message.contains(
@@ -70,11 +68,27 @@ async fn a_unit_that_is_killed_is_named_with_the_end_of_its_journal_and_started_
         ),
         "{message}"
     );
-    let hint = answer["error"]["data"]["suggestion"].to_string();
-    assert!(hint.contains("journalctl -u 'metamcp-server-notes@*'"), "{hint}");
     let asked = fs::read_to_string(fakes.path("journalctl.asked")).expect("it was asked");
     let ours = format!("--unit=metamcp-server-notes@*-{}[-_]*.service", daemon.pid());
     assert!(asked.contains(&ours), "{asked}");
+}
+
+#[tokio::test]
+async fn a_unit_that_is_killed_in_a_call_is_named_without_its_journal_and_started_again() {
+    let fakes = Fakes::new();
+    let unit = SocketUnit::start(&fakes, "notes", &[], 8);
+    let path = journalctl(&fakes, "echo 'what a client asked'");
+    let daemon = Daemon::with(unit.server("notes", "")).env("PATH", path).ready();
+    let client = daemon.client("/servers/notes");
+
+    let answer = client.tool("exit", json!({ "code": 3 })).await.answer();
+
+    assert_eq!(answer["error"]["data"]["code"], "SERVER_EXITED");
+    // What it wrote since may be about another client.
+    let message = answer["error"]["message"].as_str().expect("a message");
+    assert!(message.ends_with("unit `metamcp-server-notes` ended"), "{message}");
+    let hint = answer["error"]["data"]["suggestion"].to_string();
+    assert!(hint.contains("journalctl -u 'metamcp-server-notes@*'"), "{hint}");
     assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
     assert_eq!(fakes.pids("notes").len(), 2);
 }

@@ -92,13 +92,13 @@ async fn a_server_is_refused_what_belongs_to_the_operator_on_both_ways() {
 }
 
 /// Starts a process that leaves behind all that tells where it comes from, asks for what belongs to the
-/// operator, and writes down what came of it.
+/// operator, and writes down what came of it; in a file of its own first, as the server is started twice.
 const ORPHAN: &str = r#"
 ask='
   read -r _ _ _ parent _ < /proc/$$/stat
   while [ "$(cat /proc/$parent/comm)" = sh ]; do read -r _ _ _ parent _ < /proc/$$/stat; done
-  "$1" tasks --socket "$2" > "$3.part" 2>&1
-  mv "$3.part" "$3"
+  "$1" tasks --socket "$2" > "$3.$$" 2>&1
+  mv "$3.$$" "$3"
 '
 (setsid env -i PATH="$PATH" sh -c "$ask" sh "$@" < /dev/null > /dev/null 2>&1 &)
 "#;
