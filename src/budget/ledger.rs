@@ -13,7 +13,7 @@
 //!       for all                           for those with at most max / divisor
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{config::defaults::MEMORY_KEPT_DIVISOR, holder::Account};
 
@@ -184,14 +184,22 @@ impl<A: Asker> Ledger<A> {
     pub(super) fn decide(&mut self) -> Vec<Decision<A>> {
         let mut decisions = Vec::new();
         self.queue.retain(|waiting| !waiting.asker.is_gone());
-        let mut n_skipped = 0;
+        let (mut n_skipped, mut passed_over) = (0, BTreeSet::new());
         while let Some(&Waiting { account, wanted, .. }) = self.queue.get(n_skipped) {
-            let is_possible = wanted <= self.bound(account, wanted);
+            // Those of one account are served in their order.
+            if account.is_some_and(|account| passed_over.contains(&account)) {
+                n_skipped += 1;
+                continue;
+            }
+            let bound = self.bound(account, wanted);
+            let is_possible = wanted <= bound;
             if is_possible && !self.take(account, wanted) {
-                if self.used + wanted > self.max {
+                // It is next, and what is given back is kept for it.
+                if bound == self.max {
                     break;
                 }
-                // What is left is for others than its account.
+                // It is one of an account that has much, and others are not to wait for it.
+                passed_over.extend(account);
                 n_skipped += 1;
                 continue;
             }

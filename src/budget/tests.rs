@@ -133,6 +133,26 @@ fn what_is_kept_for_comfort_makes_room_before_anything_is_refused() {
     assert_eq!(taken.n_bytes(), 100);
 }
 
+#[test]
+fn what_is_kept_for_comfort_makes_room_for_an_answer_of_an_account_that_has_much() {
+    const KIB: usize = 1 << 10;
+    let budget = budget(100 * KIB);
+    let held = Mutex::new(Some(budget.try_reserve(20 * KIB).expect("room")));
+    let comfort = Arc::new(Comfort { held, n_asked: AtomicUsize::new(0) });
+    let known: Arc<dyn Reclaim> = Arc::<Comfort>::clone(&comfort);
+    budget.reclaims(Arc::downgrade(&known));
+    let answer = |account, length: usize| {
+        let bytes = budget.try_reserve(length).expect("room").attach(vec![1; length].into());
+        budget.attributed(account, bytes)
+    };
+    let _read_later = answer(Account::User(1), 40 * KIB).expect("room");
+    let _too = answer(Account::User(1), 20 * KIB).expect("room is made");
+    assert_eq!(comfort.n_asked.load(Ordering::Relaxed), 1);
+
+    let _ours = answer(Account::Service, 30 * KIB).expect("it is nobody's");
+    assert_eq!(budget.ledger().share(Account::Service), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_larger_budget_lets_askers_in_at_once() {
     let budget = budget(100);

@@ -52,8 +52,9 @@ pub(super) fn tell(server: &ServerName, list: &str, old: &Listing, new: &Listing
 fn differing(old: &str, new: &str) -> Vec<String> {
     let (old, new) =
         (Members::read(old).unwrap_or_default(), Members::read(new).unwrap_or_default());
-    let changed = new.iter().filter(|(name, value)| old.get(name) != Some(*value));
-    let gone = old.iter().filter(|(name, _)| new.get(name).is_none());
+    let [before, after] = [&old, &new].map(|members| members.iter().collect::<HashMap<_, _>>());
+    let changed = new.iter().filter(|(name, value)| before.get(name) != Some(value));
+    let gone = old.iter().filter(|(name, _)| !after.contains_key(name));
     changed.chain(gone).map(|(name, _)| redact::tame(name).into_owned()).collect()
 }
 

@@ -84,6 +84,17 @@ fn an_account_that_has_much_leaves_a_part_to_those_that_have_little() {
 fn an_asker_whose_account_has_much_holds_up_no_other() {
     let mut ledger = Ledger::new(100);
     assert!(ledger.take(GREEDY, 70));
+    assert_eq!(ledger.wait(5, GREEDY, 40, 0), [], "there would be no room without others either");
+    assert_eq!(ledger.wait(6, MODEST, 20, 0), [Decision::Granted(6, MODEST, 20)]);
+    assert_eq!(ledger.wait(7, GREEDY, 1, 0), [], "it does not overtake one of its account");
+    assert_eq!(ledger.wait(8, None, 5, 0), [Decision::Granted(8, None, 5)]);
+    drop(ledger.give_back(None, 5));
+    drop(ledger.give_back(MODEST, 20));
+    assert_eq!(
+        ledger.give_back(GREEDY, 45),
+        [Decision::Granted(5, GREEDY, 40), Decision::Granted(7, GREEDY, 1)]
+    );
+    assert!(ledger.take(GREEDY, 4), "as much as before");
     assert_eq!(ledger.wait(1_u32, GREEDY, 10, 0), []);
     assert_eq!(ledger.wait(2, MODEST, 20, 0), [Decision::Granted(2, MODEST, 20)]);
     assert_eq!(ledger.wait(3, MODEST, 20, 0), [], "there is no room for it");
