@@ -114,21 +114,24 @@ pub enum ReadError<E> {
     NoMemory(MemoryExhausted),
 }
 
-/// A behaviour of a reader for which there is no memory.
+/// A behaviour of a reader for which there is no memory. The body counts for the account, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pressure {
-    /// It gives up at once. The body counts for this account.
+    /// It gives up at once.
     Refuse(Option<Account>),
-    /// It leaves the rest of the body unread for a while, so that the sender waits. It holds that many
-    /// bytes beside the body.
-    Wait(usize),
+    /// It leaves the rest of the body unread for a while, so that the sender waits.
+    Wait {
+        /// The account that the body counts for.
+        account: Option<Account>,
+        /// The bytes that the reader holds beside the body.
+        holds: usize,
+    },
 }
 
 impl Pressure {
     fn account(self) -> Option<Account> {
         match self {
-            Self::Refuse(account) => account,
-            Self::Wait(_) => None,
+            Self::Refuse(account) | Self::Wait { account, .. } => account,
         }
     }
 
@@ -137,8 +140,8 @@ impl Pressure {
         match self {
             // A client can leave it at that on thousands of connections, each of which has read ahead.
             Self::Refuse(_) => held.grow_to(n_bytes + defaults::HTTP_BUFFER_BYTES_MAX),
-            Self::Wait(_) if n_bytes < defaults::MEMORY_COUNTED_MIN => Ok(()),
-            Self::Wait(holds) => held.wait_for(n_bytes, holds).await,
+            Self::Wait { .. } if n_bytes < defaults::MEMORY_COUNTED_MIN => Ok(()),
+            Self::Wait { holds, .. } => held.wait_for(n_bytes, holds).await,
         }
     }
 }
@@ -170,15 +173,9 @@ pub async fn whole<B: Body<Data = Bytes> + Unpin>(
             return held.count(chunk).map_err(ReadError::NoMemory);
         }
         if length > all.capacity() {
-            let doubled = (2 * length).min(length_max);
-            let wanted = match pressure {
-                // A client is not taken at its word: it could reserve what it never sends.
-                Pressure::Refuse(_) => doubled,
-                Pressure::Wait(_) => declared
-                    .filter(|declared| *declared <= length_max)
-                    .unwrap_or(doubled)
-                    .max(length),
-            };
+            // Nobody is taken at their word: they could reserve what they never send.
+            let wanted =
+                (2 * length).min(declared.unwrap_or(length_max)).min(length_max).max(length);
             pressure.reserve(&mut held, wanted).await.map_err(ReadError::NoMemory)?;
             all.reserve(wanted - all.len());
         }
@@ -241,12 +238,13 @@ mod tests {
         let body = whole(&mut chunks(), 1 << 20, Pressure::Refuse(None)).await.expect("read");
         assert_eq!(global().usage().used_bytes, 300_000);
         let held = global().try_reserve(defaults::MEMORY_MAX - 300_000).expect("room");
-        for pressure in [Pressure::Refuse(None), Pressure::Wait(0)] {
+        let waits = Pressure::Wait { account: None, holds: 0 };
+        for pressure in [Pressure::Refuse(None), waits] {
             let refused = whole(&mut chunks(), 1 << 20, pressure).await;
             assert!(matches!(refused, Err(ReadError::NoMemory(_))), "{refused:?}");
         }
         let mut again = chunks();
-        let waiting = whole(&mut again, 1 << 20, Pressure::Wait(0));
+        let waiting = whole(&mut again, 1 << 20, waits);
         tokio::pin!(waiting);
         assert!(time::timeout(Duration::from_secs(1), waiting.as_mut()).await.is_err());
         drop((body, held));

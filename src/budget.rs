@@ -32,7 +32,7 @@ mod ledger;
 mod limit;
 mod lines;
 
-use ledger::{Asker, Decision, Ledger};
+use ledger::{Decision, Ledger, Ticket};
 pub use limit::default_max;
 pub use lines::{MeteredLine, MeteredLines};
 
@@ -132,12 +132,6 @@ pub fn attributed(account: Account, bytes: Bytes) -> Result<Bytes, MemoryExhaust
     global().attributed(account, bytes)
 }
 
-impl Asker for Waiter {
-    fn is_gone(&self) -> bool {
-        self.is_closed()
-    }
-}
-
 impl MemoryExhausted {
     /// Returns what the caller can do about it.
     pub const HINT: &'static str =
@@ -196,15 +190,15 @@ impl MemoryBudget {
         holds: usize,
     ) -> Result<Reservation, MemoryExhausted> {
         // Not past those that wait already.
-        let may_take = self.ledger().n_waiting() == 0;
-        if may_take && self.take(account, wanted) {
+        let is_awaited = self.ledger().is_awaited();
+        if !is_awaited && self.take(account, wanted) {
             return Ok(Reservation { budget: self, account, n_bytes: wanted });
         }
         let (asker, granted) = oneshot::channel();
-        let decisions = self.ledger().wait(asker, account, wanted, holds);
+        let (ticket, decisions) = self.ledger().wait(asker, account, wanted, holds);
+        // Dropped before the receiver: what is granted meanwhile is given back with it.
+        let _end = EndOfWait { budget: self, ticket };
         self.announce(decisions);
-        // Dropped after the receiver, whose asker has gone by then.
-        let _end = EndOfWait(self);
         let outcome = time::timeout(defaults::MEMORY_WAIT, granted).await;
         match outcome {
             Ok(Ok(outcome)) => outcome,
@@ -436,12 +430,15 @@ impl Drop for Reservation {
 }
 
 /// The end of a wait for bytes: where it was given up, those behind it have their turn.
-struct EndOfWait(&'static MemoryBudget);
+struct EndOfWait {
+    budget: &'static MemoryBudget,
+    ticket: Ticket,
+}
 
 impl Drop for EndOfWait {
     fn drop(&mut self) {
-        let decisions = self.0.ledger().decide();
-        self.0.announce(decisions);
+        let decisions = self.budget.ledger().withdraw(self.ticket);
+        self.budget.announce(decisions);
     }
 }
 

@@ -13,15 +13,9 @@
 //!       for all                           for those with at most max / divisor
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{config::defaults::MEMORY_KEPT_DIVISOR, holder::Account};
-
-/// A party that waits for bytes.
-pub(super) trait Asker {
-    /// Tells whether it has stopped waiting.
-    fn is_gone(&self) -> bool;
-}
 
 /// The accounts of a memory budget.
 #[derive(Debug)]
@@ -34,14 +28,23 @@ pub(super) struct Ledger<A> {
     freed: u64,
     /// The bytes of each account that has any.
     shares: BTreeMap<Account, usize>,
-    /// The oldest first.
-    queue: VecDeque<Waiting<A>>,
+    /// Those of each account that wait, by their tickets: the oldest first.
+    queues: BTreeMap<Option<Account>, BTreeMap<u64, Waiting<A>>>,
+    /// The bytes that all of them hold.
+    waiters_hold: usize,
+    n_tickets: u64,
+}
+
+/// A place in the queue of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket {
+    number: u64,
+    account: Option<Account>,
 }
 
 #[derive(Debug)]
 struct Waiting<A> {
     asker: A,
-    account: Option<Account>,
     wanted: usize,
     /// The bytes that it has already, and gives back only when its wait is over.
     holds: usize,
@@ -56,7 +59,7 @@ pub(super) enum Decision<A> {
     Refused(A, Option<Account>, usize),
 }
 
-impl<A: Asker> Ledger<A> {
+impl<A> Ledger<A> {
     /// Returns the accounts of a budget of `max` bytes, none of which is in use.
     pub(super) const fn new(max: usize) -> Self {
         Self {
@@ -66,7 +69,9 @@ impl<A: Asker> Ledger<A> {
             n_refused: 0,
             freed: 0,
             shares: BTreeMap::new(),
-            queue: VecDeque::new(),
+            queues: BTreeMap::new(),
+            waiters_hold: 0,
+            n_tickets: 0,
         }
     }
 
@@ -98,9 +103,18 @@ impl<A: Asker> Ledger<A> {
         account: Option<Account>,
         wanted: usize,
         holds: usize,
-    ) -> Vec<Decision<A>> {
-        self.queue.push_back(Waiting { asker, account, wanted, holds });
-        self.decide()
+    ) -> (Ticket, Vec<Decision<A>>) {
+        let ticket = Ticket { number: self.n_tickets, account };
+        self.n_tickets += 1;
+        self.waiters_hold += holds;
+        let queue = self.queues.entry(account).or_default();
+        queue.insert(ticket.number, Waiting { asker, wanted, holds });
+        (ticket, self.decide())
+    }
+
+    /// Ends a wait, if it is not over yet.
+    pub(super) fn withdraw(&mut self, ticket: Ticket) -> Vec<Decision<A>> {
+        if self.leave(ticket).is_some() { self.decide() } else { Vec::new() }
     }
 
     /// Takes bytes of `account` back.
@@ -145,7 +159,7 @@ impl<A: Asker> Ledger<A> {
     }
 
     fn decide_if_asked(&mut self) -> Vec<Decision<A>> {
-        if self.queue.is_empty() { Vec::new() } else { self.decide() }
+        if self.is_awaited() { self.decide() } else { Vec::new() }
     }
 
     /// Changes the size of the budget. What is in use beyond it stays until it is given back.
@@ -175,22 +189,20 @@ impl<A: Asker> Ledger<A> {
         self.freed
     }
 
-    /// Returns how many wait.
-    pub(super) fn n_waiting(&self) -> usize {
-        self.queue.len()
+    /// Tells whether anybody waits.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.queues.is_empty()
     }
 
-    /// Serves those that wait, as far as there is room; those that have gone are forgotten.
-    pub(super) fn decide(&mut self) -> Vec<Decision<A>> {
+    /// Serves those that wait, as far as there is room. It looks at one of each account, and at those
+    /// behind the ones that it serves.
+    fn decide(&mut self) -> Vec<Decision<A>> {
         let mut decisions = Vec::new();
-        self.queue.retain(|waiting| !waiting.asker.is_gone());
-        let (mut n_skipped, mut passed_over) = (0, BTreeSet::new());
-        while let Some(&Waiting { account, wanted, .. }) = self.queue.get(n_skipped) {
-            // Those of one account are served in their order.
-            if account.is_some_and(|account| passed_over.contains(&account)) {
-                n_skipped += 1;
-                continue;
-            }
+        let mut heads: BTreeSet<Ticket> =
+            self.queues.keys().filter_map(|account| self.head(*account)).collect();
+        while let Some(ticket) = heads.pop_first() {
+            let Some(wanted) = self.wanted(ticket) else { continue };
+            let account = ticket.account;
             let bound = self.bound(account, wanted);
             let is_possible = wanted <= bound;
             if is_possible && !self.take(account, wanted) {
@@ -198,27 +210,52 @@ impl<A: Asker> Ledger<A> {
                 if bound == self.max {
                     break;
                 }
-                // It is one of an account that has much, and others are not to wait for it.
-                passed_over.extend(account);
-                n_skipped += 1;
+                // It is one of an account that has much, and others are not to wait for it: only those
+                // of its account do, which are served in their order.
                 continue;
             }
-            let Some(Waiting { asker, .. }) = self.queue.remove(n_skipped) else { break };
+            let Some(Waiting { asker, .. }) = self.leave(ticket) else { continue };
+            heads.extend(self.head(account));
             decisions.push(match is_possible {
                 true => Decision::Granted(asker, account, wanted),
                 false => Decision::Refused(asker, account, wanted),
             });
         }
-        while self.waiters_hold() >= self.used
-            && let Some(Waiting { asker, account, wanted, .. }) = self.queue.pop_back()
+        while self.waiters_hold >= self.used
+            && let Some(newest) = self.newest()
+            && let Some(Waiting { asker, wanted, .. }) = self.leave(newest)
         {
-            decisions.push(Decision::Refused(asker, account, wanted));
+            decisions.push(Decision::Refused(asker, newest.account, wanted));
         }
         decisions
     }
 
-    fn waiters_hold(&self) -> usize {
-        self.queue.iter().map(|waiting| waiting.holds).sum()
+    /// Returns the oldest of an account that wait.
+    fn head(&self, account: Option<Account>) -> Option<Ticket> {
+        let (number, _) = self.queues.get(&account)?.first_key_value()?;
+        Some(Ticket { number: *number, account })
+    }
+
+    fn newest(&self) -> Option<Ticket> {
+        let last = |(account, queue): (&Option<Account>, &BTreeMap<u64, _>)| {
+            let (number, _) = queue.last_key_value()?;
+            Some(Ticket { number: *number, account: *account })
+        };
+        self.queues.iter().filter_map(last).max()
+    }
+
+    fn wanted(&self, ticket: Ticket) -> Option<usize> {
+        Some(self.queues.get(&ticket.account)?.get(&ticket.number)?.wanted)
+    }
+
+    fn leave(&mut self, ticket: Ticket) -> Option<Waiting<A>> {
+        let queue = self.queues.get_mut(&ticket.account)?;
+        let waiting = queue.remove(&ticket.number)?;
+        if queue.is_empty() {
+            self.queues.remove(&ticket.account);
+        }
+        self.waiters_hold -= waiting.holds;
+        Some(waiting)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a server says to nobody in particular.
 
+use bytes::Bytes;
+
 use super::{Owner, Question};
 use crate::{
     name::ServerName,
@@ -22,6 +24,21 @@ impl Aside {
             Self::Notification(message) => message,
             Self::Question(question) => question.message(),
         }
+    }
+
+    /// Has `wrap` take the bytes of the message for others that are equal to them.
+    ///
+    /// # Errors
+    ///
+    /// As `wrap`. A question is refused then.
+    pub(super) fn wrapped<E>(
+        self,
+        wrap: impl FnOnce(Bytes) -> Result<Bytes, E>,
+    ) -> Result<Self, E> {
+        Ok(match self {
+            Self::Notification(message) => Self::Notification(message.wrapped(wrap)?),
+            Self::Question(question) => Self::Question(question.wrapped(wrap)?),
+        })
     }
 }
 

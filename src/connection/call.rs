@@ -178,7 +178,9 @@ impl Call {
     /// Nothing came in time: of the server neither, perhaps.
     fn timed_out(&self, after: Duration) -> Failure {
         if self.kind != Kind::Probe {
-            self.connection.counters.heard.missed_answer(self.limits.silence.min(after));
+            let has_older = self.connection.mux().has_older(self.id);
+            let patience = self.limits.silence.min(after);
+            self.connection.counters.heard.missed_answer(patience, has_older);
         }
         Failure::Timeout { after }
     }

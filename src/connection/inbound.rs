@@ -22,6 +22,7 @@ use crate::{
     budget,
     compute::read_in_place,
     era::listening,
+    holder::Account,
     protocol::{
         Era, Level, Message, ParseError, RpcError, Shape,
         depth::DEPTH_MAX,
@@ -41,7 +42,8 @@ impl Connection {
             // A copy, as what came was not UTF-8.
             Ok(message) if message.bytes().as_ptr() != start => {
                 let id = message.integer(Part::Id);
-                match message.wrapped(|bytes| budget::counted(None, bytes)) {
+                let account = via.and_then(|via| self.account_of(via));
+                match message.wrapped(|bytes| budget::counted(account, bytes)) {
                     Ok(message) => self.receive(message, via),
                     Err(exhausted) => {
                         if let Some(id) = id {
@@ -83,14 +85,14 @@ impl Connection {
     /// transport has such streams.
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
         match message.shape() {
-            Shape::Response => return self.answered(message),
+            Shape::Response => return self.answered(message, via),
             Shape::Notification => self.notified(message, via),
             Shape::Request => self.asked(message, via),
         }
         self.counters.heard.without_answer();
     }
 
-    fn answered(&self, message: Message) {
+    fn answered(&self, message: Message, via: Option<u64>) {
         let id = message.integer(Part::Id);
         let settled = self.settle(id);
         match settled {
@@ -103,7 +105,11 @@ impl Connection {
                     Some(is_first) => self.screen(message, is_first),
                     None => message,
                 };
-                let counted = message.wrapped(|bytes| budget::attributed(waiter.account, bytes));
+                let counted = match via {
+                    // It counts for who asked since its first byte.
+                    Some(_) => Ok(message),
+                    None => message.wrapped(|bytes| budget::attributed(waiter.account, bytes)),
+                };
                 waiter.inbox.settle(counted.map_err(Failure::NoMemory));
             }
             // A client that has gone left its request behind, to be drained.
@@ -115,6 +121,11 @@ impl Connection {
                 tracing::debug!(mcp_server = %self.server, ?id, "late answer dropped");
             }
         }
+    }
+
+    /// Returns the account that the answer to request `id` counts for, while somebody waits for it.
+    pub(super) fn account_of(&self, id: u64) -> Option<Account> {
+        self.mux().waiter(id).map(|waiter| waiter.account)
     }
 
     /// Ends the wait for the request `id`, and tells those who wait for the last one.
@@ -276,14 +287,26 @@ impl Connection {
         let found = id.and_then(|id| {
             let mux = self.mux();
             let waiter = mux.waiter(id).filter(|waiter| is_for(waiter))?;
-            Some((id, Arc::clone(&waiter.inbox)))
+            Some((id, Arc::clone(&waiter.inbox), waiter.account))
         });
-        let Some((id, inbox)) = found else {
+        let Some((id, inbox, account)) = found else {
             tracing::debug!(
                 mcp_server = %self.server, mcp_method = aside.message().method(),
                 "notification without owner"
             );
             return;
+        };
+        let aside = match self.has_one_stream() {
+            true => aside.wrapped(|bytes| budget::attributed(account, bytes)),
+            // It counts for who asked since its first byte.
+            false => Ok(aside),
+        };
+        let aside = match aside {
+            Ok(aside) => aside,
+            Err(exhausted) => {
+                inbox.settle(Err(Failure::NoMemory(exhausted)));
+                return self.give_up(id, true, true);
+            }
         };
         match inbox.push(aside) {
             Ok(()) => {}

@@ -156,6 +156,25 @@ impl Inbox {
         .await;
     }
 
+    /// Waits until nobody picks anything up any more. Only for who is polled anew then, as what drains
+    /// the answer is: nobody else is woken.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn closed(&self) {
+        std::future::poll_fn(|_| match self.is_closed() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
+    /// Tells whether nobody picks anything up any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
     /// Nobody picks anything up any more. With `is_cancelled`, the answer is of no use either.
     pub(super) fn close(&self, is_cancelled: bool) {
         let mut state = self.state();

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::Connection;
@@ -72,6 +73,19 @@ impl Question {
     /// Returns the request, with the id that the server chose.
     pub fn message(&self) -> &Message {
         &self.message
+    }
+
+    /// Has `wrap` take the bytes of the request for others that are equal to them.
+    ///
+    /// # Errors
+    ///
+    /// As `wrap`; it is refused then.
+    pub(super) fn wrapped<E>(
+        mut self,
+        wrap: impl FnOnce(Bytes) -> Result<Bytes, E>,
+    ) -> Result<Self, E> {
+        self.message = self.message.clone().wrapped(wrap)?;
+        Ok(self)
     }
 
     /// Returns the id that the server chose, as JSON text.

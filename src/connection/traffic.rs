@@ -37,6 +37,8 @@ pub(super) struct Heard {
     born: Instant,
     /// Since then, in milliseconds.
     last_ms: AtomicU64,
+    /// When anything came of it last, likewise, be it one message of a flood.
+    flooded_ms: AtomicU64,
     /// When it was taken for lost, likewise.
     lost_ms: AtomicU64,
     /// When it was pinged last, likewise.
@@ -116,6 +118,7 @@ impl Default for Heard {
         Self {
             born: Instant::now(),
             last_ms: AtomicU64::new(0),
+            flooded_ms: AtomicU64::new(0),
             lost_ms: AtomicU64::new(u64::MAX),
             pinged_ms: AtomicU64::new(0),
             missed_pings: AtomicU32::new(0),
@@ -140,6 +143,8 @@ impl Heard {
         if n_before < UNANSWERED_MESSAGES_MAX {
             self.n_without_answer.store(n_before + 1, Ordering::Relaxed);
             self.now();
+        } else {
+            self.flooded_ms.store(self.age_ms(), Ordering::Relaxed);
         }
     }
 
@@ -160,9 +165,11 @@ impl Heard {
     }
 
     /// Takes note that a request got no answer within `patience`: suspect, if nothing else was
-    /// heard in that time either.
-    pub(super) fn missed_answer(&self, patience: Duration) {
-        if self.age().saturating_sub(self.last()) >= patience {
+    /// heard in that time either. A flood counts as long as the server may work on an older request.
+    pub(super) fn missed_answer(&self, patience: Duration, has_older: bool) {
+        let flooded = Duration::from_millis(self.flooded_ms.load(Ordering::Relaxed));
+        let heard = if has_older { self.last().max(flooded) } else { self.last() };
+        if self.age().saturating_sub(heard) >= patience {
             self.suspect();
         }
     }

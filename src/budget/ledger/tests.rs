@@ -1,18 +1,17 @@
-use std::{cell::Cell, rc::Rc};
-
 use proptest::prelude::*;
 
 use super::*;
 
-impl Asker for Rc<Cell<bool>> {
-    fn is_gone(&self) -> bool {
-        self.get()
-    }
-}
-
-impl Asker for u32 {
-    fn is_gone(&self) -> bool {
-        false
+impl Ledger<u32> {
+    /// Has an asker wait, and returns what is decided then.
+    fn ask(
+        &mut self,
+        asker: u32,
+        account: Option<Account>,
+        wanted: usize,
+        holds: usize,
+    ) -> Vec<Decision<u32>> {
+        self.wait(asker, account, wanted, holds).1
     }
 }
 
@@ -20,8 +19,8 @@ impl Asker for u32 {
 fn bytes_are_granted_in_the_order_of_the_askers() {
     let mut ledger = Ledger::new(10);
     assert!(ledger.take(None, 8) && !ledger.take(None, 3));
-    assert_eq!(ledger.wait(1_u32, None, 5, 0), []);
-    assert_eq!(ledger.wait(2, None, 2, 0), [], "it does not overtake the one before it");
+    assert_eq!(ledger.ask(1, None, 5, 0), []);
+    assert_eq!(ledger.ask(2, None, 2, 0), [], "it does not overtake the one before it");
     assert_eq!(ledger.give_back(None, 3), [Decision::Granted(1, None, 5)]);
     assert_eq!(ledger.give_back(None, 5), [Decision::Granted(2, None, 2)]);
     assert_eq!(ledger.figures(), (7, 10, 10, 0));
@@ -31,7 +30,7 @@ fn bytes_are_granted_in_the_order_of_the_askers() {
 fn more_than_the_whole_budget_is_refused_at_once() {
     let mut ledger = Ledger::new(10);
     assert!(ledger.take(None, 1));
-    assert_eq!(ledger.wait(1_u32, None, 11, 0), [Decision::Refused(1, None, 11)]);
+    assert_eq!(ledger.ask(1, None, 11, 0), [Decision::Refused(1, None, 11)]);
     assert!(!ledger.take(None, usize::MAX));
 }
 
@@ -39,8 +38,8 @@ fn more_than_the_whole_budget_is_refused_at_once() {
 fn the_newest_is_refused_where_only_askers_hold_bytes() {
     let mut ledger = Ledger::new(10);
     assert!(ledger.take(None, 10));
-    assert_eq!(ledger.wait(1_u32, None, 5, 4), []);
-    assert_eq!(ledger.wait(2, None, 5, 6), [Decision::Refused(2, None, 5)]);
+    assert_eq!(ledger.ask(1, None, 5, 4), []);
+    assert_eq!(ledger.ask(2, None, 5, 6), [Decision::Refused(2, None, 5)]);
     assert_eq!(ledger.give_back(None, 6), [Decision::Granted(1, None, 5)], "it gave its own back");
 }
 
@@ -48,21 +47,23 @@ fn the_newest_is_refused_where_only_askers_hold_bytes() {
 fn a_smaller_budget_refuses_what_does_not_fit_any_more() {
     let mut ledger = Ledger::new(10);
     assert!(ledger.take(None, 9));
-    assert_eq!(ledger.wait(1_u32, None, 8, 0), []);
+    assert_eq!(ledger.ask(1, None, 8, 0), []);
     assert_eq!(ledger.resize(7), [Decision::Refused(1, None, 8)]);
-    assert_eq!(ledger.wait(2, None, 5, 0), []);
+    assert_eq!(ledger.ask(2, None, 5, 0), []);
     assert_eq!(ledger.give_back(None, 9), [Decision::Granted(2, None, 5)]);
 }
 
 #[test]
 fn an_asker_that_has_gone_holds_up_none_behind_it() {
     let mut ledger = Ledger::new(10);
-    let (first, second) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
     assert!(ledger.take(None, 10));
-    assert_eq!(ledger.wait(Rc::clone(&first), None, 10, 0), []);
-    assert_eq!(ledger.wait(Rc::clone(&second), None, 1, 0), []);
-    first.set(true);
-    assert_eq!(ledger.give_back(None, 1), [Decision::Granted(second, None, 1)]);
+    let (first, _) = ledger.wait(1, None, 10, 0);
+    let (second, _) = ledger.wait(2, None, 1, 0);
+    assert_eq!(ledger.give_back(None, 1), [], "the first one wants more");
+    assert_eq!(ledger.withdraw(first), [Decision::Granted(2, None, 1)]);
+    assert_eq!(ledger.withdraw(first), []);
+    assert_eq!(ledger.withdraw(second), [], "its wait is over");
+    assert!(!ledger.is_awaited());
 }
 
 const GREEDY: Option<Account> = Some(Account::User(1));
@@ -84,10 +85,10 @@ fn an_account_that_has_much_leaves_a_part_to_those_that_have_little() {
 fn an_asker_whose_account_has_much_holds_up_no_other() {
     let mut ledger = Ledger::new(100);
     assert!(ledger.take(GREEDY, 70));
-    assert_eq!(ledger.wait(5, GREEDY, 40, 0), [], "there would be no room without others either");
-    assert_eq!(ledger.wait(6, MODEST, 20, 0), [Decision::Granted(6, MODEST, 20)]);
-    assert_eq!(ledger.wait(7, GREEDY, 1, 0), [], "it does not overtake one of its account");
-    assert_eq!(ledger.wait(8, None, 5, 0), [Decision::Granted(8, None, 5)]);
+    assert_eq!(ledger.ask(5, GREEDY, 40, 0), [], "there would be no room without others either");
+    assert_eq!(ledger.ask(6, MODEST, 20, 0), [Decision::Granted(6, MODEST, 20)]);
+    assert_eq!(ledger.ask(7, GREEDY, 1, 0), [], "it does not overtake one of its account");
+    assert_eq!(ledger.ask(8, None, 5, 0), [Decision::Granted(8, None, 5)]);
     drop(ledger.give_back(None, 5));
     drop(ledger.give_back(MODEST, 20));
     assert_eq!(
@@ -95,10 +96,10 @@ fn an_asker_whose_account_has_much_holds_up_no_other() {
         [Decision::Granted(5, GREEDY, 40), Decision::Granted(7, GREEDY, 1)]
     );
     assert!(ledger.take(GREEDY, 4), "as much as before");
-    assert_eq!(ledger.wait(1_u32, GREEDY, 10, 0), []);
-    assert_eq!(ledger.wait(2, MODEST, 20, 0), [Decision::Granted(2, MODEST, 20)]);
-    assert_eq!(ledger.wait(3, MODEST, 20, 0), [], "there is no room for it");
-    assert_eq!(ledger.wait(4, MODEST, 5, 0), [], "it does not overtake one that waits for room");
+    assert_eq!(ledger.ask(1, GREEDY, 10, 0), []);
+    assert_eq!(ledger.ask(2, MODEST, 20, 0), [Decision::Granted(2, MODEST, 20)]);
+    assert_eq!(ledger.ask(3, MODEST, 20, 0), [], "there is no room for it");
+    assert_eq!(ledger.ask(4, MODEST, 5, 0), [], "it does not overtake one that waits for room");
     assert_eq!(
         ledger.give_back(MODEST, 20),
         [Decision::Granted(3, MODEST, 20), Decision::Granted(4, MODEST, 5)]
@@ -161,7 +162,7 @@ proptest! {
                     }
                     Step::Wait(wanted) => {
                         waits[*party] = true;
-                        ledger.wait(asker, account, *wanted, held[*party])
+                        ledger.ask(asker, account, *wanted, held[*party])
                     }
                     Step::GiveBack => ledger.give_back(account, std::mem::take(&mut held[*party])),
                 };
@@ -189,6 +190,6 @@ proptest! {
             drive(&all, &mut ledger, &mut held, &mut waits);
         }
         prop_assert!(!waits.contains(&true), "all waits are over");
-        prop_assert_eq!((ledger.used, ledger.queue.len(), ledger.shares.len()), (0, 0, 0));
+        prop_assert_eq!((ledger.used, ledger.queues.len(), ledger.waiters_hold, ledger.shares.len()), (0, 0, 0, 0));
     }
 }

@@ -1,4 +1,4 @@
-use std::future::Future;
+use std::{convert::Infallible, future::Future};
 
 use tokio::{task, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -174,25 +174,28 @@ async fn a_child_that_hangs_in_a_request_that_was_given_up_is_replaced() {
     }
 }
 
+/// Has the server send more and more notifications.
+async fn flood(connection: &Arc<Connection>) -> Infallible {
+    let text =
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
+    loop {
+        for _ in 0..100 {
+            connection.receive(Message::parse(text.into()).expect("a message"), None);
+        }
+        time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_child_that_floods_and_answers_nothing_is_replaced() {
     let (connection, server) = connect(Lifecycle::Pooled).await;
     server.mute(true);
-    let flood = async {
-        let text = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
-        loop {
-            for _ in 0..100 {
-                connection.receive(Message::parse(text.into()).expect("a message"), None);
-            }
-            time::sleep(Duration::from_millis(10)).await;
-        }
-    };
     let failing = async {
         give_up(&connection, 5).await;
         seconds_of(call(&connection, 3600)).await
     };
     let (seconds, next) = tokio::select! {
-        () = flood => unreachable!("it does not end"),
+        never = flood(&connection) => match never {},
         failed = failing => failed,
     };
     assert!(matches!(next, Err(Failure::Unresponsive)), "{next:?}");
@@ -246,5 +249,28 @@ async fn a_child_that_may_be_busy_with_an_older_request_is_not_pinged() {
         server.release(1);
     });
     older.expect("an answer after half an hour");
+    assert!(connection.is_live());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_floods_and_may_be_busy_with_an_older_request_is_not_pinged() {
+    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let late = async {
+        while server.n_calls() == 0 {
+            task::yield_now().await;
+        }
+        server.mute(true);
+        let late = call(&connection, 60).await;
+        assert!(matches!(late, Err(Failure::Timeout { .. })), "{late:?}");
+        time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(server.n_pings(), 0);
+        server.mute(false);
+        server.release(1);
+    };
+    let (older, ()) = tokio::select! {
+        never = flood(&connection) => match never {},
+        both = futures_util::future::join(call(&connection, 3600), late) => both,
+    };
+    older.expect("an answer after two minutes");
     assert!(connection.is_live());
 }

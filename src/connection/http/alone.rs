@@ -35,6 +35,7 @@ impl Link {
         inbox: &Inbox,
     ) -> Result<(), Failure> {
         let Post { id, request, frame } = post;
+        let account = connection.account_of(*id);
         let mut may_learn = request.method() == Some(method::TOOLS_CALL);
         loop {
             let repeated = connection.mirrors.headers(request);
@@ -42,9 +43,10 @@ impl Link {
             self.note_stray_session(connection, &answer);
             let status = answer.status();
             if upstream::is_event_stream(&answer) {
-                return read(connection, *id, answer.into_body(), inbox, frame.len()).await;
+                let mut events = MeteredEvents::new(account, frame.len());
+                return read(connection, *id, answer.into_body(), inbox, &mut events).await;
             }
-            let body = upstream::whole(answer.into_body(), frame.len()).await?;
+            let body = upstream::whole(&mut answer.into_body(), account, frame.len()).await?;
             let Some(message) = answer_to(*id, status, &body)? else {
                 let is_modern = connection.era() == Era::Modern;
                 return Err(if is_modern && may_be_legacy(status) {
@@ -97,10 +99,9 @@ async fn read(
     id: u64,
     mut body: Flow,
     inbox: &Inbox,
-    holds: usize,
+    events: &mut MeteredEvents,
 ) -> Result<(), Failure> {
-    let mut events = MeteredEvents::new(holds);
-    let why = stream::read_answer(connection, id, &mut body, &mut events, inbox).await?;
+    let why = stream::read_answer(connection, id, &mut body, events, inbox).await?;
     if connection.is_open(id) { Err(Failure::BrokenOff(why)) } else { Ok(()) }
 }
 

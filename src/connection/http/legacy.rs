@@ -47,7 +47,7 @@ pub(in super::super) struct Foreign(pub(in super::super) String);
 pub(in super::super) async fn open(upstream: &Upstream) -> Result<Option<Opened>, Foreign> {
     let opening = async {
         let answer = upstream.listen(b"").await.ok().filter(is_event_stream)?;
-        let (mut body, mut events) = (answer.into_body(), MeteredEvents::new(0));
+        let (mut body, mut events) = (answer.into_body(), MeteredEvents::new(None, 0));
         loop {
             events.parser.push(body.frame().await?.ok()?.into_data().unwrap_or_default());
             while let Some(item) = events.parser.next_item() {

@@ -32,7 +32,7 @@ impl Link {
     /// not have one.
     pub(super) async fn listen(&self, connection: &Arc<Connection>) -> Infallible {
         connection.warm_up.initialized().await;
-        let mut events = MeteredEvents::new(0);
+        let mut events = MeteredEvents::new(None, 0);
         let mut attempts = Attempts::new();
         let mut has_worked = false;
         loop {
@@ -86,9 +86,10 @@ impl Link {
         }
         // An upstream may answer 404 simply because it has no such stream.
         if has_worked {
-            let body =
-                time::timeout(defaults::GOODBYE_TIMEOUT, upstream::whole(answer.into_body(), 0));
-            let body = body.await.ok().and_then(Result::ok).unwrap_or_default();
+            let mut body = answer.into_body();
+            let reading = upstream::whole(&mut body, None, 0);
+            let body = time::timeout(defaults::GOODBYE_TIMEOUT, reading).await;
+            let body = body.ok().and_then(Result::ok).unwrap_or_default();
             if self.has_session() && upstream::is_session_lost(status, &body) {
                 connection.forsake(Failure::SessionLost(status));
             }

@@ -13,6 +13,7 @@ use std::{convert::Infallible, future::pending, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http_body_util::BodyExt as _;
 use tokio::{
     sync::mpsc,
     time::{self, Instant},
@@ -183,7 +184,7 @@ impl Link {
         frame: Pieces,
         inbox: &Inbox,
     ) -> Result<(), Failure> {
-        let holds = frame.len();
+        let (account, holds) = (connection.account_of(id), frame.len());
         let answer = self.upstream.post(frame).await?;
         let status = answer.status();
         match self.answers {
@@ -196,9 +197,20 @@ impl Link {
         }
         if upstream::is_event_stream(&answer) {
             // Boxed: an answer that is no stream need not have the room.
-            return Box::pin(self.follow(connection, id, answer.into_body(), inbox, holds)).await;
+            let events = stream::MeteredEvents::new(account, holds);
+            return Box::pin(self.follow(connection, id, answer.into_body(), inbox, events)).await;
         }
-        let body = upstream::whole(answer.into_body(), holds).await?;
+        let mut body = answer.into_body();
+        let body = tokio::select! {
+            biased;
+            whole = upstream::whole(&mut body, account, holds) => whole?,
+            // It takes no memory where nobody waits for it.
+            () = inbox.closed() => {
+                while let Some(Ok(_)) = body.frame().await {}
+                connection.forget(id);
+                return Ok(());
+            }
+        };
         match read_in_place(body.len(), || Message::parse_lossy(body.clone())) {
             Ok(message)
                 if connection.profile().is_some() && alone::is_modern_refusal(status, &message) =>

@@ -11,6 +11,7 @@ use crate::{
     backoff::Backoff,
     budget::{MemoryExhausted, Reservation},
     config::defaults,
+    holder::Account,
     protocol::{
         ndjson::Oversized,
         sse::{Events, Item},
@@ -28,9 +29,8 @@ impl Link {
         id: u64,
         mut body: Flow,
         inbox: &Inbox,
-        holds: usize,
+        mut events: MeteredEvents,
     ) -> Result<(), Failure> {
-        let mut events = MeteredEvents::new(holds);
         let mut attempts = Attempts::new();
         loop {
             let reached = events.parser.last_id().to_vec();
@@ -89,10 +89,19 @@ pub(super) async fn read_answer(
 ) -> Result<Arc<str>, Failure> {
     let mut turn = Turn::default();
     loop {
+        let is_wanted = !inbox.is_closed();
+        if !is_wanted {
+            // It takes no memory where nobody waits for it.
+            events.discard(Failure::Closed);
+        }
         // Nothing that matters comes after the answer: the end is waited for, so that the TCP
         // connection can be used again, but some upstreams never end a stream.
         let frame = if connection.is_open(id) {
-            body.frame().await
+            tokio::select! {
+                biased;
+                frame = body.frame() => frame,
+                () = inbox.closed(), if is_wanted => continue,
+            }
         } else {
             time::timeout(defaults::STREAM_END, body.frame()).await.unwrap_or_default()
         };
@@ -115,6 +124,9 @@ pub(super) async fn read_answer(
             events.take(connection, item, Some(id));
             // The stream is this client's own: it is read as fast as the client reads.
             inbox.drained().await;
+        }
+        if !is_wanted {
+            continue;
         }
         // Known before its end has come, which may be never.
         if let Some(length) = events.parser.skipped() {
@@ -177,14 +189,15 @@ pub(super) struct MeteredEvents {
     /// The bytes that the reader holds beside the stream.
     holds: usize,
     /// The reason why the event that is read now is not kept.
-    refused: Option<MemoryExhausted>,
+    refused: Option<Failure>,
 }
 
 impl MeteredEvents {
-    /// Returns the events of a stream whose reader holds `holds` bytes beside it.
-    pub(super) fn new(holds: usize) -> Self {
+    /// Returns the events of a stream that count for `account`, and whose reader holds `holds` bytes
+    /// beside it.
+    pub(super) fn new(account: Option<Account>, holds: usize) -> Self {
         let parser = Events::new(defaults::MESSAGE_BYTES_MAX);
-        Self { parser, held: Reservation::default(), holds, refused: None }
+        Self { parser, held: Reservation::of(account), holds, refused: None }
     }
 
     /// Returns the reservation that the event needs which is read now.
@@ -206,9 +219,16 @@ impl MeteredEvents {
     /// comes after it.
     fn discard_without_room(&mut self) {
         if let Err(exhausted) = self.held.grow_to(self.wanted()) {
+            self.discard(Failure::NoMemory(exhausted));
+        }
+    }
+
+    /// Throws the event away that is read now, if it is a large one.
+    fn discard(&mut self, why: Failure) {
+        if self.parser.n_kept() > defaults::BUFFER_KEPT_BYTES {
             self.parser.discard();
             self.held.shrink_to(0);
-            self.refused.get_or_insert(exhausted);
+            self.refused.get_or_insert(why);
         }
     }
 
@@ -234,7 +254,7 @@ impl MeteredEvents {
                 Err(exhausted) => (Oversized::of(&event.data), Failure::NoMemory(exhausted)),
             },
             Item::Oversized(thrown) => match self.refused.take() {
-                Some(exhausted) => (thrown, Failure::NoMemory(exhausted)),
+                Some(why) => (thrown, why),
                 None => {
                     connection.noise("longer than a message may be", thrown.length);
                     let length = thrown.length;

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     body::{self, Outgoing, Pressure, ReadError},
     config::defaults,
+    holder::Account,
     protocol::{
         Pieces,
         mcp::{Profile, SESSION_HEADER, VERSION_HEADER},
@@ -238,11 +239,15 @@ pub(super) fn is_event_stream(answer: &Response<Flow>) -> bool {
     answer.status().is_success() && kind.trim_ascii().eq_ignore_ascii_case(EVENTS.as_bytes())
 }
 
-/// Reads a body that is no stream. Where there is no memory for it, the upstream waits for a while. The
-/// reader holds `holds` bytes beside it.
-pub(super) async fn whole(mut body: Flow, holds: usize) -> Result<Bytes, Failure> {
+/// Reads a body that is no stream, and counts it for `account`. Where there is no memory for it, the
+/// upstream waits for a while. The reader holds `holds` bytes beside it.
+pub(super) async fn whole(
+    body: &mut Flow,
+    account: Option<Account>,
+    holds: usize,
+) -> Result<Bytes, Failure> {
     let length_max = defaults::MESSAGE_BYTES_MAX;
-    let read = body::whole(&mut body, length_max, Pressure::Wait(holds));
+    let read = body::whole(body, length_max, Pressure::Wait { account, holds });
     read.await.map_err(|error| match error {
         ReadError::NoMemory(exhausted) => Failure::NoMemory(exhausted),
         ReadError::TooLong => Failure::Oversized { length: length_max },

@@ -30,7 +30,8 @@ const BUSY_FACTOR: u32 = 4;
 /// How often a sign of life is asked for.
 const HEALTH_PAUSE: Duration = Duration::from_millis(20);
 
-/// Every so many clients, one asks for answers that count against the memory budget.
+/// Every so many clients, one asks for answers that count against the memory budget. Only where the
+/// bystanders belong to another user.
 const LARGE_EVERY: usize = 8;
 
 /// How large these are, in bytes.

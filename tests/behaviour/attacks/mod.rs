@@ -14,6 +14,7 @@ mod large_results;
 mod one_bad_client;
 mod schemas;
 mod streams;
+mod trickling_upstream;
 mod unfinished_bodies;
 mod unread_answers;
 mod wedged_child;
