@@ -23,6 +23,19 @@ impl Redactor {
     /// is not called as secrets are, and another form of a secret.
     const LINE_BYTES_MIN: usize = 6;
 
+    /// Values that programs are told by and that stand in much of what they write. Ours.
+    const WORDS: [&str; 9] = [
+        "production",
+        "development",
+        "staging",
+        "testing",
+        "verbose",
+        "warning",
+        "disabled",
+        "enabled",
+        "localhost",
+    ];
+
     /// What stands in the place of a secret.
     const PLACEHOLDER: &str = "[secret]";
 
@@ -57,14 +70,17 @@ impl Redactor {
     }
 
     /// Returns a redactor for those of `values` that may be secret: what came from a reference, what
-    /// is called as secrets are, and what is long enough to be one and no path of this host. What
+    /// is called as secrets are, and what is long enough to be one, no path of this host and no common
+    /// word. What
     /// follows the scheme of an `Authorization` header is a secret by itself.
     pub fn of(declared: &BTreeMap<String, Secret>, values: &BTreeMap<String, String>) -> Self {
         let is_secret = |key: &str, secret: &Secret, value: &str| {
             let is_path = || value.starts_with('/') && Path::new(value).exists();
             secret.is_reference()
                 || Secret::is_secret_name(key)
-                || (value.len() >= Self::LINE_BYTES_MIN && !is_path())
+                || (value.len() >= Self::LINE_BYTES_MIN
+                    && !Self::WORDS.contains(&value)
+                    && !is_path())
         };
         let mut secrets = Vec::new();
         for (key, secret) in declared {

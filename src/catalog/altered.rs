@@ -24,14 +24,11 @@ pub(super) fn altered(old: &Listing, new: &Listing) -> (Vec<Altered>, usize) {
         old.iter().map(|item| (item.key.as_str(), item.json())).collect();
     let mut changed = new.iter().filter_map(|item| {
         let old = before.get(item.key.as_str()).filter(|old| **old != item.json())?;
-        Some((item, *old))
+        let members = differing(old, item.json());
+        // One that is only written another way is none.
+        (!members.is_empty()).then(|| Altered { key: item.key.clone(), members })
     });
-    let told = changed.by_ref().take(defaults::ALTERED_MAX);
-    let told = told
-        .map(|(item, old)| Altered { key: item.key.clone(), members: differing(old, item.json()) });
-    let told: Vec<Altered> = told.collect();
-    // One that is only written another way is none.
-    let told = told.into_iter().filter(|found| !found.members.is_empty()).collect();
+    let told = changed.by_ref().take(defaults::ALTERED_MAX).collect();
     (told, changed.count())
 }
 
@@ -85,6 +82,24 @@ mod tests {
         let members = ["annotations", "description", "title"].map(str::to_owned).to_vec();
         assert_eq!(altered(&old, &new), (vec![Altered { key: "other".to_owned(), members }], 0));
         assert_eq!(altered(&old, &old), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn definitions_that_are_only_written_another_way_take_no_place() {
+        let tools = |space: &str, text: &str| {
+            let tool = |number| {
+                let text = if number == 99 { text } else { "a" };
+                format!(
+                    r#"{{"name":"t{number}",{space}"description":"{text}","inputSchema":{{"type":"object"}}}}"#
+                )
+            };
+            let tools: Vec<String> = (0..100).map(tool).collect();
+            let result = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
+            Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+        };
+        let (told, n_more) = altered(&tools("", "a"), &tools(" ", "b"));
+        let keys: Vec<&str> = told.iter().map(|found| found.key.as_str()).collect();
+        assert_eq!((keys, n_more), (vec!["t99"], 0));
     }
 
     #[test]

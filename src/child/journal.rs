@@ -30,20 +30,22 @@ impl Journal {
         Self { name: Arc::clone(name), since: SystemTime::now() }
     }
 
-    /// Returns the last lines, oldest first; none where the journal cannot be read. What the server
-    /// wrote is a little late, and that it ended a little later: both are waited for, for at most
+    /// Returns the last lines, oldest first; none where the journal cannot be read. Of several instances
+    /// at a time, what they wrote cannot be told apart, and may be about another client: `is_alone` tells
+    /// that there was one, else only systemd's own lines are returned. What the server wrote is a little late, and that it ended a little later: both are waited for, for at most
     /// [`defaults::JOURNAL_PATIENCE`].
     ///
     /// # Cancel safety
     ///
     /// Safe: who reads is ended.
-    pub(super) async fn last_lines(&self) -> Vec<String> {
+    pub(super) async fn last_lines(&self, is_alone: bool) -> Vec<String> {
         let query = self.query();
         let mut lines = Vec::new();
         let reading = async {
             while let Some(text) = Child::output(&query, BYTES_MAX).await {
                 let is_whole = text.lines().any(|line| self.is_about_the_end(line));
-                lines = text.lines().map(|line| self.without_name(line).to_owned()).collect();
+                let shown = text.lines().filter(|line| is_alone || self.is_about_the_end(line));
+                lines = shown.map(|line| self.without_name(line).to_owned()).collect();
                 if is_whole {
                     break;
                 }

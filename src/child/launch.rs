@@ -95,7 +95,7 @@ pub trait Tenant: fmt::Debug + Send {
     /// # Cancel safety
     ///
     /// Safe.
-    fn last_words(&mut self) -> BoxFuture<'_, Vec<String>> {
+    fn last_words(&mut self, _is_alone: bool) -> BoxFuture<'_, Vec<String>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 

@@ -115,6 +115,12 @@ fn log(
 ) {
     let mut text = redactor.black_out(String::from_utf8_lossy(line).trim_end());
     line.clear();
+    if *cut > 0 {
+        // The end may be the beginning of a secret.
+        let end = redact::cut(&text, text.len().saturating_sub(redactor.longest())).len();
+        *cut += text.len() - end;
+        text.truncate(end);
+    }
     let end = redact::cut(&text, defaults::STDERR_LINE_BYTES_MAX).len();
     *cut += text.len() - end;
     text.truncate(end);
@@ -192,6 +198,24 @@ mod tests {
         assert_eq!(lines[lines.len() - 3], "token is [secret]");
         assert!(lines[lines.len() - 2].ends_with("x [5 more bytes]"));
         assert_eq!(lines[lines.len() - 1], "last");
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_is_cut_off_behind_others_does_not_show() {
+        let secret = "s3cr3t-s3cr3t-s3cr3t";
+        let redactor = Redactor::new([secret.to_owned()].iter());
+        let shown = |n_before: usize| {
+            let text = format!("{}{}", "x".repeat(n_before), secret.repeat(10_000));
+            let (tail, redactor) = (Tail::default(), redactor.clone());
+            async move {
+                drain(text.as_bytes(), server(), redactor, tail.clone()).await;
+                tail.output().lines.concat()
+            }
+        };
+        for n_before in 0..secret.len() {
+            let shown = shown(n_before).await.replace("[secret]", "");
+            assert!(!shown.contains("s3") && !shown.contains("3t"), "{n_before}: {shown}");
+        }
     }
 
     #[tokio::test]

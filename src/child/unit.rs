@@ -227,8 +227,8 @@ impl Tenant for Instance {
         })
     }
 
-    fn last_words(&mut self) -> BoxFuture<'_, Vec<String>> {
-        Box::pin(self.journal.last_lines())
+    fn last_words(&mut self, is_alone: bool) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(self.journal.last_lines(is_alone))
     }
 
     /// There is no ladder to go down, as there is nothing to signal; it has as long as a child.

@@ -102,7 +102,7 @@ pub struct Connection {
     profile: OnceLock<Profile>,
     /// Cancelled once no new request may use this connection.
     gone: CancellationToken,
-    /// Cancelled where all connections of its slot go, or the service stops.
+    /// Cancelled where somebody waits for its end, all connections of its slot go, or the service stops.
     leaving: CancellationToken,
     /// Cancelled to make it go: a child of the other token.
     closing: CancellationToken,
@@ -186,7 +186,7 @@ impl Connection {
             mux: Mutex::new(Mux::new(in_flight_max, defaults::DRAINING_MAX)),
             profile: OnceLock::new(),
             gone: CancellationToken::new(),
-            leaving,
+            leaving: leaving.child_token(),
             closing,
             down: CancellationToken::new(),
             reason: OnceLock::new(),
@@ -284,10 +284,21 @@ impl Connection {
         request: &Message,
         limits: Limits,
     ) -> Result<Call, Failure> {
-        if let Link::Stdio(link) = &self.link {
-            link.serves_client();
-        }
+        self.serves_client();
         self.admit(holder, request, Kind::OfClient, limits).await
+    }
+
+    /// Takes note that the server is sent something of a client: what it writes to standard error from
+    /// now on may be about that client, and is for operators only.
+    pub fn serves_client(&self) {
+        if let Link::Stdio(link) = &self.link {
+            link.seal_errors();
+        }
+    }
+
+    /// Has the link end without leisure: somebody waits for its end.
+    pub fn hurry(&self) {
+        self.leaving.cancel();
     }
 
     /// Sends a request of our own, as [`Connection::call`] does. What the server asks meanwhile is

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Connection, Failure, Pipe};
+use super::{Connection, Failure, Party, Pipe};
 use crate::{
     budget::{MeteredLine, MeteredLines},
     child::{Kind, Launched, ladder, launch::Pipes, stderr},
@@ -91,9 +91,8 @@ impl Link {
         }
     }
 
-    /// Takes note that a client sends a request: what the server writes to standard error from now on
-    /// is for operators only.
-    pub(super) fn serves_client(&self) {
+    /// Keeps what the server writes to standard error from now on for operators only.
+    pub(super) fn seal_errors(&self) {
         self.tail.seal();
     }
 
@@ -167,7 +166,8 @@ impl Started {
                 ends.settle().await;
                 let mut output = tail.output();
                 if !output.is_of_start {
-                    let told = tenant.last_words().await;
+                    let is_alone = matches!(connection.party, Party::Shared);
+                    let told = tenant.last_words(is_alone).await;
                     output.lines.extend(told.iter().map(|line| connection.quote(line)));
                 }
                 connection.lose(Failure::Exited { kind: kind.clone(), exit, output });

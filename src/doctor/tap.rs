@@ -110,8 +110,8 @@ impl Tenant for Watched {
         self.tenant.wait()
     }
 
-    fn last_words(&mut self) -> BoxFuture<'_, Vec<String>> {
-        self.tenant.last_words()
+    fn last_words(&mut self, is_alone: bool) -> BoxFuture<'_, Vec<String>> {
+        self.tenant.last_words(is_alone)
     }
 
     fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {

@@ -4,14 +4,19 @@
 //! are sent at once; later ones wait until the bucket has filled again. Whoever brings the right token
 //! is let in at once, whatever others at the same address do.
 
-use std::{collections::HashMap, fmt, net::IpAddr, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
 use crate::{
     config::defaults::{
-        WRONG_TOKEN_LOG_PAUSE, WRONG_TOKEN_PATIENCE, WRONG_TOKEN_PAUSE, WRONG_TOKEN_SOURCES_MAX,
-        WRONG_TOKENS_BURST,
+        WRONG_TOKEN_LOG_LINES_MAX, WRONG_TOKEN_LOG_PAUSE, WRONG_TOKEN_PATIENCE, WRONG_TOKEN_PAUSE,
+        WRONG_TOKEN_SOURCES_MAX, WRONG_TOKENS_BURST,
     },
     holder::Account,
     peer::{Caller, ClientSocket},
@@ -22,7 +27,7 @@ use crate::{
 pub(super) enum Source {
     /// A user of this host.
     User(u32),
-    /// Another host.
+    /// Another host, or a network of them: whoever has one IPv6 address has all of its /64.
     Host(IpAddr),
     /// Clients that the kernel does not tell about.
     Unknown,
@@ -39,7 +44,11 @@ pub(super) struct Refused {
 
 /// The sources of wrong tokens of the last minutes.
 #[derive(Debug, Default)]
-pub(super) struct Denials(HashMap<Source, Offender>);
+pub(super) struct Denials {
+    offenders: HashMap<Source, Offender>,
+    /// Since when the lines of the log are counted, and how many there were.
+    logged: Option<(Instant, u32)>,
+}
 
 #[derive(Debug)]
 struct Offender {
@@ -55,10 +64,19 @@ impl Source {
     /// Returns where a client is, as far as the kernel tells.
     pub(super) fn of(caller: &Caller) -> Self {
         match (caller.socket, caller.holder.account) {
-            (ClientSocket::Elsewhere(address), _) => Self::Host(address),
+            (ClientSocket::Elsewhere(address), _) => Self::at(address),
             (_, Account::User(uid)) => Self::User(uid),
             _ => Self::Unknown,
         }
+    }
+
+    fn at(address: IpAddr) -> Self {
+        Self::Host(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into()
+            }
+            address @ IpAddr::V4(_) => address,
+        })
     }
 }
 
@@ -75,12 +93,13 @@ impl fmt::Display for Source {
 impl Denials {
     /// Takes note of a wrong token.
     pub(super) fn wrong(&mut self, source: Source, now: Instant) -> Refused {
-        if !self.0.contains_key(&source) && self.0.len() >= WRONG_TOKEN_SOURCES_MAX {
+        let offenders = &mut self.offenders;
+        if !offenders.contains_key(&source) && offenders.len() >= WRONG_TOKEN_SOURCES_MAX {
             let oldest =
-                self.0.iter().min_by_key(|(_, known)| known.seen).map(|(source, _)| *source);
-            self.0.remove(&oldest.unwrap_or(source));
+                offenders.iter().min_by_key(|(_, known)| known.seen).map(|(source, _)| *source);
+            offenders.remove(&oldest.unwrap_or(source));
         }
-        let known = self.0.entry(source).or_insert(Offender {
+        let known = offenders.entry(source).or_insert(Offender {
             full: now,
             seen: now,
             told: None,
@@ -88,10 +107,16 @@ impl Denials {
         });
         known.seen = now;
         known.n_untold += 1;
-        let is_told = known.told.is_none_or(|told| now >= told + WRONG_TOKEN_LOG_PAUSE);
+        let (since, n_lines) = match self.logged {
+            Some((since, n_lines)) if now < since + WRONG_TOKEN_LOG_PAUSE => (since, n_lines),
+            _ => (now, 0),
+        };
+        let is_told = known.told.is_none_or(|told| now >= told + WRONG_TOKEN_LOG_PAUSE)
+            && n_lines < WRONG_TOKEN_LOG_LINES_MAX;
         let n_told = if is_told { std::mem::take(&mut known.n_untold) } else { 0 };
         if is_told {
             known.told = Some(now);
+            self.logged = Some((since, n_lines + 1));
         }
         let full = known.full.max(now) + WRONG_TOKEN_PAUSE;
         let pause = full.saturating_duration_since(now + WRONG_TOKENS_BURST * WRONG_TOKEN_PAUSE);
@@ -144,13 +169,34 @@ mod tests {
     }
 
     #[test]
+    fn many_sources_together_write_few_lines() {
+        let (mut denials, now) = (Denials::default(), Instant::now());
+        let mut lines = |now| -> u32 {
+            let told = (0..1000).map(|uid| denials.wrong(Source::User(uid), now).n_told);
+            told.map(|n_told| u32::from(n_told > 0)).sum()
+        };
+        assert_eq!(lines(now), WRONG_TOKEN_LOG_LINES_MAX);
+        assert_eq!(lines(now + WRONG_TOKEN_LOG_PAUSE / 2), 0);
+        assert_eq!(lines(now + WRONG_TOKEN_LOG_PAUSE), WRONG_TOKEN_LOG_LINES_MAX);
+    }
+
+    #[test]
+    fn the_addresses_of_one_network_are_one_source() {
+        let at = |text: &str| Source::at(text.parse().expect("an address"));
+        assert_eq!(at("2001:db8::1"), at("2001:db8::ffff:1"));
+        assert_ne!(at("2001:db8::1"), at("2001:db8:0:1::1"));
+        assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
+        assert_ne!(at("192.0.2.1"), at("192.0.2.2"));
+    }
+
+    #[test]
     fn the_sources_that_came_last_are_known() {
         let (mut denials, now) = (Denials::default(), Instant::now());
         for number in 0..2 * WRONG_TOKEN_SOURCES_MAX {
             let uid = u32::try_from(number).expect("small");
             denials.wrong(Source::User(uid), now + Duration::from_millis(u64::from(uid)));
         }
-        assert_eq!(denials.0.len(), WRONG_TOKEN_SOURCES_MAX);
-        assert!(!denials.0.contains_key(&Source::User(0)));
+        assert_eq!(denials.offenders.len(), WRONG_TOKEN_SOURCES_MAX);
+        assert!(!denials.offenders.contains_key(&Source::User(0)));
     }
 }

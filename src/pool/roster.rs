@@ -34,8 +34,9 @@ pub(super) trait Guest: fmt::Debug + Send + Sync {
     /// Returns what is to be known of the connection if nobody uses it.
     fn idle(&self) -> Option<Idle<()>>;
 
-    /// Closes the connection, which gives the seat back; `false` if somebody uses it again.
-    fn put_away(&self) -> bool;
+    /// Closes the connection, which gives the seat back, at its leisure unless somebody waits for the
+    /// seat; `false` if somebody uses it again.
+    fn put_away(&self, is_awaited: bool) -> bool;
 
     /// Returns whose connection it is, its state, and how many requests hold it.
     fn holding(&self) -> (ServerName, State, usize);
@@ -263,7 +264,7 @@ impl Roster {
                 Told::IsGoing => continue,
                 Told::Enough => return,
             }
-            if guest.put_away() {
+            if guest.put_away(true) {
                 self.n_evicted.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(mcp_server = %guest.holding().0, "connection makes room for another");
             } else {
@@ -287,7 +288,7 @@ impl Roster {
             let Look { idle, n_busy, .. } = self.look();
             let (over, next) = idle::swept(idle, n_busy, self.books().min, Instant::now());
             for (number, guest) in over {
-                if guest.put_away() {
+                if guest.put_away(false) {
                     self.mark(number, true);
                     self.n_swept.fetch_add(1, Ordering::Relaxed);
                     tracing::info!(mcp_server = %guest.holding().0, "idle connection closed");

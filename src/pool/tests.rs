@@ -125,6 +125,13 @@ async fn trip(slot: &Slot) {
     }
 }
 
+/// Returns what comes of `work`, and how long it took.
+async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let begin = Instant::now();
+    let done = work.await;
+    (done, begin.elapsed())
+}
+
 /// Lets everything happen that needs no time.
 async fn settle() {
     for _ in 0..200 {
@@ -178,6 +185,22 @@ async fn one_that_was_put_away_is_connected_again_when_it_is_needed() {
     assert!(!rig.slot("a").has(&lists, None));
     assert!(rig.announced.try_recv().is_err(), "nothing has changed");
     assert_eq!(rig.slot("a").status().last_error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_server_that_clings_is_ended_at_once_where_somebody_waits() {
+    let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
+    rig.server("a").behave(Manner::Clings);
+    // It is put away when its time is over, and used again meanwhile.
+    rig.touch("a").await;
+    time::sleep(5 * MINUTE).await;
+    let (again, waited) = timed(rig.lease("a")).await;
+    assert!(waited < 2 * SECOND, "{waited:?}");
+    drop(again);
+
+    // It makes room for another one.
+    let (_other, waited) = timed(rig.lease("b")).await;
+    assert!(waited < 2 * SECOND, "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -74,6 +74,9 @@ pub const WRONG_TOKEN_PATIENCE: Duration = Duration::from_secs(5);
 /// fills the journal.
 pub const WRONG_TOKEN_LOG_PAUSE: Duration = Duration::from_secs(60);
 
+/// How many such lines there are in that time, of all sources together. Ours.
+pub const WRONG_TOKEN_LOG_LINES_MAX: u32 = 20;
+
 /// How many sources of wrong tokens are known, those that came last. Ours: 100 bytes each.
 pub const WRONG_TOKEN_SOURCES_MAX: usize = 1024;
 

@@ -67,6 +67,7 @@ impl Keeper {
             self.lost(&last);
             // A server has one process at a time: the last one is seen off first.
             if last.is_child() {
+                last.hurry();
                 last.down().await;
             }
         }

@@ -316,7 +316,7 @@ impl Guest for Keeper {
         Some(Idle { key: (), since, stay: self.stay(), loss, is_above_share: false })
     }
 
-    fn put_away(&self) -> bool {
+    fn put_away(&self, is_awaited: bool) -> bool {
         let Some(connection) = self.live() else { return false };
         let seats = {
             let mut state = self.state();
@@ -328,6 +328,9 @@ impl Guest for Keeper {
             state.put_away = Some(Arc::clone(connection.lists()));
             std::mem::take(&mut state.seats)
         };
+        if is_awaited {
+            connection.hurry();
+        }
         connection.close();
         self.origin.dialer.tasks().spawn(async move {
             connection.down().await;

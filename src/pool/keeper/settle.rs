@@ -104,6 +104,8 @@ impl Keeper {
         request: &Message,
     ) -> Result<(), Failure> {
         let limits = Limits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
+        // What it asks for was named by a client.
+        connection.serves_client();
         let answer = connection.ask(request, limits).await?;
         let refusal = answer.part(Part::Error).map(|error| connection.quote(error));
         if let Some(error) = &refusal {
@@ -119,6 +121,7 @@ impl Keeper {
         connection: &Connection,
         uris: &BTreeSet<String>,
     ) -> Result<(), Failure> {
+        connection.serves_client();
         let refused = connection.watch(uris).await?;
         for (uri, error) in &refused {
             let error = connection.quote(error);

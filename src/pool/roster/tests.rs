@@ -58,7 +58,7 @@ impl Guest for Sitter {
         })
     }
 
-    fn put_away(&self) -> bool {
+    fn put_away(&self, _is_awaited: bool) -> bool {
         let was_idle = self.idle_since.lock().expect("unpoisoned").take().is_some();
         self.n_put_away.fetch_add(usize::from(was_idle), Ordering::Relaxed);
         happens(&self.when_put_away);
