@@ -23,7 +23,8 @@ use crate::{
 /// called the same in the merged view; those of two servers in the file are a mistake, too.
 ///
 /// With --effective, prints what holds when variables `METAMCP_<SECTION>_<KEY>` of this environment
-/// and flags are counted in, and where each value comes from; without a file, of the demonstration.
+/// and flags are counted in, and where each value comes from; where there is no file, of the
+/// demonstration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Leave the files that it names unread, as where it is written for another machine
@@ -41,23 +42,27 @@ pub(super) struct Args {
     json: bool,
     #[command(flatten)]
     target: service::Target,
-    /// The configuration file
-    #[arg(required_unless_present = "effective")]
+    /// The configuration file; by default that of METAMCP_CONFIG, of this user, or of this host
     file: Option<PathBuf>,
+    /// The same
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let flags = args.overrides.settings()?;
-    let Some(file) = args.file.as_deref().filter(|_| !args.effective) else {
-        return show(args);
-    };
+    let named = args.file.clone().or_else(|| args.config.clone());
+    if args.effective {
+        return show(args, named);
+    }
     if !flags.is_empty() {
         return Err(Failed::new(USAGE, "flags say nothing of a file alone")
             .hint("Add --effective to see what holds with them."));
     }
-    let config = read(file)?;
+    let file = named.or_else(config::usual_file).ok_or_else(no_file)?;
+    let config = read(&file)?;
     if let Some(tls) = config.listen.tls.as_ref().filter(|_| !args.no_files) {
         Identity::check(tls)
             .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
@@ -74,8 +79,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 /// Prints what holds when variables and flags are counted in.
-fn show(args: &Args) -> Result<(), Failed> {
-    let loaded = load(&serve::sources(args.file.clone(), &args.overrides)?)?;
+fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
+    let loaded = load(&serve::sources(named, &args.overrides)?)?;
     let entries = config::effective::entries(&loaded.config, &loaded.said);
     if args.json {
         output::print(&format!("{:#}\n", effective::json(&entries)));
@@ -86,6 +91,13 @@ fn show(args: &Args) -> Result<(), Failed> {
         output::complain(&format!("warning: the variable {name} names no key: it is ignored\n"));
     }
     Ok(())
+}
+
+/// Returns the failure where no configuration file is named, and none is where they usually are.
+pub(super) fn no_file() -> Failed {
+    Failed::new(CONFIG, "there is no configuration file").hint(
+        "Write ~/.config/metamcp/metamcp.toml, or name yours with --config or METAMCP_CONFIG.",
+    )
 }
 
 /// Asks the running service, if there is one, for items of the servers in `config` that are called

@@ -24,7 +24,8 @@ use crate::{
 /// not work.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The configuration file; by default that of the installed service
+    /// The configuration file; by default that of METAMCP_CONFIG, of the installed service, of this user,
+    /// or of this host
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Only this server

@@ -2,14 +2,14 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::Overrides, stdio};
 use crate::{
     config::{
-        Config, Sources, environment,
+        self, Config, Sources, environment,
         secret::{credentials_directory, exposed_credentials},
     },
     daemon::{Daemon, Listeners, StartError},
@@ -26,6 +26,10 @@ use crate::{
 
 /// Run the service until it is told to stop
 ///
+/// Reads the file that --config or the variable METAMCP_CONFIG names, else
+/// `~/.config/metamcp/metamcp.toml`, else `/etc/metamcp/metamcp.toml`. Where there is none, it serves
+/// three demonstration servers.
+///
 /// Serves on the sockets that systemd passes in, told apart by the names `http` and `control`, or
 /// on those that the configuration names. SIGHUP reads the configuration again, SIGTERM and ctrl-c
 /// finish what runs and stop.
@@ -35,7 +39,7 @@ use crate::{
 /// shows what came from where.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The configuration file; without one, three demonstration servers are served
+    /// The configuration file; by default that of METAMCP_CONFIG, of this user, or of this host
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Live as a service that a command has started
@@ -79,6 +83,10 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     let token = Token::wanted(config.listen.token.as_ref(), credentials.as_deref())
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let log = log::start(config.service.log_level);
+    match &sources.file {
+        Some(file) => tracing::info!(file = %file.display(), "configuration read"),
+        None => tracing::info!("there is no configuration file: demonstration servers are served"),
+    }
     for name in loaded.unknown {
         tracing::warn!(name, "a variable that looks like one of ours names no key: it is ignored");
     }
@@ -100,7 +108,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         };
         let listeners = Listeners::open(inherited, &config.listen).await.map_err(failed)?;
         if !listeners.was_inherited() {
-            output::print(&welcome(&listeners, &config, sources.file.is_none()));
+            output::print(&welcome(&listeners, &config, sources.file.as_deref()));
         }
         let daemon = Daemon::build(config, sources, identity, token, listeners, log);
         let daemon = daemon.map_err(failed)?;
@@ -119,9 +127,11 @@ pub(super) fn forbid_dumps() -> Result<(), Failed> {
     forbidden.map_err(|error| Failed::new(FAILED, format!("forbid core dumps: {error}")))
 }
 
-/// Returns all that says how the service is to be: the file, the variables and the flags.
+/// Returns all that says how the service is to be: the file that `file` names or else the usual one, the
+/// variables and the flags.
 pub(super) fn sources(file: Option<PathBuf>, overrides: &Overrides) -> Result<Sources, Failed> {
     let flags = overrides.settings()?;
+    let file = file.or_else(config::usual_file);
     let without_file = if file.is_none() { demonstration()? } else { String::new() };
     Ok(Sources { file, without_file, variables: environment::of_process(), flags })
 }
@@ -151,12 +161,12 @@ fn client_address(address: SocketAddr) -> SocketAddr {
 }
 
 /// What somebody who starts the service in a shell wants to know.
-fn welcome(listeners: &Listeners, config: &Config, is_demonstration: bool) -> String {
-    let mut text = String::new();
+fn welcome(listeners: &Listeners, config: &Config, file: Option<&Path>) -> String {
+    let mut text = match file {
+        Some(file) => format!("Configuration: {}\n\n", file.display()),
+        None => "There is no configuration file: serving the demonstration servers.\n\n".to_owned(),
+    };
     let scheme = if config.listen.tls.is_some() { "https" } else { "http" };
-    if is_demonstration {
-        text.push_str("No --config FILE: serving the demonstration servers.\n\n");
-    }
     let names: Vec<&str> = config.servers.keys().map(ServerName::as_str).collect();
     text.push_str(&format!("Servers:  {}\n", names.join(", ")));
     for address in listeners.addresses() {

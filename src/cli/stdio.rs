@@ -4,7 +4,7 @@ use std::{io, os::unix::net::UnixStream, path::PathBuf};
 
 use serde_json::json;
 
-use super::{CONFIG, FAILED, Failed, UNAVAILABLE, check, launch, serve, service};
+use super::{FAILED, Failed, UNAVAILABLE, check, launch, serve, service};
 use crate::{
     bridge::{self, Target},
     budget::MeteredLines,
@@ -39,7 +39,8 @@ pub(super) struct Args {
     /// Run the servers in this process, for this client alone, without any service
     #[arg(long)]
     standalone: bool,
-    /// The configuration file for --standalone; by default that of this user, or else of this host
+    /// The configuration file for --standalone; by default that of
+    /// METAMCP_CONFIG, of this user, or of this host
     #[arg(long, value_name = "FILE", requires = "standalone")]
     config: Option<PathBuf>,
 }
@@ -57,9 +58,8 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.standalone {
-        let file = args.config.clone().or_else(config::usual_file).ok_or_else(|| {
-            Failed::new(CONFIG, "there is no configuration file").hint("Name one with --config.")
-        })?;
+        let file = args.config.clone().or_else(config::usual_file);
+        let file = file.ok_or_else(check::no_file)?;
         return standalone(launch::sources(file), &args.choice());
     }
     let mut socket = args.target.path();

@@ -8,6 +8,7 @@ use super::{
     Diagnostic,
     diagnostic::Origin,
     keys::{self, KEYS, Step},
+    place,
     sources::{Names, Setting, What},
     wording::did_you_mean,
 };
@@ -16,7 +17,7 @@ use super::{
 pub const PREFIX: &str = "METAMCP_";
 
 /// Variables of ours that are no keys: of the command line, and of processes that we started.
-const OTHERS: [&str; 2] = ["METAMCP_SOCKET", "METAMCP_CHILD"];
+const OTHERS: [&str; 3] = [place::VARIABLE, "METAMCP_SOCKET", "METAMCP_CHILD"];
 
 /// What Kubernetes sets in every pod beside a service that is called `metamcp`.
 const OF_KUBERNETES: [&str; 3] = ["METAMCP_SERVICE_HOST", "METAMCP_SERVICE_PORT", "METAMCP_PORT"];

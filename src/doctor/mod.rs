@@ -96,6 +96,7 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     let file = question
         .file
         .clone()
+        .or_else(config::file_of_environment)
         .or_else(|| unit::config_of(&command, own.as_deref()))
         .or_else(config::usual_file);
     let config = configuration(file.as_deref(), found);

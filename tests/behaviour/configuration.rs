@@ -208,3 +208,53 @@ async fn a_credential_that_everybody_can_read_is_named_in_the_log() {
     daemon.wait_log("everybody can read a credential");
     assert!(daemon.log().contains("credential=\"api-key\""), "{}", daemon.log());
 }
+
+#[test]
+fn every_command_reads_the_file_of_the_flag_the_variable_the_user_or_the_host() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |path: &str, n_servers: usize| {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().expect("it has one")).expect("made");
+        let server = |number| format!("[servers.s{number}]\ncommand = \"/bin/true\"\n");
+        fs::write(&path, (0..n_servers).map(server).collect::<String>()).expect("written");
+        path.display().to_string()
+    };
+    let (flag, variable) = (file("flag.toml", 4), file("variable.toml", 3));
+    let own = file("config/metamcp/metamcp.toml", 2);
+    let home = directory.path().join("config").display().to_string();
+    let nothing = directory.path().join("nothing").display().to_string();
+    let check = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let arguments = [&["check", "--offline"], arguments].concat();
+        let (code, stdout, stderr) = daemon::run_in(Path::new("."), environment, &arguments);
+        (code, stdout + &stderr)
+    };
+    let ok = |file: &str, n_servers: usize| (0, format!("{file}: ok, {n_servers} servers\n"));
+    let both = [("XDG_CONFIG_HOME", home.as_str()), ("METAMCP_CONFIG", variable.as_str())];
+    assert_eq!(check(&["--config", &flag], &both), ok(&flag, 4));
+    assert_eq!(check(&[&flag], &both), ok(&flag, 4));
+    assert_eq!(check(&[], &both), ok(&variable, 3));
+    assert_eq!(check(&[], &both[..1]), ok(&own, 2));
+    let empty = [both[0], ("METAMCP_CONFIG", "")];
+    assert_eq!(check(&[], &empty), ok(&own, 2));
+
+    // One that is named and not there is not passed over.
+    let (code, told) = check(&[], &[both[0], ("METAMCP_CONFIG", &nothing)]);
+    assert!(code == 78 && told.contains(&nothing), "{told}");
+    let (code, told) = check(&[], &[("XDG_CONFIG_HOME", &nothing)]);
+    assert!(code == 78 && told.contains("METAMCP_CONFIG"), "{told}");
+}
+
+#[tokio::test]
+async fn the_service_says_which_file_it_has_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("named.toml");
+    let fakes = Fakes::new();
+    fs::write(&file, fakes.server("named", &[])).expect("written");
+    let path = file.display().to_string();
+    let daemon = Daemon::with("").without_file().env("METAMCP_CONFIG", &path).ready();
+    daemon.wait_log(&format!("configuration read file={path}"));
+    assert!(daemon.client("/").call("named__whoami", json!({})).await["pid"].is_number());
+
+    let demonstration = Daemon::with("").without_file().ready();
+    demonstration.wait_log("demonstration servers are served");
+}

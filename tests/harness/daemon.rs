@@ -141,9 +141,10 @@ impl Start {
             }
         };
         command.arg("serve");
-        if !self.without_file {
-            command.arg("--config").arg(directory.join("metamcp.toml"));
-        }
+        match self.without_file {
+            false => command.arg("--config").arg(directory.join("metamcp.toml")),
+            true => command.env("XDG_CONFIG_HOME", directory.join("none")),
+        };
         command
             .args(&self.flags)
             // `listenfd` accepts a missing LISTEN_PID, which only the child could know.

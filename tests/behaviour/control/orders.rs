@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use rustix::fs::{FileType, Mode};
+use rustix::{
+    fs::{FileType, Mode},
+    process::Signal,
+};
 use serde_json::{Value, json};
 
 use super::assert_complete;
@@ -57,7 +60,7 @@ async fn a_file_with_a_mistake_changes_nothing_and_the_error_says_where_it_is() 
 #[tokio::test]
 async fn another_file_takes_the_place_of_the_one_that_was_started_with() {
     let fakes = Fakes::new();
-    let mut daemon = Daemon::with(fakes.server("one", &[])).ready();
+    let daemon = Daemon::with(fakes.server("one", &[])).ready();
     let mut operator = Operator::at(&daemon).await;
     let other = fakes.path("other.toml");
     let path = json!({ "configPath": other });
@@ -75,8 +78,10 @@ async fn another_file_takes_the_place_of_the_one_that_was_started_with() {
     let diff = operator.result("config/reload", path).await;
     assert_eq!(diff, json!({ "added": ["two"], "removed": ["one"], "changed": [] }));
     fs::write(&other, fakes.server("three", &[])).expect("written");
-    daemon.reload();
-    assert_eq!(names(&operator.result("servers/list", json!({})).await), ["three"]);
+    daemon.signal(Signal::HUP);
+    while names(&operator.result("servers/list", json!({})).await) != ["three"] {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
