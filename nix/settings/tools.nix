@@ -23,6 +23,15 @@ in
       `search_tools`, `run_tool`, `run_chain` and their companions.
     '';
   };
+  always_load = mkOption {
+    type = types.bool;
+    default = true;
+    example = false;
+    description = ''
+      Whether the meta-tools ask clients that search for tools
+      themselves, as Claude Code does, to keep them in view.
+    '';
+  };
   list_changed = mkOption {
     type = types.bool;
     default = true;

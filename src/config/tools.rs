@@ -19,6 +19,8 @@ use super::{
 pub struct Tools {
     /// Which meta-tools it has: at least one set, each once.
     pub sets: Vec<ToolSet>,
+    /// Whether its definitions ask clients to keep them in view.
+    pub always_load: bool,
     /// Whether its clients hear that the tools behind it have changed.
     pub list_changed: bool,
     /// How long a notice to a client waits for more of the same, in every view.
@@ -33,7 +35,7 @@ pub struct Tools {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolSet {
-    /// `mcp_discover`, `mcp_provision`, `mcp_call`, `mcp_execute`.
+    /// `mcp_discover`, `mcp_provision`, `mcp_call`.
     Core,
     /// `search_tools`, `describe_tool`, `run_tool`, `run_chain` and their companions.
     Metatools,
@@ -53,6 +55,7 @@ impl Default for Tools {
     fn default() -> Self {
         Self {
             sets: vec![ToolSet::Core],
+            always_load: true,
             list_changed: true,
             list_changed_debounce: defaults::LIST_CHANGED_DEBOUNCE,
             result_bytes_max: defaults::RESULT_BYTES_MAX,
@@ -69,6 +72,9 @@ pub(super) struct Table {
     /// Which meta-tools the view `meta` has.
     #[schemars(with = "Vec<ToolSet>", length(min = 1), extend("default" = ["core"], "uniqueItems" = true))]
     sets: Option<Spanned<Vec<Spanned<Word<ToolSet>>>>>,
+    /// Whether the meta-tools ask clients that search for tools themselves to keep them in view.
+    #[schemars(with = "bool", extend("default" = true))]
+    always_load: Option<bool>,
     /// Whether clients of the view `meta` hear that the tools behind it have changed.
     #[schemars(with = "bool", extend("default" = true))]
     list_changed: Option<bool>,
@@ -97,6 +103,7 @@ impl Table {
         };
         Ok(Tools {
             sets: self.sets.map(sets).transpose()?.unwrap_or(defaults.sets),
+            always_load: self.always_load.unwrap_or(defaults.always_load),
             list_changed: self.list_changed.unwrap_or(defaults.list_changed),
             list_changed_debounce: self
                 .list_changed_debounce
@@ -167,6 +174,7 @@ mod tests {
         let text = r#"
             [tools]
             sets = ["metatools", "core"]
+            always_load = false
             list_changed = false
             list_changed_debounce = "1s"
             result_bytes_max = 4096
@@ -174,6 +182,7 @@ mod tests {
         "#;
         let expected = Tools {
             sets: vec![ToolSet::Metatools, ToolSet::Core],
+            always_load: false,
             list_changed: false,
             list_changed_debounce: Duration::from_secs(1),
             result_bytes_max: 4096,

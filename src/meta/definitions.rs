@@ -6,8 +6,8 @@
 //! is the answer of whatever tool it calls; a schema would have clients refuse those without a
 //! structured value.
 //!
-//! The core set, which every client of the view has in front of it all the time, is 4,687 bytes; that
-//! is 1,089 tokens of `o200k_base`, 1,074 of `cl100k_base` and 1,098 of Claude's published tokenizer.
+//! The core set, which every client of the view has in front of it all the time, is 3,998 bytes; that
+//! is 944 tokens of `o200k_base`, 932 of `cl100k_base` and 949 of Claude's published tokenizer.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ use crate::protocol::mcp::{Item, List, Page};
 /// A set of meta tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// `mcp_discover`, `mcp_provision`, `mcp_call`, `mcp_execute`.
+    /// `mcp_discover`, `mcp_provision`, `mcp_call`; and `mcp_execute`, which is not listed.
     Core,
     /// `search_tools` and the other names of metatools, over the same operations.
     Metatools,
@@ -52,7 +52,7 @@ pub enum Tool {
 }
 
 impl Set {
-    /// Returns its tools in the order in which they are listed.
+    /// Returns its tools in the order in which they are listed, if they are.
     pub fn tools(self) -> &'static [Tool] {
         match self {
             Self::Core => &[Tool::Discover, Tool::Provision, Tool::Call, Tool::Execute],
@@ -120,6 +120,12 @@ impl Tool {
         }
     }
 
+    /// Tells whether clients are shown it. Code cannot be run yet: a model that has heard of such a tool
+    /// is told so, and no other is led to it.
+    fn is_listed(self) -> bool {
+        !matches!(self, Self::Execute | Self::ExecuteCode)
+    }
+
     /// Returns its definition, as JSON text.
     pub fn definition(self) -> &'static str {
         let found = self.set().definitions().iter().find(|item| item.key == self.name());
@@ -127,9 +133,21 @@ impl Tool {
     }
 }
 
-/// Returns the tools as the result of `tools/list`, JSON text.
-pub fn list(tools: impl IntoIterator<Item = Tool>) -> String {
-    let definitions: Vec<&str> = tools.into_iter().map(Tool::definition).collect();
+/// What a definition ends with that is to stay in view of models whose client searches for tools itself.
+///
+/// Source: Claude Code, tool search of MCP servers; others ignore it.
+const ALWAYS_LOADED: &str = r#","_meta":{"anthropic/alwaysLoad":true}}"#;
+
+/// Returns the tools as the result of `tools/list`, JSON text, as far as they are listed. They are to stay
+/// in view where `always_load` says so.
+pub fn list(tools: impl IntoIterator<Item = Tool>, always_load: bool) -> String {
+    let definitions = tools.into_iter().filter(|tool| tool.is_listed()).map(Tool::definition);
+    let definitions: Vec<String> = definitions
+        .map(|definition| match definition.strip_suffix('}') {
+            Some(members) if always_load => members.to_owned() + ALWAYS_LOADED,
+            _ => definition.to_owned(),
+        })
+        .collect();
     format!(r#"{{"tools":[{}]}}"#, definitions.join(","))
 }
 

@@ -174,9 +174,10 @@ impl Views {
     /// Applies another configuration to requests from now on.
     pub fn apply(&self, config: Arc<Config>) {
         self.catalog.search_with(&config.search);
-        let sets = config.tools.sets.clone();
+        let listed = |config: &Config| (config.tools.sets.clone(), config.tools.always_load);
+        let new = listed(&config);
         let old = self.config.swap(config);
-        if old.tools.sets != sets {
+        if listed(&old) != new {
             self.sessions.own_tools_changed();
         }
     }

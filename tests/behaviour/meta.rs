@@ -25,8 +25,8 @@ use crate::harness::{
 /// Both sets of tools.
 const BOTH: &str = "[tools]\nsets = [\"core\", \"metatools\"]\n";
 
-const CORE: [&str; 4] = ["mcp_discover", "mcp_provision", "mcp_call", "mcp_execute"];
-const METATOOLS: [&str; 8] = [
+const CORE: [&str; 3] = ["mcp_discover", "mcp_provision", "mcp_call"];
+const METATOOLS: [&str; 7] = [
     "search_tools",
     "list_namespaces",
     "list_tools",
@@ -34,7 +34,6 @@ const METATOOLS: [&str; 8] = [
     "list_tool_examples",
     "run_tool",
     "run_chain",
-    "execute_code",
 ];
 
 async fn meta(daemon: &Daemon) -> Meta {
@@ -66,7 +65,7 @@ async fn listed(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn four_tools_stand_for_those_of_all_servers() {
+async fn three_tools_stand_for_those_of_all_servers() {
     let fakes = Fakes::new();
     let config = "[listen]\nroot = \"meta\"\n".to_owned()
         + &fakes.server("one", &[])
@@ -83,7 +82,8 @@ async fn four_tools_stand_for_those_of_all_servers() {
         assert_eq!(told["serverInfo"]["name"], "metamcp");
         let list = client.request(json!(1), "tools/list", json!({})).await;
         // About four bytes a token.
-        assert!(list.body.len() < 5000, "{} bytes", list.body.len());
+        assert!(list.body.len() < 4200, "{} bytes", list.body.len());
+        assert_eq!(list.body.matches(r#""anthropic/alwaysLoad":true"#).count(), CORE.len());
         assert_eq!(listed(&client).await, CORE, "{path}");
     }
     assert!(fakes.pids("one").is_empty() && fakes.pids("two").is_empty(), "nothing is started");

@@ -156,7 +156,7 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
         Place {
             path: "/meta",
             what: "all servers, behind a few tools",
-            tools: json!(["mcp_discover", "mcp_provision", "mcp_call", "mcp_execute"]),
+            tools: json!(["mcp_discover", "mcp_provision", "mcp_call"]),
             calls: json!([
                 discover("commits of a repository", "git_log"),
                 discover("what time is it in another city", "convert_time"),

@@ -42,7 +42,7 @@ fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
 
 #[test]
 fn the_core_set_costs_less_than_1300_tokens() {
-    let length = list(Set::Core.tools().iter().copied()).len();
+    let length = list(Set::Core.tools().iter().copied(), true).len();
     assert!(length <= CORE_BYTES_MAX, "{length} bytes: count its tokens anew");
 }
 
@@ -115,7 +115,22 @@ fn space_goes_between_the_parts_and_stays_in_the_words() {
 
 /// Returns the list with a tool on each line.
 fn lines(set: Set) -> String {
-    list(set.tools().iter().copied()).replace("},{\"name\"", "},\n{\"name\"")
+    list(set.tools().iter().copied(), false).replace("},{\"name\"", "},\n{\"name\"")
+}
+
+#[test]
+fn each_definition_asks_to_stay_in_view_if_that_is_wanted_and_changes_nothing_else() {
+    for set in [Set::Core, Set::Metatools] {
+        let parsed = |always_load| -> Value {
+            serde_json::from_str(&list(set.tools().iter().copied(), always_load)).expect("JSON")
+        };
+        let (mut kept, plain) = (parsed(true), parsed(false));
+        for tool in kept["tools"].as_array_mut().expect("tools") {
+            let meta = tool.as_object_mut().expect("an object").remove("_meta");
+            assert_eq!(meta, Some(serde_json::json!({ "anthropic/alwaysLoad": true })));
+        }
+        assert_eq!(kept, plain);
+    }
 }
 
 #[test]

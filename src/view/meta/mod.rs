@@ -104,7 +104,7 @@ impl Views {
         }
         let sets = self.sets();
         let tools: Vec<Tool> = sets.iter().flat_map(|set| set.tools()).copied().collect();
-        let list = definitions::list(tools);
+        let list = definitions::list(tools, self.config.load().tools.always_load);
         let list = if session.is_modern() {
             era::decorate(&list, method::TOOLS_LIST, Some(mcp::implementation_text()))
         } else {

@@ -158,7 +158,13 @@ async fn what_is_not_to_be_had_is_refused_by_name_and_nothing_is_run() {
     assert_eq!(meta.value("run_tool", asked).await["structured"]["calls"], 1);
 
     let code = json!({ "language": "javascript", "code": "return 7" });
-    let error = meta.error("execute_code", code).await;
+    // Neither is listed; a model may have heard of them elsewhere.
+    let refused = async |daemon: &Daemon, tool: &str, arguments: Value| {
+        let answer = daemon.client("/meta").tool(tool, arguments).await.answer();
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        answer["result"]["structuredContent"]["error"].clone()
+    };
+    let error = refused(&daemon, "execute_code", code).await;
     assert_eq!(
         (&error["code"], &error["details"]["reason"]),
         (&json!("execution_failed"), &json!("execution_disabled"))
@@ -167,6 +173,6 @@ async fn what_is_not_to_be_had_is_refused_by_name_and_nothing_is_run() {
     assert!(error["message"].as_str().is_some_and(|text| text.contains("not enabled")), "{error}");
 
     let core = Daemon::with(fakes.server("fake", &[])).ready();
-    let error = super::meta(&core).await.error("mcp_execute", json!({ "code": "return 7" })).await;
+    let error = refused(&core, "mcp_execute", json!({ "code": "return 7" })).await;
     assert_eq!(error["details"]["reason"], "execution_disabled");
 }

@@ -175,6 +175,15 @@ async fn a_reload_changes_the_tools_and_those_who_listen_hear_of_it() {
         let told = stream.message().await;
         assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
     }
+
+    let plain = config("metatools").replacen("[tools]", "[tools]\nalways_load = false", 1);
+    daemon.rewrite(&plain);
+    daemon.reload();
+
+    let told = stream.message().await;
+    assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+    let list = client.request(json!(2), "tools/list", json!({})).await;
+    assert!(!list.body.contains("alwaysLoad"), "{}", list.body);
 }
 
 #[tokio::test]
