@@ -148,7 +148,7 @@ in
     type = types.listOf origin;
     default = [ ];
     example = [ "https://chat.example.org" ];
-    description = "Values of the `Origin` header to accept besides those of the loopback interface.";
+    description = "Origins of web pages that are served besides loopback ones, and that may read what they are answered.";
   };
   keep_alive = mkOption {
     type = duration;

@@ -27,6 +27,7 @@ mod accept;
 mod batch;
 mod bearer;
 mod beat;
+mod cors;
 mod denials;
 mod events;
 mod handshake;

@@ -3,10 +3,10 @@
 use std::{net::IpAddr, sync::Arc};
 
 use futures_util::FutureExt as _;
-use hyper::{Method, Request, StatusCode, body::Incoming};
+use hyper::{Method, Request, StatusCode, body::Incoming, header::ORIGIN};
 use serde_json::json;
 
-use super::{Edge, Response, bearer, mcp, origin, pair, respond, rpc};
+use super::{Edge, Response, bearer, cors, mcp, origin, pair, respond, rpc};
 use crate::{peer::Caller, share::EvictablePermit, telemetry::liveness::Stuck, view::View};
 use respond::EdgeError;
 
@@ -18,12 +18,24 @@ pub(super) fn respond(
     address: Option<IpAddr>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Response> {
-    let is_rpc = request.uri().path() == rpc::PATH;
+    let path = request.uri().path();
+    let is_rpc = path == rpc::PATH;
+    // Few clients are pages.
+    let reader = request.headers().contains_key(ORIGIN).then(|| edge.views.config());
+    let reader = reader.and_then(|config| cors::reader(request.headers(), path, &config.listen));
+    let is_preflight = reader.is_some() && cors::is_preflight(&request);
     // Boxed: it is moved several times, and hyper keeps room for it while nobody asks.
-    Box::pin(dispatch(edge, permit, caller, address, request)).map(move |answered| match answered {
-        Ok(response) => response,
-        Err(error) if is_rpc => error.into_complete_response(),
-        Err(error) => error.into_response(),
+    let answering = Box::pin(dispatch(edge, permit, caller, address, request, is_preflight));
+    answering.map(move |answered| {
+        let response = match answered {
+            Ok(response) => response,
+            Err(error) if is_rpc => error.into_complete_response(),
+            Err(error) => error.into_response(),
+        };
+        match reader {
+            Some(origin) => cors::expose(response, origin),
+            None => response,
+        }
     })
 }
 
@@ -33,9 +45,13 @@ async fn dispatch(
     mut caller: Caller,
     address: Option<IpAddr>,
     request: Request<Incoming>,
+    is_preflight: bool,
 ) -> Result<Response, EdgeError> {
     // First of all: a page of another site cannot even try a token.
     origin::check(request.headers(), &edge.views.config().listen, address)?;
+    if is_preflight {
+        return Ok(cors::preflight(request.headers()));
+    }
     if let Some(token) = edge.token.get().filter(|_| !bearer::is_open(&request)) {
         if let Err(denied) = bearer::check(request.headers(), &token) {
             // Boxed: those who are let in need not have the room.

@@ -137,6 +137,54 @@ async fn a_client_that_brings_the_token_is_served_as_any_other() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_named_may_ask_without_the_token_whether_it_may_send_and_reads_answers() {
+    let (fakes, credentials) = (Fakes::new(), Credentials::new());
+    let page = ("origin", "https://chat.example");
+    let listen = LISTEN.to_owned() + "allowed_origins = [\"https://chat.example\"]\n";
+    let daemon = credentials.daemon(&(listen + &fakes.server("fake", &[]))).ready();
+    let client = daemon.client(PATH);
+    let wanted = [
+        page,
+        ("access-control-request-method", "POST"),
+        ("access-control-request-headers", "authorization,content-type,mcp-protocol-version"),
+    ];
+
+    let preflight = client.send(Method::OPTIONS, &wanted, "").await;
+    assert_eq!(preflight.status, 204);
+    assert_eq!(preflight.body, "");
+    assert_eq!(preflight.headers["access-control-allow-origin"], page.1);
+    assert_eq!(preflight.headers["access-control-allow-headers"], wanted[2].1);
+    assert_eq!(preflight.headers["access-control-allow-methods"], "GET, POST, DELETE");
+    assert!(preflight.headers["vary"].to_str().expect("text").contains("Origin"));
+
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let refused = client.send(Method::POST, &[page], ping).await;
+    assert_eq!(refused.status, 401, "it needs the token to send");
+    assert_eq!(refused.headers["access-control-allow-origin"], page.1, "and reads why");
+    let served = client.clone().header("authorization", &bearer(TOKEN));
+    let answer = served.clone().header(page.0, page.1).initialized().await;
+    let answer = answer.post(ping).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.headers["vary"], "Origin");
+    let exposed = answer.headers["access-control-expose-headers"].to_str().expect("text");
+    for name in ["Mcp-Session-Id", "MCP-Protocol-Version"] {
+        assert!(exposed.contains(name), "{exposed}");
+    }
+
+    // Neither a page that is not named, nor one of this host, nor for what operators ask.
+    for other in ["https://evil.example", "http://localhost:5173", "null"] {
+        let wanted = [("origin", other), wanted[1], wanted[2]];
+        let answer = client.send(Method::OPTIONS, &wanted, "").await;
+        assert!(answer.status.is_client_error(), "{other}: {answer:?}");
+        assert!(!answer.headers.contains_key("access-control-allow-origin"), "{other}");
+    }
+    let operators = client.at("/rpc").send(Method::OPTIONS, &wanted, "").await;
+    assert!(!operators.headers.contains_key("access-control-allow-origin"), "{operators:?}");
+    let plain = served.post(ping).await;
+    assert!(!plain.headers.contains_key("vary"), "no page, no word of it");
+}
+
+#[tokio::test]
 async fn who_tries_many_tokens_is_slowed_and_logged_and_the_right_one_is_served_meanwhile() {
     let (fakes, credentials) = (Fakes::new(), Credentials::new());
     let config = LISTEN.to_owned() + &fakes.server("fake", &[]);

@@ -29,6 +29,7 @@ mod features;
 #[path = "../harness/mod.rs"]
 #[expect(dead_code, reason = "the behaviour tests use the rest")]
 mod harness;
+mod pages;
 mod screens;
 mod stdio;
 mod tasks;

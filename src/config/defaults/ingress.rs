@@ -59,6 +59,10 @@ pub const DENIED_BODY_BYTES_SKIPPED: usize = 256 << 10;
 /// How long that may take. Ours: what is on its way comes in a round trip or two.
 pub const DENIED_BODY_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a browser need not ask again whether a page may send what it has asked for. Ours: a reload
+/// that takes an origin away holds for what is sent at once, as each request is checked.
+pub const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(600);
+
 /// How many wrong tokens of one source are answered at once. Ours: several clients with an old one, a
 /// few requests of each.
 pub const WRONG_TOKENS_BURST: u32 = 20;

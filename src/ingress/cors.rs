@@ -1,0 +1,107 @@
+//! Pages of other origins that may read what they are answered: those of `listen.allowed_origins`.
+//!
+//! A browser asks before it sends what a form could not send, without the token: a preflight. It shows a
+//! page only those headers of an answer that are named. What operators ask is not for pages.
+//!
+//! Source: the Fetch standard, "CORS protocol".
+
+use hyper::{
+    HeaderMap, Method, Request, StatusCode,
+    header::{
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+        ACCESS_CONTROL_REQUEST_METHOD, HeaderName, HeaderValue, ORIGIN, VARY,
+    },
+};
+
+use super::{Response, respond, rpc};
+use crate::config::{Listen, defaults};
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+
+/// What clients need of an answer besides its body.
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After");
+
+/// What the answer to a preflight depends on.
+const ASKED: HeaderValue = HeaderValue::from_static(
+    "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
+);
+
+/// Asked by browsers where a page of a public site turns to a private address. Source: W3C, "Private
+/// Network Access".
+const REQUEST_PRIVATE: HeaderName =
+    HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+
+/// Returns the origin of the page that sends a request to `path`, if it may read the answer.
+pub(super) fn reader(headers: &HeaderMap, path: &str, listen: &Listen) -> Option<HeaderValue> {
+    let origin = headers.get(ORIGIN)?;
+    let is_allowed = path != rpc::PATH
+        && headers.get_all(ORIGIN).iter().nth(1).is_none()
+        && origin.to_str().is_ok_and(|origin| {
+            listen.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+        });
+    is_allowed.then(|| origin.clone())
+}
+
+/// Tells whether a request is a preflight.
+pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
+    *request.method() == Method::OPTIONS
+        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Returns the answer to a preflight of a page that may send what it wants to.
+pub(super) fn preflight(headers: &HeaderMap) -> Response {
+    let mut response = respond::empty(StatusCode::NO_CONTENT);
+    let answer = response.headers_mut();
+    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    // Arguments of a tool may be repeated in headers of any name.
+    if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    if headers.contains_key(REQUEST_PRIVATE) {
+        answer.insert(ALLOW_PRIVATE, HeaderValue::from_static("true"));
+    }
+    answer.insert(ACCESS_CONTROL_MAX_AGE, defaults::PREFLIGHT_MAX_AGE.as_secs().into());
+    answer.insert(VARY, ASKED);
+    response
+}
+
+/// Lets the page at `origin` read an answer.
+pub(super) fn expose(mut response: Response, origin: HeaderValue) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    headers.entry(VARY).or_insert(HeaderValue::from_static("Origin"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "https://chat.example";
+
+    fn reads(origins: &[&str], path: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        for origin in origins {
+            headers.append(ORIGIN, origin.parse().expect("a header"));
+        }
+        let listen = Listen { allowed_origins: vec![PAGE.into()], ..Listen::default() };
+        reader(&headers, path, &listen).is_some()
+    }
+
+    #[test]
+    fn only_a_page_that_is_named_reads_answers() {
+        assert!(reads(&[PAGE], "/") && reads(&["HTTPS://chat.example"], "/servers/git"));
+        assert!(!reads(&[], "/"), "no page");
+        assert!(!reads(&[PAGE, PAGE], "/"), "whose is it?");
+        for other in
+            ["null", "*", "http://chat.example", "https://chat.example:1", "http://localhost"]
+        {
+            assert!(!reads(&[other], "/"), "{other}");
+        }
+        assert!(!reads(&[PAGE], rpc::PATH), "not for pages");
+    }
+}
