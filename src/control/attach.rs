@@ -19,7 +19,7 @@ use crate::{
     ingress::pipe::{self, Pipe},
     protocol::{
         Message, RpcError, Shape,
-        error::{INTERNAL_ERROR, INVALID_REQUEST},
+        error::{INVALID_REQUEST, NO_ROOM},
         jsonrpc::Part,
     },
     view::{Choice, View},
@@ -60,7 +60,7 @@ pub(super) fn refusal() -> RpcError {
 fn too_many() -> RpcError {
     let max = defaults::CONTROL_ATTACHED_MAX;
     let text = format!("{max} clients are attached to the control socket already");
-    RpcError::new(INTERNAL_ERROR, "TOO_MANY_CLIENTS", text)
+    RpcError::new(NO_ROOM, "TOO_MANY_CLIENTS", text)
         .suggest("End one of them, or connect over HTTP.")
         .context(json!({ "max": max }))
 }

@@ -33,7 +33,7 @@ use crate::{
     peer::Caller,
     protocol::{
         Message, RpcError, Shape,
-        error::{INTERNAL_ERROR, INVALID_REQUEST},
+        error::{INVALID_REQUEST, NO_ROOM},
         jsonrpc::Part,
         mcp::method::CANCELLED,
         ndjson::Oversized,
@@ -88,7 +88,7 @@ async fn connection(
     tracing::debug!(peer_uid = uid, peer_gid = gid, peer_pid = pid, "operator connected");
     let Some(permit) = permit.unwrap_or_else(|| desk.admit(uid)) else {
         let text = "as many connections as are served have something running";
-        let error = RpcError::new(INTERNAL_ERROR, "TOO_MANY_CONNECTIONS", text)
+        let error = RpcError::new(NO_ROOM, "TOO_MANY_CONNECTIONS", text)
             .suggest("Ask again when others are done, or send several requests on one connection.")
             .context(json!({ "max": defaults::CONTROL_CONNECTIONS_MAX }));
         return turn_away(stream, error).await;

@@ -38,6 +38,14 @@ pub const CAPABILITY_REQUIRED: i64 = -32021;
 /// A protocol version that is not served. Source: MCP 2026-07-28, "Versioning".
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 
+/// A server is left alone for a while, and `data.context.retryAfterMs` says for how long: to operators
+/// only, as are the next two. Ours.
+pub const SERVER_PAUSED: i64 = -32010;
+/// There is no room: connections, requests or memory are used up, and others will give some back. Ours.
+pub const NO_ROOM: i64 = -32011;
+/// A server could not be connected, has ended, or broke its answer off. Ours.
+pub const SERVER_FAILED: i64 = -32012;
+
 /// An error as a client sees it.
 ///
 /// `data.code` is stable and meant for programs, `data.suggestion` is one sentence that says what

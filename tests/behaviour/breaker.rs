@@ -59,8 +59,8 @@ async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
     for answer in all((0..10).map(|_| client.tool("echo", json!({ "value": 1 })))).await {
         let error = &answer.answer()["error"];
         assert_eq!(error["data"]["code"], "SERVER_TRIPPED", "{error}");
-        let retry_in_ms = error["data"]["context"]["retry_in_ms"].as_u64().expect("a number");
-        assert!((1..=3_600_000).contains(&retry_in_ms), "{error}");
+        let retry_after_ms = error["data"]["context"]["retryAfterMs"].as_u64().expect("a number");
+        assert!((1..=3_600_000).contains(&retry_after_ms), "{error}");
         let message = error["message"].as_str().expect("a text");
         assert!(
             message.contains("temporarily unavailable: breaker open, next probe in"),

@@ -12,7 +12,7 @@ use crate::{
         Level, RpcError,
         error::{
             CAPABILITY_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
-            REQUEST_TIMEOUT, RESOURCE_NOT_FOUND,
+            NO_ROOM, REQUEST_TIMEOUT, RESOURCE_NOT_FOUND, SERVER_FAILED, SERVER_PAUSED,
         },
         modern::TASKS,
     },
@@ -226,10 +226,30 @@ impl CallError {
         }
     }
 
+    /// Returns the JSON-RPC code for operators, whose programs tell apart what has failed: for clients
+    /// all of it is an internal error, as for the MCP SDKs.
+    fn operator_code(&self) -> i64 {
+        match (self.rpc_code(), self) {
+            (INTERNAL_ERROR, Self::Tripped { .. }) => SERVER_PAUSED,
+            (INTERNAL_ERROR, Self::Overloaded { .. })
+            | (
+                INTERNAL_ERROR,
+                Self::NotConnected {
+                    source: SlotError::Busy { .. } | SlotError::Exhausted { .. },
+                    ..
+                }
+                | Self::Failed { source: Failure::Saturated | Failure::NoMemory(_), .. },
+            ) => NO_ROOM,
+            (INTERNAL_ERROR, Self::NotConnected { .. } | Self::Failed { .. }) => SERVER_FAILED,
+            (code, _) => code,
+        }
+    }
+
     /// Returns the error as an operator sees it: where a server could not be connected, that is its
     /// name, and what it was in detail is among the things involved. Source: seed 001.
     pub fn to_operator(&self) -> RpcError {
         let mut error = self.to_rpc();
+        error.code = self.operator_code();
         match self {
             Self::NotConnected {
                 source: SlotError::Dial { .. } | SlotError::Closing(_), ..
@@ -273,8 +293,9 @@ impl CallError {
                 json!({ "server": server })
             }
             Self::Tripped { server, retry_in } => {
-                let retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
-                json!({ "server": server, "retry_in_ms": retry_in_ms })
+                let retry_after_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
+                // The second one is the name of version 0.1, and goes with the next.
+                json!({ "server": server, "retryAfterMs": retry_after_ms, "retry_in_ms": retry_after_ms })
             }
             Self::Failed { server, source: Failure::NoMemory(exhausted) } => {
                 let mut context = exhausted.context();
@@ -336,6 +357,25 @@ mod tests {
             "server `git` is temporarily unavailable: breaker open, next probe in 13 s"
         );
         assert_eq!(shown["error"]["data"]["code"], "SERVER_TRIPPED");
-        assert_eq!(shown["error"]["data"]["context"]["retry_in_ms"], 12_300);
+        assert_eq!(shown["error"]["data"]["context"]["retryAfterMs"], 12_300);
+    }
+
+    #[test]
+    fn an_operator_tells_a_pause_from_a_lack_of_room_and_from_a_failure() {
+        let server = || ServerName::new("git").expect("a name");
+        let code = |error: CallError| (error.to_rpc().code, error.to_operator().code);
+        let tripped = CallError::Tripped { server: server(), retry_in: Duration::from_secs(1) };
+        assert_eq!(code(tripped), (INTERNAL_ERROR, SERVER_PAUSED));
+        let failed = |source| CallError::Failed { server: server(), source };
+        assert_eq!(code(failed(Failure::Saturated)), (INTERNAL_ERROR, NO_ROOM));
+        assert_eq!(code(failed(Failure::Unresponsive)), (INTERNAL_ERROR, SERVER_FAILED));
+        let busy = SlotError::Busy { server: server(), max: 1 };
+        let busy = CallError::NotConnected { server: server(), source: busy };
+        assert_eq!(code(busy), (INTERNAL_ERROR, NO_ROOM));
+        let closing = SlotError::Closing(server());
+        let closing = CallError::NotConnected { server: server(), source: closing };
+        assert_eq!(code(closing), (INTERNAL_ERROR, SERVER_FAILED));
+        let late = failed(Failure::Timeout { after: Duration::from_secs(1) });
+        assert_eq!(code(late), (REQUEST_TIMEOUT, REQUEST_TIMEOUT), "it has a code of its own");
     }
 }

@@ -104,6 +104,7 @@ impl From<&CallError> for ErrorObject {
             object.details = context;
         }
         if let Some(wait) = object.details.remove("retry_in_ms") {
+            // The name of version 0.1; it goes with the next.
             object = object.detail("retry_after_ms", wait);
         }
         object.detail("reason", json!(reason)).detail("cause", json!(error.code()))

@@ -73,7 +73,9 @@ fn a_call_without_an_answer_says_what_happened_and_whether_to_try_again() {
         assert!(object.message.ends_with(&error.hint()), "{}", object.message);
     }
     let tripped = CallError::Tripped { server: git(), retry_in: Duration::from_secs(9) };
-    assert_eq!(ErrorObject::from(&tripped).details["retry_after_ms"], 9000);
+    for name in ["retryAfterMs", "retry_after_ms"] {
+        assert_eq!(ErrorObject::from(&tripped).details[name], 9000);
+    }
 }
 
 #[test]

@@ -183,7 +183,11 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
         assert_complete(&error);
         let code = &error["data"]["code"];
         assert!(code == "SERVER_NOT_CONNECTED" || code == "SERVER_TRIPPED", "{error}");
-        code == "SERVER_TRIPPED"
+        // A pause and a failure have codes of their own.
+        let is_tripped = code == "SERVER_TRIPPED";
+        assert_eq!(error["code"], if is_tripped { -32010 } else { -32012 });
+        assert_eq!(error["data"]["context"]["retryAfterMs"].is_u64(), is_tripped, "{error}");
+        is_tripped
     })
     .await;
     let mut other = Operator::at(&daemon).await;
@@ -194,4 +198,5 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
     let error = operator.error("tools/call", call).await;
     assert_complete(&error);
     assert_eq!(error["data"]["code"], "POOL_EXHAUSTED", "{error}");
+    assert_eq!(error["code"], -32011, "there will be room again");
 }

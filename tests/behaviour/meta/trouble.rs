@@ -71,7 +71,7 @@ async fn a_server_that_dies_again_and_again_is_told_as_what_it_is() {
         (&error["code"], &error["details"]["reason"]),
         (&json!("execution_failed"), &json!("circuit_open"))
     );
-    assert!(error["details"]["retry_after_ms"].as_u64().is_some_and(|wait| wait > 0), "{error}");
+    assert!(error["details"]["retryAfterMs"].as_u64().is_some_and(|wait| wait > 0), "{error}");
     assert_eq!(error["tool_id"], "fake/echo");
     assert_eq!(fakes.pids("fake").len(), 5, "it is not started");
     // What it offers is known all the same.
