@@ -28,6 +28,22 @@ in
             '';
           };
 
+          era = mkOption {
+            type = types.enum [
+              "auto"
+              "legacy"
+              "modern"
+            ];
+            default = "legacy";
+            example = "auto";
+            description = ''
+              Era of the protocol that metamcp speaks with the endpoint.
+              `legacy` begins with `initialize`, so that the endpoint gets no
+              request without a session before it. `modern` needs no session.
+              `auto` finds out with a `server/discover`, which has no session.
+            '';
+          };
+
           apiKeyFile = mkOption {
             type = types.nullOr types.path;
             default = null;
@@ -65,6 +81,7 @@ in
     services.metamcp = {
       servers.${upstream.name} = {
         url = lib.mkDefault upstream.url;
+        era = lib.mkDefault upstream.era;
         start = lib.mkDefault "prewarm";
         health.interval = lib.mkDefault "20s";
         credentials = lib.mkIf (upstream.apiKeyFile != null) { X-API-Key = upstream.apiKeyFile; };

@@ -40,6 +40,8 @@
     lacks.${service} = [ "PrivateNetwork=*" ];
     has.${document} = [
       "[servers.upstream]"
+      # Nothing is sent to it before it has a session.
+      "era = \"legacy\""
       "X-API-Key = \"credential:upstream.X-API-Key\""
       "interval = \"20s\""
       "root = \"passthrough:upstream\""
@@ -82,6 +84,20 @@
       "IPAddressDeny=*"
       "Wants=*"
     ];
+  };
+  "an upstream may be of the modern era" = {
+    module.services.metamcp.upstream = {
+      url = "http://127.0.0.1:12009/mcp";
+      era = "modern";
+    };
+    has.${document} = [ "era = \"modern\"" ];
+  };
+  "what is said of an upstream among the servers has the last word" = {
+    module.services.metamcp = {
+      upstream.url = "http://127.0.0.1:12009/mcp";
+      servers.upstream.era = "auto";
+    };
+    has.${document} = [ "era = \"auto\"" ];
   };
   "with units alone the service makes no socket of IP and has no executable memory" = {
     module = server { };
