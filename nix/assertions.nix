@@ -10,6 +10,9 @@
   # users.users and users.groups, null where a service has no other user.
   users ? null,
   groups ? null,
+  # systemd.services and its definitions with their files, none for a user.
+  services ? { },
+  serviceDefinitions ? [ ],
 }:
 let
   inherit (cfg) settings;
@@ -19,6 +22,10 @@ let
   inherit (import ./sandbox.nix { inherit lib; }) homeThatShows isHidden userName;
   warnings = import ./warnings.nix { inherit lib; } cfg;
   inventory = import ./inventory.nix { inherit lib; } cfg;
+  clashes = import ./clashes.nix { inherit lib; } {
+    inherit cfg services;
+    definitions = serviceDefinitions;
+  };
   inherit (inventory)
     declared
     effective
@@ -193,7 +200,8 @@ let
       ) "${option}.socket is metamcp's own control socket: give the socket of the server's unit."
     ) servers;
 
-    own-unit = lib.optional (upstream != null) (
+    # Where the unit is taken, its other service has to be renamed first.
+    own-unit = lib.optional (upstream != null && !clashes.isTaken) (
       must
         (
           !lib.elem (upstream.unit or null) [
@@ -201,8 +209,10 @@ let
             "metamcp.service"
           ]
         )
-        "services.metamcp.upstream.unit is metamcp's own unit: give that of the upstream, or leave it null."
+        "services.metamcp.upstream.unit is metamcp's own unit: give that of the upstream, or leave it null. If the unit of the upstream has this name too, rename it, for example to mcp-aggregator.service."
     );
+
+    unit-taken = map refuse clashes.unit-taken;
 
     credential-unknown = map (
       { option, value, ... }@found:

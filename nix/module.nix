@@ -1,6 +1,7 @@
 {
   config,
   lib,
+  options,
   pkgs,
   ...
 }:
@@ -21,6 +22,8 @@ let
   examined = import ./assertions.nix { inherit lib; } {
     inherit cfg;
     inherit (config.users) groups users;
+    inherit (config.systemd) services;
+    serviceDefinitions = options.systemd.services.definitionsWithLocations;
   };
 
   # The servers that are units of their own, and all others.

@@ -24,7 +24,9 @@ in
             example = "mcp-proxy.service";
             description = ''
               Unit of the endpoint, where it is on this host: metamcp is started
-              after it, and starts it.
+              after it, and starts it. It cannot be {file}`metamcp.service`, which
+              is metamcp's own unit: rename the unit of an endpoint that has this
+              name.
             '';
           };
 

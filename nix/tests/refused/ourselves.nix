@@ -6,6 +6,15 @@
   settings,
   ...
 }:
+let
+  # An aggregator on this host, which metamcp serves as it is.
+  aggregator = unit: {
+    services.metamcp.upstream = {
+      url = "http://127.0.0.1:12009/mcp";
+      inherit unit;
+    };
+  };
+in
 {
   "a server at metamcp's own address" = {
     kind = "own-url";
@@ -45,6 +54,43 @@
       url = "http://127.0.0.1:12009/mcp";
       unit = "mcp-proxy.service";
     };
+  };
+  "another service with the name of metamcp's unit" = {
+    kind = "unit-taken";
+    refused = both [
+      {
+        _file = "/etc/nixos/aggregator.nix";
+        systemd.services.metamcp.serviceConfig.ExecStart = "/opt/aggregator/bin/metamcp";
+      }
+      (aggregator "metamcp.service")
+    ];
+    message = "services.metamcp.enable adds metamcp.service, but systemd.services.metamcp in /etc/nixos/aggregator.nix gives this unit a second ExecStart=, so that systemd starts neither program: rename the other service, for example to systemd.services.mcp-aggregator, and set services.metamcp.upstream.unit = \"mcp-aggregator.service\".";
+    accepted = both [
+      { systemd.services.mcp-aggregator.serviceConfig.ExecStart = "/opt/aggregator/bin/metamcp"; }
+      (aggregator "mcp-aggregator.service")
+    ];
+  };
+  "another service with the name of metamcp's unit, which is a script" = {
+    kind = "unit-taken";
+    refused.systemd.services.metamcp.script = "exec /opt/aggregator/bin/metamcp";
+    message = "services.metamcp.enable adds metamcp.service, but systemd.services.metamcp gives this unit a second ExecStart=, so that systemd starts neither program: rename the other service, for example to systemd.services.mcp-aggregator.";
+    # This changes the unit of metamcp, and is no other service.
+    accepted.systemd.services.metamcp = {
+      environment.RUST_BACKTRACE = "1";
+      serviceConfig.ExecStart = [
+        ""
+        "/opt/metamcp-next/bin/metamcp serve"
+      ];
+    };
+  };
+  "another service with an alias that is the name of metamcp's unit" = {
+    kind = "unit-taken";
+    refused.systemd.services.mcp-aggregator = {
+      aliases = [ "metamcp.service" ];
+      serviceConfig.ExecStart = "/opt/aggregator/bin/metamcp";
+    };
+    message = "services.metamcp.enable adds metamcp.service, but systemd.services.mcp-aggregator.aliases gives this name to another service: remove the alias.";
+    accepted.systemd.services.mcp-aggregator.serviceConfig.ExecStart = "/opt/aggregator/bin/metamcp";
   };
   "a server that is the bridge to metamcp" = {
     kind = "own-command";

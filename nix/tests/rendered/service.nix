@@ -99,6 +99,22 @@
     };
     has.${document} = [ "era = \"auto\"" ];
   };
+  "an upstream may be a unit of this host that was renamed" = {
+    module = {
+      services.metamcp.upstream = {
+        url = "http://127.0.0.1:12009/mcp";
+        unit = "mcp-aggregator.service";
+      };
+      systemd.services.mcp-aggregator.serviceConfig.ExecStart = "/opt/aggregator/bin/metamcp";
+    };
+    has.${service} = [
+      "After=mcp-aggregator.service"
+      "Wants=mcp-aggregator.service"
+    ];
+    lacks.${service} = [ "ExecStart=*" ];
+    has."etc/systemd/system/mcp-aggregator.service" = [ "ExecStart=/opt/aggregator/bin/metamcp" ];
+    has.${document} = [ "root = \"passthrough:upstream\"" ];
+  };
   "with units alone the service makes no socket of IP and has no executable memory" = {
     module = server { };
     has.${service} = [

@@ -319,6 +319,33 @@ in
       value = 1;
     };
   };
+  "options know where they are defined" = {
+    expr =
+      (lib.evalModules {
+        modules = [
+          { options.a = optional (types.attrsOf types.int) { }; }
+          {
+            _file = "/etc/one.nix";
+            a.x = lib.mkDefault 1;
+          }
+          (lib.mkIf true { a.y = 2; })
+          {
+            _file = "/etc/none.nix";
+            config = lib.mkIf false { a.z = 3; };
+          }
+        ];
+      }).options.a.definitionsWithLocations;
+    expected = [
+      {
+        file = "<unknown-file>";
+        value.y = 2;
+      }
+      {
+        file = "/etc/one.nix";
+        value.x = lib.mkDefault 1;
+      }
+    ];
+  };
   "priority tells a default from a definition" = {
     expr =
       let

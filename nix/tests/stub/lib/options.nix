@@ -115,6 +115,7 @@ rec {
       inherit defined;
       highestPrio = best;
       definitions = map (d: d.value) sorted;
+      definitionsWithLocations = sorted;
       value =
         if defined then
           if bad == [ ] then
@@ -165,7 +166,7 @@ rec {
       // {
         inherit loc type;
         isDefined = merged.defined;
-        inherit (merged) highestPrio definitions;
+        inherit (merged) highestPrio definitions definitionsWithLocations;
         value = (opt.apply or id) merged.value;
         _type = "option";
       };

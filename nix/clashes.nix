@@ -1,0 +1,49 @@
+# Services of a NixOS host that use the name of metamcp.service: what is refused of them, by kind.
+{ lib }:
+{
+  # services.metamcp.
+  cfg,
+  # systemd.services.
+  services,
+  # Its definitions, as in options.systemd.services.definitionsWithLocations.
+  definitions,
+}:
+let
+  # The files of all other modules that define the unit.
+  own = map toString [
+    ./module.nix
+    ./upstream.nix
+  ];
+  nameless = "<unknown-file>";
+  files = lib.filter (file: !lib.elem file (own ++ [ nameless ])) (
+    lib.unique (
+      map ({ file, ... }: toString file) (lib.filter ({ value, ... }: value ? metamcp) definitions)
+    )
+  );
+
+  programs = lib.toList (services.metamcp.serviceConfig.ExecStart or [ ]);
+  # The package's unit has the program, and the module adds none.  An empty entry
+  # removes that of the package, so that the unit is still metamcp's.
+  isTaken = programs != [ ] && !lib.elem "" programs;
+
+  # Returns the names of all other services for which `isFound` is true.
+  others =
+    isFound:
+    lib.attrNames (lib.filterAttrs (_: service: isFound service) (removeAttrs services [ "metamcp" ]));
+in
+{
+  inherit isTaken;
+
+  unit-taken =
+    lib.optional isTaken "services.metamcp.enable adds metamcp.service, but systemd.services.metamcp${
+      lib.optionalString (files != [ ]) " in ${lib.concatStringsSep " and " files}"
+    } gives this unit a second ExecStart=, so that systemd starts neither program: rename the other service, for example to systemd.services.mcp-aggregator${
+      lib.optionalString (
+        cfg.upstream != null
+      ) ", and set services.metamcp.upstream.unit = \"mcp-aggregator.service\""
+    }. If it is to replace the program of metamcp, set ExecStart = [ \"\" \"PROGRAM\" ]."
+    ++ map (
+      name:
+      "services.metamcp.enable adds metamcp.service, but systemd.services.${name}.aliases gives this name to another service: remove the alias."
+    ) (others (service: lib.elem "metamcp.service" (service.aliases or [ ])));
+}
