@@ -213,6 +213,7 @@ let
     );
 
     unit-taken = map refuse clashes.unit-taken;
+    directory-taken = map refuse clashes.directory-taken;
 
     credential-unknown = map (
       { option, value, ... }@found:

@@ -1,4 +1,5 @@
-# Services of a NixOS host that use the name of metamcp.service: what is refused of them, by kind.
+# Services of a NixOS host that use the name of metamcp.service or its directories:
+# what is refused of them, by kind.
 { lib }:
 {
   # services.metamcp.
@@ -30,6 +31,23 @@ let
   others =
     isFound:
     lib.attrNames (lib.filterAttrs (_: service: isFound service) (removeAttrs services [ "metamcp" ]));
+
+  # The directories that metamcp uses, by the directive that makes each.  systemd
+  # gives a directory to the user of the unit that starts, and removes the one in
+  # /run when that unit stops.
+  directories = {
+    CacheDirectory = "/var/cache/metamcp";
+    StateDirectory = "/var/lib/metamcp";
+  }
+  // lib.optionalAttrs (lib.hasPrefix "/run/metamcp/" (toString cfg.settings.listen.control)) {
+    RuntimeDirectory = "/run/metamcp";
+  };
+  # The names in a directive, without the symbolic link that may follow a colon.
+  names =
+    value:
+    map (word: lib.head (lib.splitString ":" word)) (
+      lib.concatMap (lib.splitString " ") (lib.toList value)
+    );
 in
 {
   inherit isTaken;
@@ -46,4 +64,14 @@ in
       name:
       "services.metamcp.enable adds metamcp.service, but systemd.services.${name}.aliases gives this name to another service: remove the alias."
     ) (others (service: lib.elem "metamcp.service" (service.aliases or [ ])));
+
+  directory-taken = lib.concatLists (
+    lib.mapAttrsToList (
+      directive: path:
+      map (
+        name:
+        "services.metamcp.enable uses ${path}, and systemd.services.${name} uses it too (${directive}=): give that service another directory, for example mcp-aggregator."
+      ) (others (service: lib.elem "metamcp" (names (service.serviceConfig.${directive} or [ ]))))
+    ) directories
+  );
 }

@@ -92,6 +92,34 @@ in
     message = "services.metamcp.enable adds metamcp.service, but systemd.services.mcp-aggregator.aliases gives this name to another service: remove the alias.";
     accepted.systemd.services.mcp-aggregator.serviceConfig.ExecStart = "/opt/aggregator/bin/metamcp";
   };
+  "another service in the directories of metamcp" = {
+    kind = "directory-taken";
+    refused.systemd.services.mcp-aggregator.serviceConfig = {
+      ExecStart = "/opt/aggregator/bin/metamcp";
+      StateDirectory = "aggregator metamcp:aggregator-link";
+    };
+    message = "services.metamcp.enable uses /var/lib/metamcp, and systemd.services.mcp-aggregator uses it too (StateDirectory=): give that service another directory, for example mcp-aggregator.";
+    accepted.systemd.services.mcp-aggregator.serviceConfig = {
+      ExecStart = "/opt/aggregator/bin/metamcp";
+      RuntimeDirectory = [
+        "mcp-aggregator"
+        "metamcp-aggregator"
+      ];
+      StateDirectory = "mcp-aggregator";
+    };
+  };
+  "another service in the directory of metamcp's control socket" = {
+    kind = "directory-taken";
+    refused.systemd.services.mcp-aggregator.serviceConfig.RuntimeDirectory = [
+      "mcp-aggregator"
+      "metamcp"
+    ];
+    message = "services.metamcp.enable uses /run/metamcp, and systemd.services.mcp-aggregator uses it too (RuntimeDirectory=): give";
+    accepted = both [
+      { systemd.services.mcp-aggregator.serviceConfig.RuntimeDirectory = "metamcp"; }
+      (settings { listen.control = "/run/metamcp-control/control.sock"; })
+    ];
+  };
   "a server that is the bridge to metamcp" = {
     kind = "own-command";
     refused = server "bridge" {
