@@ -171,17 +171,19 @@ pub(super) async fn validate(desk: &Desk, params: &Params<'_>) -> Answer {
     let wanted = wanted(params)?;
     let args = params.object("arguments")?.unwrap_or("{}");
     let tool = desk.views.operator_tool(&wanted).await?;
-    let (mut errors, mut unsupported) = (Vec::new(), None);
+    let (mut errors, mut doubts, mut unsupported) = (Vec::new(), Vec::new(), None);
     match desk.views.operator_verdict(&tool, args).await {
         Verdict::Fits => {}
         Verdict::Wrong(misfit) => {
             errors.extend(misfit.problems.iter().map(ToString::to_string));
         }
+        Verdict::Doubtful(found) => doubts.extend(found.iter().map(ToString::to_string)),
         // The call would go through: the server knows best.
         Verdict::Unchecked(reason) => unsupported = Some(reason.to_string()),
     }
     let warnings = warnings(tool.item.json());
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    warnings.append(&mut doubts);
     let mut result = Members::default();
     result.set("valid", errors.is_empty().to_string());
     result.set("errors", json!(errors).to_string());

@@ -19,12 +19,56 @@ pub fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
     near.into_iter().take(3).map(|(_, known)| known).collect()
 }
 
+/// Returns the one of `known` that `name` is misspelt or short for, if there is one. It is stricter than
+/// [`nearest`]: `name` may as well be meant as it is.
+pub fn misspelt<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > defaults::SUGGESTION_BYTES_MAX {
+        return None;
+    }
+    let wanted = name.to_lowercase();
+    let cutoff = if wanted.len() < 4 { 1 } else { 2.max(wanted.len() / 4) };
+    let near = known.filter_map(|known| {
+        let lower = known.to_lowercase();
+        let distance = strsim::levenshtein(&wanted, &lower);
+        let is_near = distance <= cutoff && distance < wanted.len();
+        (is_near || is_short_for(&wanted, &lower)).then_some((distance, known))
+    });
+    near.min().map(|(_, known)| known)
+}
+
+/// Tells whether `short` is left of `long` where some letters are taken away, as `msg` of `message`.
+fn is_short_for(short: &str, long: &str) -> bool {
+    let mut rest = long.chars();
+    let is_left = short.chars().all(|wanted| rest.any(|found| found == wanted));
+    short.len() >= 3 && short.len() < long.len() && short.get(..1) == long.get(..1) && is_left
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn of(name: &str, known: &[&str]) -> Vec<String> {
         nearest(name, known.iter().map(|known| (*known).to_owned()))
+    }
+
+    #[test]
+    fn what_is_misspelt_or_short_is_told_from_what_is_another_word() {
+        let known = ["message", "path", "limit", "id"];
+        for (name, meant) in [
+            ("msg", Some("message")),
+            ("mesage", Some("message")),
+            ("Message", Some("message")),
+            ("paht", Some("path")),
+            ("lim", Some("limit")),
+            ("limits", Some("limit")),
+            ("ids", Some("id")),
+            ("verbose", None),
+            ("x", None),
+            ("me", None),
+            ("", None),
+        ] {
+            assert_eq!(misspelt(name, known.into_iter()), meant, "{name}");
+        }
     }
 
     #[test]

@@ -41,6 +41,8 @@ use crate::{
 pub enum Verdict {
     /// They fit.
     Fits,
+    /// They fit, as the schema allows fields of any name, and some may be misspelt.
+    Doubtful(Vec<Problem>),
     /// They could not be held against it.
     Unchecked(Unchecked),
     /// They do not fit.

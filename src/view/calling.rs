@@ -13,7 +13,10 @@ use crate::{
     connection::Limits,
     era,
     holder::{Account, Holder},
-    meta::{ErrorObject, ToolId, Validators, Verdict, validation::Unchecked},
+    meta::{
+        ErrorObject, ToolId, Validators, Verdict,
+        validation::{Problem, Unchecked},
+    },
     protocol::{Members, Message, mcp::Item},
 };
 
@@ -57,6 +60,11 @@ impl Desk {
     ) -> Result<Option<String>, Box<ErrorObject>> {
         let reason = match verdict {
             Verdict::Fits => return Ok(None),
+            Verdict::Doubtful(doubts) => {
+                let doubts: Vec<String> = doubts.iter().map(Problem::to_string).collect();
+                let words = format!("`{id}` was called. {}", doubts.join(" "));
+                return Ok(Some(words));
+            }
             Verdict::Wrong(misfit) => return Err(Box::new(misfit.to_error(id))),
             Verdict::Unchecked(reason) => reason,
         };

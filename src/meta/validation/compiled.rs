@@ -1,6 +1,9 @@
 //! One schema as it was understood.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use jsonschema::{
     Keyword, PatternOptions, ValidationError, ValidationOptions, Validator,
@@ -32,6 +35,8 @@ pub(super) struct Compiled {
     /// As its server wrote it: a tree of it would take ten times as much, and only problems need one.
     schema: Box<str>,
     costs: Costs,
+    /// The fields that arguments may have, where the schema names all that it knows of.
+    fields: BTreeSet<String>,
     /// About the memory that it takes, in bytes.
     n_bytes: usize,
     /// The length of the shortest arguments of each account that took too many steps. One account
@@ -65,6 +70,7 @@ impl Compiled {
     /// Reads a schema: as one of draft 2020-12, unless it says which other one it is of.
     pub(super) fn new(text: &str) -> Result<Self, Unchecked> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unusable(&error))?;
+        let fields = fields_of(&schema);
         let (prepared, _) = within(COMPILE_STEPS_MAX, None, || Prepared::new(schema));
         let Prepared { schema: prepared, costs, patterns_weight } =
             prepared.map_err(|_| Unchecked::TooCostly)??;
@@ -87,11 +93,19 @@ impl Compiled {
         let validator = built.map_err(|_| Unchecked::TooCostly)?;
         let validator = validator.map_err(|error| unusable(&error.masked()))?;
         let n_bytes = text.len()
+            + fields.iter().map(|name| name.len() + size_of::<String>()).sum::<usize>()
             + usize::try_from(steps).unwrap_or(usize::MAX).saturating_mul(COMPILE_STEP_BYTES)
             + usize::try_from(patterns_weight)
                 .unwrap_or(usize::MAX)
                 .saturating_mul(PATTERN_STATE_BYTES);
-        Ok(Self { validator, schema: text.into(), costs, n_bytes, costly: Mutex::default() })
+        Ok(Self {
+            validator,
+            schema: text.into(),
+            costs,
+            fields,
+            n_bytes,
+            costly: Mutex::default(),
+        })
     }
 
     /// Returns about the memory that it takes, in bytes.
@@ -154,11 +168,25 @@ impl Compiled {
             }
         }
         if problems.is_empty() {
-            return Verdict::Fits;
+            let doubts = problem::misspelt(args, &self.fields);
+            return if doubts.is_empty() { Verdict::Fits } else { Verdict::Doubtful(doubts) };
         }
         let has_more = problems.len() > PROBLEMS_MAX;
         problems.truncate(PROBLEMS_MAX);
         Verdict::Wrong(Misfit { problems, has_more })
+    }
+}
+
+/// Returns the fields that a schema names; none where there may be others that it knows of.
+fn fields_of(schema: &Value) -> BTreeSet<String> {
+    const MORE: [&str; 7] =
+        ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties"];
+    let properties = schema.get("properties").and_then(Value::as_object);
+    match properties {
+        Some(properties) if MORE.iter().all(|more| schema.get(more).is_none()) => {
+            properties.keys().cloned().collect()
+        }
+        _ => BTreeSet::new(),
     }
 }
 

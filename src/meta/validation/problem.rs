@@ -1,6 +1,6 @@
 //! One thing that is wrong with arguments, in words that help to mend it.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use jsonschema::{
     ValidationError,
@@ -11,7 +11,10 @@ use serde_json::{Map, Value};
 use super::steps::spend;
 use crate::{
     config::defaults::{PROBLEMS_MAX, QUOTE_BYTES_MAX, SUGGESTION_BYTES_MAX},
-    meta::{kind::kind_of, similar::nearest},
+    meta::{
+        kind::kind_of,
+        similar::{self, nearest},
+    },
     redact,
 };
 
@@ -70,7 +73,10 @@ pub(super) fn add(error: &ValidationError<'_>, schema: &Value, problems: &mut Ve
             let name = property.as_str().unwrap_or_default();
             problems.push(Problem {
                 field: within(&place, name),
-                message: "it is missing".to_owned(),
+                message: match written_for(name, error.instance(), properties) {
+                    Some(other) => format!("it is missing; did you write `{other}` for it?"),
+                    None => "it is missing".to_owned(),
+                },
                 expected: properties.and_then(|all| all.get(name)).map(told),
             });
         }
@@ -90,11 +96,45 @@ pub(super) fn add(error: &ValidationError<'_>, schema: &Value, problems: &mut Ve
     }
 }
 
+/// Returns what may be misspelt in arguments that fit, as the schema allows fields besides the `known`
+/// ones.
+pub(super) fn misspelt(args: &Value, known: &BTreeSet<String>) -> Vec<Problem> {
+    let Some(args) = args.as_object().filter(|_| !known.is_empty()) else { return Vec::new() };
+    let strangers = args.keys().filter(|name| !known.contains(*name)).take(LISTED_MAX);
+    let doubts = strangers.filter_map(|name| {
+        spend_on_names(name, known.iter());
+        let open = known.iter().filter(|known| !args.contains_key(*known)).map(String::as_str);
+        let meant = similar::misspelt(name, open)?;
+        let message = format!("the tool knows no such field; did you mean `{meant}`?");
+        Some(Problem { field: name.clone(), message, expected: None })
+    });
+    doubts.take(PROBLEMS_MAX).collect()
+}
+
+/// Returns the field that may have been written for `missing`.
+fn written_for(
+    missing: &str,
+    instance: &Value,
+    properties: Option<&Map<String, Value>>,
+) -> Option<String> {
+    let known = |name: &str| properties.is_some_and(|all| all.contains_key(name));
+    let strangers = instance.as_object()?.keys().filter(|name| !known(name)).take(LISTED_MAX);
+    let mut meant = strangers.filter(|name| {
+        spend_on_names(name, [missing].iter());
+        similar::misspelt(name, [missing].into_iter()).is_some()
+    });
+    meant.next().cloned()
+}
+
+/// Spends what it takes to hold each letter against each letter.
+fn spend_on_names(name: &str, known: impl Iterator<Item = impl AsRef<str>>) {
+    let bytes: usize = known.map(|known| known.as_ref().len()).sum();
+    spend((bytes * name.len().min(SUGGESTION_BYTES_MAX) / 16) as u64);
+}
+
 fn unknown(name: &str, properties: Option<&Map<String, Value>>) -> String {
     let known: Vec<&String> = properties.into_iter().flat_map(Map::keys).collect();
-    // Each letter is held against each letter.
-    let bytes: usize = known.iter().map(|known| known.len()).sum();
-    spend((bytes * name.len().min(SUGGESTION_BYTES_MAX) / 16) as u64);
+    spend_on_names(name, known.iter());
     let near = nearest(name, known.iter().map(|known| (*known).clone()));
     match (near.first(), known.as_slice()) {
         (Some(near), _) => format!("there is no such field; did you mean `{near}`?"),

@@ -12,6 +12,7 @@ fn check(schema: &Value, args: &Value) -> Verdict {
 fn lines(schema: &Value, args: &Value) -> Vec<String> {
     match check(schema, args) {
         Verdict::Wrong(misfit) => misfit.problems.iter().map(Problem::to_string).collect(),
+        Verdict::Doubtful(doubts) => doubts.iter().map(Problem::to_string).collect(),
         Verdict::Fits => Vec::new(),
         Verdict::Unchecked(reason) => panic!("{reason}"),
     }
@@ -42,6 +43,41 @@ fn what_fits_fits() {
     let args = json!({ "branch": "main", "limit": 5, "author": { "email": "a@b", "x": 1 } });
     assert_eq!(check(&schema(), &args), Verdict::Fits);
     assert_eq!(check(&json!({ "type": "object" }), &json!({ "a": 1 })), Verdict::Fits);
+}
+
+#[test]
+fn a_field_that_may_be_misspelt_is_told_although_others_are_allowed() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "message": { "type": "string" }, "limit": { "type": "integer" } },
+    });
+    let doubts = |args: &Value| match check(&schema, args) {
+        Verdict::Doubtful(doubts) => doubts.iter().map(Problem::to_string).collect(),
+        Verdict::Fits => Vec::<String>::new(),
+        other => panic!("{other:?}"),
+    };
+    let told = |name: &str, meant: &str| {
+        format!("Field '{name}': the tool knows no such field; did you mean `{meant}`?")
+    };
+    assert_eq!(
+        doubts(&json!({ "msg": 1, "limti": 2 })),
+        [told("limti", "limit"), told("msg", "message")]
+    );
+    // What is meant is there, or nothing is near.
+    let fine = json!({ "message": "a", "messages": 1, "trace": 2, "m": 3 });
+    assert!(doubts(&fine).is_empty(), "{:?}", doubts(&fine));
+
+    // With one that is required it is an error anyway, which names what was written.
+    let required = json!({ "properties": { "message": {} }, "required": ["message"] });
+    assert_eq!(
+        lines(&required, &json!({ "msg": 1, "other": 2 })),
+        ["Field 'message': it is missing; did you write `msg` for it?"]
+    );
+    assert_eq!(lines(&required, &json!({ "x": 1 })), ["Field 'message': it is missing"]);
+    // Where a schema may know of more fields, nothing is guessed.
+    let mut open = schema.clone();
+    open["patternProperties"] = json!({ "^m": {} });
+    assert_eq!(check(&open, &json!({ "msg": 1 })), Verdict::Fits);
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn schemas_that_take_long_to_be_compiled_are_given_up() {
     let looking = json!({ "pattern": "(?=a)(((a{100}){100}){100})" });
     assert!(matches!(
         timely("it looks around", &looking, &json!({})),
-        Verdict::Fits | Verdict::Unchecked(_)
+        Verdict::Fits | Verdict::Doubtful(_) | Verdict::Unchecked(_)
     ));
 }
 
@@ -388,7 +388,7 @@ proptest! {
         }
         let plain = jsonschema::options().offline().build(&schema);
         match (check(&schema, &args), plain) {
-            (Verdict::Fits, Ok(plain)) => prop_assert!(plain.is_valid(&args)),
+            (Verdict::Fits | Verdict::Doubtful(_), Ok(plain)) => prop_assert!(plain.is_valid(&args)),
             (Verdict::Wrong(_), Ok(plain)) => prop_assert!(!plain.is_valid(&args)),
             (Verdict::Unchecked(_), Err(_)) => {}
             (other, plain) => prop_assert!(false, "{:?}, {}", other, plain.is_ok()),
