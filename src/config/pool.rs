@@ -173,6 +173,18 @@ mod tests {
     }
 
     #[test]
+    fn without_a_table_the_pool_has_20_connections_and_no_reserve() {
+        let expected = Pool {
+            size: 20,
+            reserve_size: 0,
+            reserve_timeout: Duration::from_secs(5),
+            min_size: 0,
+            idle_timeout: Some(Duration::from_secs(300)),
+        };
+        assert_eq!(parse("").expect("good"), expected);
+    }
+
+    #[test]
     fn a_size_that_serves_nobody_is_refused() {
         insta::assert_snapshot!(bad("[pool]\nsize = 0\n"), @"
         `pool.size` is 0

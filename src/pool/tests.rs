@@ -333,6 +333,25 @@ async fn while_all_are_in_use_requests_wait_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn by_default_20_connections_exist_at_a_time_and_the_21st_request_waits() {
+    let names: Vec<String> = (1..=21).map(|number| format!("s{number}")).collect();
+    let all: Vec<_> = names.iter().map(|name| lazy(name)).collect();
+    let rig = Rig::new(config::Pool::default(), &all);
+    let mut leases = Vec::new();
+    for name in &names[..20] {
+        leases.push(rig.lease(name).await);
+    }
+    let last = rig.ask("s21", MINUTE);
+    settle().await;
+    assert_eq!((rig.pool.status().waiting, rig.server("s21").n_launches()), (1, 0));
+
+    leases.pop();
+    let _last = last.await.expect("no panic").expect("a connection");
+    let living = names.iter().map(|name| rig.server(name).n_living()).sum::<usize>();
+    assert_eq!(living, 20);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_does_not_wait_any_more_is_given_no_room() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b"), lazy("c")]);
     let lease = rig.lease("a").await;
