@@ -75,12 +75,22 @@ async fn a_servers_own_path_tells_what_the_server_is() {
 async fn the_root_and_mcp_are_the_same_view() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
-    let list = async |path: &str| {
-        daemon.client(path).request(json!(1), "tools/list", json!({})).await.answer()
-    };
-    let root = list("/").await;
-    assert_eq!(root, list("/mcp").await);
-    assert_eq!(root, list("/direct").await);
+    let mut lists = Vec::new();
+    for path in ["/", "/mcp", "/direct"] {
+        let client = daemon.client(path);
+        let answer = client.request(json!(1), "tools/list", json!({})).await.answer();
+        let tools = answer["result"]["tools"].as_array().cloned().unwrap_or_default();
+        let names: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        for name in ["fake__echo", "fake__whoami"] {
+            assert!(names.contains(&name), "{path}: {answer}");
+        }
+        let called = client.call("fake__echo", json!({ "value": path })).await;
+        assert_eq!(called["value"], path);
+        lists.push(answer);
+    }
+    assert_eq!(lists[1], lists[0]);
+    assert_eq!(lists[2], lists[0]);
+    assert_eq!(fakes.pids("fake").len(), 1, "one process serves all paths");
 }
 
 #[tokio::test]
