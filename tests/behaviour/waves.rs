@@ -143,6 +143,49 @@ async fn a_wave_of_a_hundred_is_served_by_one_session_of_an_upstream_that_comes_
     assert_eq!(log["requests"]["tools/list"], 1, "read once for all: {log}");
 }
 
+/// Has ten clients call at once. No call is answered before all ten are in flight upstream.
+async fn wave(clients: Vec<Client>, number: usize) {
+    let n = clients.len();
+    let replies = all(clients.into_iter().enumerate().map(|(at, client)| async move {
+        client.tool("meet", json!({ "n": n, "value": 100 * number + at })).await
+    }))
+    .await;
+    for (at, reply) in replies.iter().enumerate() {
+        assert_eq!(reply.status, 200, "wave {number}: {reply:?}");
+        let value = &reply.answer()["result"]["structuredContent"]["value"];
+        assert_eq!(*value, 100 * number + at, "wave {number}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn ten_waves_of_ten_use_one_session_with_a_cold_start_and_pings_between_them() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate");
+    let upstream = Upstream::start(&["--start-gate", gate.to_str().expect("UTF-8")]);
+    let health = "health = { interval = \"20ms\" }";
+    let daemon = Daemon::with(upstream.server("up", health)).ready();
+
+    let clients: Vec<Client> = (0..10).map(|_| daemon.client("/servers/up")).collect();
+    let cold = running(async move {
+        let clients = all(clients.into_iter().map(Client::initialized)).await;
+        wave(clients.clone(), 0).await;
+        clients
+    });
+    upstream.log("initializes=1").await;
+    fs::write(&gate, "").expect("written");
+    let clients = cold.end().await;
+    for number in 1..10 {
+        // The session is watched while no client needs it.
+        let n_pings = upstream.log("").await["requests"]["ping"].as_u64().unwrap_or(0);
+        upstream.log(&format!("requests.ping={}", n_pings + 2)).await;
+        wave(clients.clone(), number).await;
+    }
+
+    let log = upstream.log("").await;
+    assert_eq!((&log["initializes"], &log["sessions_minted"]), (&json!(1), &json!(1)), "{log}");
+    assert_eq!(log["requests"]["tools/call"], 100, "{log}");
+}
+
 #[tokio::test]
 async fn a_wave_waits_in_the_backlog_until_the_prewarmed_session_is_there() {
     let fakes = Fakes::new();
