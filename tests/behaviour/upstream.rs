@@ -7,9 +7,11 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
     all,
@@ -485,6 +487,54 @@ async fn an_upstream_that_leaves_three_pings_unanswered_is_given_up() {
     daemon.wait_log("server does not answer pings");
     let status = daemon.client("/status").get().await.answer();
     assert_eq!(status["servers"][0]["last_error"], "the server does not answer pings");
+}
+
+#[tokio::test]
+async fn no_ping_is_sent_while_a_session_is_established() {
+    const INTERVAL: Duration = Duration::from_millis(5);
+    let (open, opened) = mpsc::channel::<()>();
+    let (opened, is_lost) = (Mutex::new(opened), Arc::new(AtomicBool::new(false)));
+    let lost = Arc::clone(&is_lost);
+    let upstream = Scripted::start(move |asked, wire| match asked.method() {
+        "initialize" => {
+            // It fails when the test is over.
+            opened.lock().expect("not poisoned").recv().ok();
+            false
+        }
+        "tools/call" if lost.load(Ordering::SeqCst) => {
+            wire.page(404, "text/plain", "gone");
+            true
+        }
+        _ => false,
+    });
+    let health = format!("health = {{ interval = \"{}ms\" }}", INTERVAL.as_millis());
+    let daemon = Daemon::with(upstream.server(&health)).ready();
+    let call = || {
+        let client = daemon.client("/servers/up");
+        running(async move { client.tool("x", json!({})).await.answer() })
+    };
+    let rest = async |intervals: u32| {
+        let begin = Instant::now();
+        while begin.elapsed() < INTERVAL * intervals {
+            daemon.client("/healthz").get().await;
+        }
+    };
+
+    for generation in 1..=2 {
+        is_lost.store(generation > 1, Ordering::SeqCst);
+        let waiting = call();
+        until(async || upstream.count("initialize") == generation).await;
+        // A ping of the session before may still be on its way.
+        rest(4).await;
+        let n_pings = upstream.count("ping");
+        rest(40).await;
+        assert_eq!(upstream.count("ping"), n_pings, "generation {generation}");
+
+        is_lost.store(false, Ordering::SeqCst);
+        open.send(()).expect("the upstream waits for it");
+        assert!(waiting.end().await["result"].is_object());
+        until(async || upstream.count("ping") > n_pings + 2).await;
+    }
 }
 
 #[tokio::test]
