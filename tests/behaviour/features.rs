@@ -1,34 +1,194 @@
-//! `tests/FEATURES.md` names a test for each behaviour; every one of them exists.
+//! `tests/FEATURES.md` has a row for each behaviour, with the tests that show it or a reason.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
+
+/// The series of IDs, each with a number that it has reached. A series only grows.
+const SERIES: [(&str, usize); 8] = [
+    ("META", 58),
+    ("CB", 24),
+    ("MUX", 74),
+    ("TOOLS", 49),
+    ("MODERN", 16),
+    ("PIN", 27),
+    ("C", 32),
+    ("SAFE", 22),
+];
+
+/// The words that begin a reason. What follows them says why no test shows the behaviour.
+const REASONS: [&str; 3] = ["not built: ", "differs: ", "not ours: "];
+
+/// Directories whose functions no test run calls.
+const WITHOUT_TESTS: [&str; 3] = ["tests/bench/", "tests/fuzz/", "tests/harness/"];
+
+/// A row of the table.
+struct Row {
+    id: String,
+    behaviour: String,
+    /// Each is `` `file`: test `` or a reason.
+    proofs: Vec<String>,
+}
+
+fn rows() -> Vec<Row> {
+    let table = fs::read_to_string("tests/FEATURES.md").expect("readable");
+    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ID"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [id, behaviour, proofs] = cells[..] else { panic!("three cells: {row}") };
+        Row {
+            id: id.to_owned(),
+            behaviour: behaviour.to_owned(),
+            proofs: proofs.split("<br>").map(|proof| proof.trim().to_owned()).collect(),
+        }
+    })
+    .collect()
+}
 
 #[test]
-fn every_test_that_is_named_for_a_behaviour_exists() {
-    let table = fs::read_to_string("tests/FEATURES.md").expect("readable");
-    let mut n_rows = 0;
-    let mut missing = Vec::new();
-    for row in table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ID")) {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [id, behaviour, tests] = cells[..] else { panic!("three cells: {row}") };
-        assert!(!behaviour.is_empty(), "{id} has words");
-        n_rows += 1;
-        // `file`: test; several are separated by a line break.
-        for test in tests.split("<br>") {
-            let (file, name) =
-                test.split_once(": ").unwrap_or_else(|| panic!("file and test: {row}"));
-            let file = file.trim().trim_matches('`');
-            let text = fs::read_to_string(file).unwrap_or_default();
-            // A Rust test is a function, a check of a shell script a sentence.
-            let is_there = if file.ends_with(".rs") {
-                text.contains(&format!("fn {}(", name.trim()))
-            } else {
-                text.contains(&format!("\"{}", name.trim()))
-            };
-            if !is_there {
-                missing.push(format!("{id}: {test}"));
+fn every_behaviour_has_one_row() {
+    let mut numbers: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for row in rows() {
+        let (series, number) = row.id.split_once('-').unwrap_or_else(|| panic!("{}", row.id));
+        let number = number.parse().unwrap_or_else(|_| panic!("{}", row.id));
+        assert!(!row.behaviour.is_empty(), "{} has words", row.id);
+        numbers.entry(series.to_owned()).or_default().push(number);
+    }
+    for (series, reached) in SERIES {
+        let mut found = numbers.remove(series).unwrap_or_default();
+        found.sort_unstable();
+        let all: Vec<usize> = (1..=found.len().max(reached)).collect();
+        assert_eq!(found, all, "{series} has each number once");
+    }
+    assert!(numbers.is_empty(), "a series that is not listed here: {numbers:?}");
+}
+
+#[test]
+fn every_behaviour_has_tests_or_a_reason() {
+    let mut wrong = Vec::new();
+    for row in rows() {
+        for proof in &row.proofs {
+            if let Err(reason) = examine(proof) {
+                wrong.push(format!("{}: {proof}: {reason}", row.id));
             }
         }
     }
-    assert!(n_rows > 40, "the table is read");
-    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Checks that a proof is a reason or names a test.
+fn examine(proof: &str) -> Result<(), &'static str> {
+    if let Some(words) = REASONS.iter().find_map(|reason| proof.strip_prefix(reason)) {
+        return if words.trim().is_empty() { Err("the reason is empty") } else { Ok(()) };
+    }
+    let Some((file, name)) = proof.split_once(": ") else {
+        return Err("neither a file with a test nor a reason");
+    };
+    let file = file.trim_matches('`');
+    if WITHOUT_TESTS.iter().any(|directory| file.starts_with(directory)) {
+        return Err("no test run calls what is in this directory");
+    }
+    let Ok(text) = fs::read_to_string(file) else { return Err("the file is missing") };
+    let is_test = if file.ends_with(".rs") {
+        is_test_function(&text, name) || is_test_of_a_macro(&text, name)
+    } else {
+        is_check(&text, name)
+    };
+    if is_test { Ok(()) } else { Err("the file has no such test") }
+}
+
+/// Returns the name of the function that begins on a line.
+fn function(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let line = line.strip_prefix("async ").unwrap_or(line);
+    line.strip_prefix("fn ")?.split_once('(').map(|(name, _)| name)
+}
+
+/// Tells whether the function on line `at` has the attribute of a test and is not left out.
+fn is_marked(lines: &[&str], at: usize) -> bool {
+    let before = lines[..at].iter().rev().map(|line| line.trim());
+    let attributes: Vec<&str> = before
+        .take_while(|line| !line.is_empty() && !line.ends_with(['{', '}', ';']))
+        .filter(|line| line.starts_with("#["))
+        .collect();
+    attributes.iter().any(|line| *line == "#[test]" || line.starts_with("#[tokio::test"))
+        && !attributes.iter().any(|line| line.starts_with("#[ignore"))
+}
+
+/// Tells whether `name` is a function that a test run calls.
+fn is_test_function(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().collect();
+    (0..lines.len()).any(|at| function(lines[at]) == Some(name) && is_marked(&lines, at))
+}
+
+/// Tells whether a macro of the file makes tests out of functions, `name` among them.
+fn is_test_of_a_macro(text: &str, name: &str) -> bool {
+    let is_defined = text.lines().any(|line| function(line) == Some(name));
+    let Some((_, made)) = text.split_once("macro_rules!") else { return false };
+    let lines: Vec<&str> = made.lines().collect();
+    let makes_tests = (0..lines.len()).any(|at| {
+        function(lines[at]).is_some_and(|name| name.starts_with('$')) && is_marked(&lines, at)
+    });
+    let mut words = made.split(|c: char| !c.is_alphanumeric() && c != '_');
+    is_defined && makes_tests && words.any(|word| word == name)
+}
+
+/// Tells whether a script has a check whose sentence begins with `name`.
+fn is_check(text: &str, name: &str) -> bool {
+    let sentence = format!("\"{name}");
+    text.lines().any(|line| !line.trim_start().starts_with('#') && line.contains(&sentence))
+}
+
+#[test]
+fn a_function_that_is_no_test_shows_nothing() {
+    let text = "
+        fn helper() {}
+
+        #[test]
+        fn plain() {}
+
+        /// A document.
+        #[tokio::test(start_paused = true)]
+        #[expect(
+            clippy::too_many_lines,
+        )]
+        async fn attributed() {}
+        fn follows() {}
+
+        #[test]
+        #[ignore = \"slow\"]
+        fn ignored() {}
+
+        // #[test]
+        // fn disabled() {}
+
+        proptest! {
+            #[test]
+            fn property(number: u8) {}
+        }
+    ";
+    let names =
+        ["plain", "attributed", "property", "helper", "follows", "ignored", "disabled", "none"];
+    let tests: Vec<&str> = names.into_iter().filter(|name| is_test_function(text, name)).collect();
+    assert_eq!(tests, ["plain", "attributed", "property"]);
+
+    let text = "
+        async fn cell(of: Cell) {}
+        async fn other(of: Cell) {}
+        macro_rules! table {
+            ($($name:ident)*) => {$(
+                #[tokio::test]
+                async fn $name() {}
+            )*};
+        }
+        table! { cell }
+    ";
+    assert!(is_test_of_a_macro(text, "cell") && !is_test_of_a_macro(text, "other"));
+    assert!(!is_test_of_a_macro(&text.replace("#[tokio::test]", ""), "cell"));
+
+    assert!(is_check("matches \"it starts\" x y", "it starts"));
+    assert!(!is_check("# matches \"it starts\" x y", "it starts"));
+
+    assert!(examine("not built: https is not spoken yet").is_ok());
+    for proof in ["not built: ", "later", "`tests/bench/soak.rs`: is_passed", "`none.rs`: a"] {
+        assert!(examine(proof).is_err(), "{proof}");
+    }
 }
