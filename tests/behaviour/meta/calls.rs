@@ -315,3 +315,25 @@ async fn a_call_through_a_tool_of_ours_never_becomes_a_task() {
         }
     }
 }
+
+#[tokio::test]
+async fn an_argument_that_may_be_misspelt_is_passed_on_and_told_with_the_result() {
+    let fakes = Fakes::new();
+    let schema = fakes.path("schema.json");
+    let properties = json!({ "message": { "type": "string" }, "limit": { "type": "integer" } });
+    let open = json!({ "type": "object", "properties": properties });
+    std::fs::write(&schema, open.to_string()).expect("written");
+    let options = ["--schema", &schema.display().to_string(), "--named", "say"];
+    let daemon = Daemon::with(fakes.server("fake", &options)).ready();
+    let meta = meta(&daemon).await;
+
+    let misspelt = call_of("fake", "say", json!({ "msg": "hello" }));
+    let result = meta.result("mcp_call", misspelt).await;
+    let told = result["content"][0]["text"].as_str().expect("a text");
+    assert!(told.contains("did you mean `message`?"), "{result}");
+    assert_ne!(result["isError"], true, "{result}");
+    assert_eq!(result["structuredContent"]["tool"], "say", "it was called: {result}");
+
+    let right = call_of("fake", "say", json!({ "message": "hello" }));
+    assert!(!meta.result("mcp_call", right).await.to_string().contains("did you mean"));
+}
