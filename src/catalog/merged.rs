@@ -22,7 +22,7 @@ impl Catalog {
     ///
     /// A server that is not connected is not connected for this: what is known of it counts, be it
     /// from the disk, until it says otherwise; clients are told then. One of which nothing is known
-    /// is asked. If it fails, or takes longer than [`defaults::LIST_PATIENCE`] or a request may stay
+    /// is asked. If it cannot be connected at once, fails, or takes longer than [`defaults::LIST_PATIENCE`] or a request may stay
     /// silent, it is left out and logged: the tools of the others are worth more than an error. One
     /// that did so the last time is not waited for at all. Clients are told when it comes.
     ///
@@ -145,7 +145,17 @@ impl Catalog {
         let listed = match patience {
             // The shortest of timers takes a millisecond.
             Duration::ZERO => listing.now_or_never(),
-            patience => timeout(patience, listing).await.ok(),
+            patience => {
+                let waiting = async {
+                    tokio::select! {
+                        biased;
+                        listed = listing => Some(listed),
+                        // It may come later, and then clients are told.
+                        () = slot.absent(owner) => None,
+                    }
+                };
+                timeout(patience, waiting).await.ok().flatten()
+            }
         };
         let is_late = listed.is_none();
         let reason = match listed {

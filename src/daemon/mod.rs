@@ -33,6 +33,7 @@ use crate::{
         self, Edge, Operators,
         pipe::{self, Pipe},
     },
+    name::ServerName,
     pool::Pool,
     provision::Provisioner,
     resident::{self, ReturnSchedule},
@@ -186,9 +187,12 @@ impl Daemon {
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
         let mut is_warm = false;
+        let mut told = time::interval(defaults::WARM_UP_STATUS_PERIOD);
         while !is_warm && !self.is_launched {
             tokio::select! {
+                biased;
                 () = &mut warm_up => is_warm = true,
+                _ = told.tick() => notify::status(&waiting_for(&self.pool.awaited())),
                 signal = self.signals.next() => match signal {
                     Signal::Stop => {
                         return leave(&mut self.signals, &self.listeners, close(&self.pool)).await;
@@ -414,6 +418,12 @@ impl Daemon {
             None => line,
         }
     }
+}
+
+/// Returns the status line of a start.
+fn waiting_for(servers: &[ServerName]) -> String {
+    let names: Vec<&str> = servers.iter().map(ServerName::as_str).collect();
+    if names.is_empty() { "starting".into() } else { format!("waiting for {}", names.join(", ")) }
 }
 
 /// Sizes the memory budget of the process by the configuration.

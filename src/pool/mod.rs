@@ -85,8 +85,18 @@ impl Pool {
         self.slots.load_full()
     }
 
+    /// Returns the servers that are to be there before the first client, and are not yet.
+    pub fn awaited(&self) -> Vec<ServerName> {
+        let slots = self.slots();
+        let awaited = slots
+            .values()
+            .filter(|slot| slot.declared().start == Start::Prewarm && slot.live(None).is_none());
+        awaited.map(|slot| slot.name().clone()).collect()
+    }
+
     /// Connects the servers that are not lazy. Waits for those that are to be there before the
-    /// first client, for at most [`defaults::PREWARM_TIMEOUT`].
+    /// first client, each until an attempt to connect it has failed, and for at most
+    /// [`defaults::PREWARM_TIMEOUT`].
     ///
     /// # Cancel safety
     ///

@@ -1,6 +1,7 @@
 //! One declared server's place in the pool: its connections, however many its sharing takes.
 
 use std::{
+    future::pending,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -315,7 +316,23 @@ impl Slot {
     /// Connects a shared server.
     pub(super) async fn connect(&self) {
         if let Connections::Shared(keeper) = &self.connections {
-            let _reported_by_the_dial = keeper.lease(Holder::SERVICE, None).await;
+            tokio::select! {
+                _reported_by_the_dial = keeper.lease(Holder::SERVICE, None) => {}
+                () = keeper.absent() => {}
+            }
+        }
+    }
+
+    /// Waits until an attempt to connect for `owner` has failed, whether another one is under way or not:
+    /// for ever where each request may have a connection of its own.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn absent(&self, owner: Option<&Owner>) {
+        match self.standing(owner) {
+            Some(keeper) => keeper.absent().await,
+            None => pending().await,
         }
     }
 

@@ -1,8 +1,11 @@
 //! What the service and its manager say to each other.
 
-use std::fs;
+use std::{fs, net::SocketAddr};
 
-use rustix::process::Signal;
+use rustix::{
+    net::{AddressFamily, SocketType},
+    process::Signal,
+};
 use serde_json::json;
 
 use crate::{
@@ -42,14 +45,17 @@ async fn ready_is_said_only_when_prewarmed_servers_are_connected() {
         async move { client.call("echo", json!({ "value": 1 })).await }
     });
     until(async || !fakes.pids("slow").is_empty()).await;
-    assert_eq!(daemon.notices(), Vec::<String>::new());
+    until(async || !daemon.notices().is_empty()).await;
+    let is_waiting = |notice: &String| notice == "STATUS=waiting for slow";
+    assert!(daemon.notices().iter().all(is_waiting), "{:?}", daemon.notices());
 
     fs::write(&gate, "").expect("written");
 
     daemon.wait_ready();
     assert_eq!(early.end().await["value"], 1);
     // The early client may or may not be counted already.
-    assert!(daemon.notices()[0].contains("STATUS=1/1 servers up, "));
+    let ready = daemon.notices().into_iter().find(|notice| !is_waiting(notice));
+    assert!(ready.is_some_and(|ready| ready.contains("STATUS=1/1 servers up, ")));
 }
 
 #[tokio::test]
@@ -266,6 +272,30 @@ async fn a_stop_during_the_warm_up_leaves_nothing_behind() {
     assert_eq!(daemon.stop().code(), Some(0));
 
     assert!(fakes.pids("slow").into_iter().all(|pid| !crate::harness::fake::is_alive(pid)));
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_there_holds_up_neither_the_start_nor_a_list() {
+    let fakes = Fakes::new();
+    // Bound and not listened at: whoever connects is refused at once.
+    let silent = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+    let silent = silent.expect("a socket");
+    let any_port: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    rustix::net::bind(&silent, &any_port).expect("a free port");
+    let address = rustix::net::getsockname(&silent).expect("it is bound");
+    let address = SocketAddr::try_from(address).expect("an address");
+    let up = |name: &str, more: &str| {
+        format!("[servers.{name}]\nurl = \"http://{address}/mcp\"\n{more}")
+    };
+    let servers = up("up", "start = \"prewarm\"\n") + &up("lazy", "") + &fakes.server("fake", &[]);
+    let daemon = Daemon::with(servers).ready();
+
+    let list = daemon.client("/").request(json!(1), "tools/list", json!({})).await;
+
+    assert!(list.body.contains("fake__echo"), "{}", list.body);
+    // They are tried for 10 s: that is not over yet.
+    assert!(!daemon.log().contains("server not connected"), "{}", daemon.log());
+    drop(silent);
 }
 
 #[tokio::test]

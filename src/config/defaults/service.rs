@@ -6,6 +6,9 @@ use std::time::Duration;
 /// Source: seed 001, `shutdownTimeout`.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often the status line says which `prewarm` servers are waited for. Ours.
+pub const WARM_UP_STATUS_PERIOD: Duration = Duration::from_millis(500);
+
 /// How long the service waits for its `prewarm` servers before it accepts clients without them.
 /// Below systemd's 90 s start time-out. Source: design ruling 11; the number is ours.
 pub const PREWARM_TIMEOUT: Duration = Duration::from_secs(20);

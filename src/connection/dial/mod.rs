@@ -91,7 +91,7 @@ impl Dialer {
         generation: u64,
         party: Party,
         closing: CancellationToken,
-        patience: Patience,
+        patience: Patience<'_>,
     ) -> Result<Arc<Connection>, DialError> {
         let place = Place { dialer: self, server, declared, generation, party, closing: &closing };
         let mut backoff = Backoff::new(defaults::CONNECT_PAUSE);
@@ -115,6 +115,7 @@ impl Dialer {
                 return Err(error);
             }
             tracing::debug!(mcp_server = %server, %error, "upstream is not there yet");
+            (patience.absent)(&error);
             tokio::select! {
                 () = closing.cancelled() => return Err(error),
                 () = time::sleep(pause) => {}

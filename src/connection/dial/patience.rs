@@ -2,23 +2,32 @@
 
 use tokio::time::Instant;
 
+use super::DialError;
+
 /// Until when a server that is not there is tried again.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
+#[derive(Clone, Copy)]
+pub struct Patience<'a> {
     pub(super) ends: Instant,
     pub(super) is_for_return: bool,
+    /// Told of each attempt after which there is another one.
+    pub(super) absent: &'a (dyn Fn(&DialError) + Send + Sync),
 }
 
-impl Patience {
+impl<'a> Patience<'a> {
     /// Returns that of who tries once.
     pub fn none() -> Self {
-        Self { ends: Instant::now(), is_for_return: false }
+        Self { ends: Instant::now(), is_for_return: false, absent: &|_| {} }
     }
 
     /// Returns one that ends at `ends`. `is_for_return` is whether the server has been there before:
     /// a unit without its socket is then one that is being changed, as by a switch of the system,
-    /// and not one that was never set up.
-    pub fn until(ends: Instant, is_for_return: bool) -> Self {
-        Self { ends, is_for_return }
+    /// and not one that was never set up. `absent` is told of each attempt after which there is another
+    /// one.
+    pub fn until(
+        ends: Instant,
+        is_for_return: bool,
+        absent: &'a (dyn Fn(&DialError) + Send + Sync),
+    ) -> Self {
+        Self { ends, is_for_return, absent }
     }
 }

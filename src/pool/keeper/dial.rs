@@ -77,10 +77,14 @@ impl Keeper {
         tracing::debug!(mcp_server = %self.name(), generation, attempt, "dialling");
         let closing = self.closing.child_token();
         let Origin { name, declared, dialer, .. } = &self.origin;
+        let absent = |error: &DialError| {
+            self.state().last_error = Some(chain(error));
+            self.is_absent.send_replace(true);
+        };
         let patience = {
             let mut state = self.state();
             let down_since = *state.down_since.get_or_insert_with(Instant::now);
-            Patience::until(down_since + defaults::CONNECT_PATIENCE, state.was_connected)
+            Patience::until(down_since + defaults::CONNECT_PATIENCE, state.was_connected, &absent)
         };
         let party = self.party.clone();
         match dialer.dial(name, declared, generation, party, closing, patience).await {
@@ -126,6 +130,7 @@ impl Keeper {
 
     fn connected(self: &Arc<Self>, connection: Arc<Connection>) -> Dialled {
         let generation = connection.generation();
+        self.is_absent.send_replace(false);
         let mut state = self.state();
         let is_closing = state.is_closing;
         if !is_closing {
@@ -188,6 +193,7 @@ impl Keeper {
             std::mem::take(&mut state.seats)
         };
         drop(seats);
+        self.is_absent.send_replace(true);
         Arc::new(error)
     }
 

@@ -19,7 +19,10 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -82,6 +85,8 @@ pub(super) struct Keeper {
     deserted: Notify,
     /// Told when a dial begins to wait for a seat.
     queued: Notify,
+    /// The last attempt to connect has failed, whether another one is under way or not.
+    is_absent: watch::Sender<bool>,
     standing: Mutex<Standing>,
     settles: Arc<SingleFlight<()>>,
     /// Ends the connection of this keeper, and its dial.
@@ -176,10 +181,22 @@ impl Keeper {
             }),
             deserted: Notify::new(),
             queued: Notify::new(),
+            is_absent: watch::Sender::new(false),
             standing: Mutex::default(),
             settles: SingleFlight::new(),
             closing,
         })
+    }
+
+    /// Waits until an attempt to connect has failed, whether another one is under way or not.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn absent(&self) {
+        let mut told = self.is_absent.subscribe();
+        // The sender is ours.
+        let _is_absent = told.wait_for(|is_absent| *is_absent).await;
     }
 
     fn name(&self) -> &ServerName {
