@@ -14,6 +14,7 @@ use crate::{
     config::{self, Config, Server, Start, defaults, diff::ServerDiff},
     connection::{Dialer, Owner},
     name::ServerName,
+    protocol::Era,
 };
 
 mod error;
@@ -83,6 +84,16 @@ impl Pool {
     /// Returns every slot in the order of the names.
     pub fn slots(&self) -> Arc<BTreeMap<ServerName, Arc<Slot>>> {
         self.slots.load_full()
+    }
+
+    /// Takes note of the eras in which servers have spoken in the life of another process: those that are
+    /// known are not probed again.
+    pub fn remember_eras(&self, era_of: impl Fn(&ServerName) -> Option<Era>) {
+        for (name, slot) in self.slots().iter() {
+            if let Some(era) = era_of(name) {
+                self.dialer.remember(name, slot.declared(), era);
+            }
+        }
     }
 
     /// Returns the servers that are to be there before the first client, and are not yet.

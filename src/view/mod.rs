@@ -153,6 +153,8 @@ impl Views {
     /// Safe: what is being read is taken when it is there.
     pub async fn restore_catalog(&self) {
         self.catalog.restore().await;
+        let era_of = |server: &ServerName| Some(self.catalog.profile(server)?.era());
+        self.pool.remember_eras(era_of);
     }
 
     /// Keeps what is known of the servers in line with what they say, and the disk with that, as

@@ -284,3 +284,14 @@ async fn the_directory_can_be_declared_and_turned_off() {
     }
     assert!(elsewhere.join("fake.catalog").exists());
 }
+
+#[tokio::test]
+async fn the_era_of_an_upstream_is_remembered_and_it_gets_no_request_without_a_session_again() {
+    let (cache, upstream) = (Cache::new(), Scripted::start(|_, _| false));
+    for life in 1..=2 {
+        let mut daemon = cache.start(upstream.server("start = \"prewarm\"\n")).ready();
+        list(&daemon.client("/servers/up"), "tools/list").await;
+        assert_eq!((upstream.count("server/discover"), upstream.count("initialize")), (1, life));
+        assert!(daemon.stop().success());
+    }
+}

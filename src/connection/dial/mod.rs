@@ -21,6 +21,7 @@ use crate::{
     child::{Home, Host, Launcher, Program, Unit},
     config::{EraChoice, Lifecycle, Secret, Server, Transport, defaults},
     name::ServerName,
+    protocol::Era,
     redact::Redactor,
 };
 
@@ -128,6 +129,17 @@ impl Dialer {
         self.n_connected.load(Ordering::Relaxed)
     }
 
+    /// Takes note of the era in which `server` has spoken in the life of another process.
+    pub fn remember(&self, server: &ServerName, declared: &Server, era: Era) {
+        let finding = match (era, &declared.transport) {
+            (Era::Modern, _) => Finding::Modern,
+            (Era::Legacy, Transport::Http { .. }) => Finding::Legacy(Evidence::Harm),
+            (Era::Legacy, _) => Finding::Legacy(Evidence::Refusal),
+        };
+        let version = Version::of(&declared.transport);
+        self.verdicts().connected(server, version, finding, Instant::now());
+    }
+
     fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
         // Held for single statements on plain data.
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
@@ -188,6 +200,10 @@ impl Place<'_> {
         let mut verdicts = self.dialer.verdicts();
         match opened {
             Ok((connection, finding)) => {
+                let finding = match finding {
+                    Finding::Legacy(_) if !connection.is_child() => Finding::Legacy(Evidence::Harm),
+                    finding => finding,
+                };
                 if choice == EraChoice::Auto {
                     verdicts.connected(server, version, finding, Instant::now());
                 }

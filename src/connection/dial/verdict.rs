@@ -49,7 +49,8 @@ pub(super) enum Finding {
 pub(super) enum Evidence {
     /// It refused the probe: to ask again costs next to nothing.
     Refusal,
-    /// It did not answer the probe, or did not get over it: to ask again costs time, or a process.
+    /// It did not answer the probe, or did not get over it, or makes a session of whatever it is sent, as
+    /// upstreams over HTTP may: to ask again costs time, a process or a session.
     Harm,
 }
 
