@@ -79,8 +79,16 @@ fn pool(pool: &Value) -> String {
 }
 
 fn servers(status: &Value) -> Table {
-    let mut table =
-        Table::headed(["SERVER", "STATE", "ERA", "IN FLIGHT", "RESTARTS", "MEMORY", "LAST ERROR"]);
+    let mut table = Table::headed([
+        "SERVER",
+        "STATE",
+        "ERA",
+        "HEARD",
+        "IN FLIGHT",
+        "RESTARTS",
+        "MEMORY",
+        "LAST ERROR",
+    ]);
     for server in status["servers"].as_array().into_iter().flatten() {
         let in_flight = server["inFlight"].as_u64().unwrap_or_default();
         let restarts = server["restartCount"].as_u64().unwrap_or_default();
@@ -93,6 +101,7 @@ fn servers(status: &Value) -> Table {
                 Some(_) => output::word(&server["era"]).into(),
                 None => Cell::from("-").colour(Colour::Dim),
             },
+            health(server),
             if in_flight > 0 { in_flight_cell.colour(Colour::Green) } else { in_flight_cell },
             if restarts > 0 { restarts_cell.colour(Colour::Yellow) } else { restarts_cell },
             match server["memoryBytes"].as_u64() {
@@ -116,6 +125,17 @@ pub(super) fn state(server: &Value) -> Cell {
         _ => Colour::Dim,
     };
     Cell::from(state).colour(colour)
+}
+
+/// Returns how long ago the server was heard or pinged last, or how many pings it has missed since.
+fn health(server: &Value) -> Cell {
+    let missed = server["consecutiveFailures"].as_u64().unwrap_or_default();
+    match (missed, server["lastHealthCheckAgoMs"].as_u64()) {
+        (_, None) => Cell::from("-").colour(Colour::Dim),
+        (0, Some(ago_ms)) => Cell::from(format!("{} ago", quantity::time(ago_ms))),
+        (1, Some(_)) => Cell::from("1 ping missed").colour(Colour::Yellow),
+        (missed, Some(_)) => Cell::from(format!("{missed} pings missed")).colour(Colour::Red),
+    }
 }
 
 /// Returns why the server failed last, behind what its breaker does about it.
@@ -193,7 +213,11 @@ mod tests {
             "pool": { "connections": 2, "size": 20, "waiting": 1 },
             "servers": [
                 { "name": "git", "state": "active", "era": "legacy", "inFlight": 2, "restartCount": 0,
-                  "connections": 1, "memoryBytes": 12_900_000, "breaker": { "state": "normal" } },
+                  "connections": 1, "memoryBytes": 12_900_000, "breaker": { "state": "normal" },
+                  "lastHealthCheckAgoMs": 12_345, "consecutiveFailures": 0 },
+                { "name": "lab", "state": "active", "era": "modern", "inFlight": 1, "restartCount": 0,
+                  "connections": 1, "breaker": { "state": "normal" },
+                  "lastHealthCheckAgoMs": 9_000, "consecutiveFailures": 2 },
                 { "name": "maps", "state": "failed", "inFlight": 0, "restartCount": 3, "connections": 0,
                   "error": "the process ended\u{1b}[2J with exit status 1: no such key, and more",
                   "breaker": { "state": "open", "nextProbeMs": 11_001 } },
@@ -212,9 +236,10 @@ mod tests {
         insta::assert_snapshot!(render(&status(), None, false), @r"
         metamcp 1.2.3, pid 77, up 3 d 4 h, 4 clients, 2 of 20 connections, 1 more waited for
 
-        SERVER  STATE   ERA     IN FLIGHT  RESTARTS    MEMORY  LAST ERROR
-        git     active  legacy          2         0  12.3 MiB
-        maps    failed  -               0         3         -  breaker open, probe in 12 s: the process ended\u{1b}[2J with exit status 1: no such key, and more
+        SERVER  STATE   ERA     HEARD           IN FLIGHT  RESTARTS    MEMORY  LAST ERROR
+        git     active  legacy  12 s ago                2         0  12.3 MiB
+        lab     active  modern  2 pings missed          1         0         -
+        maps    failed  -       -                       0         3         -  breaker open, probe in 12 s: the process ended\u{1b}[2J with exit status 1: no such key, and more
 
         Memory: 20.0 MiB of the service, 12.3 MiB of the servers; 36.9 MiB saved against one set per client
         Messages: 0 B of 64.0 MiB, 60.0 MiB at most; 3 refused: raise service.memory_max

@@ -43,6 +43,9 @@ pub struct ServerState {
     /// When it was heard or pinged last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_health_check: Option<String>,
+    /// How long ago that was, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_health_check_ago_ms: Option<u64>,
     /// How many pings in a row it did not answer.
     pub consecutive_failures: u32,
     /// `idle`, `connecting`, `active`, `failed` or `closed`.
@@ -98,6 +101,7 @@ impl Board {
             instructions: said("instructions").and_then(|text| text.as_str().map(str::to_owned)),
             restart_count: slot.losses().min(found.generation.saturating_sub(1)),
             last_health_check: found.traffic.last_check_ms.and_then(ago),
+            last_health_check_ago_ms: found.traffic.last_check_ms,
             consecutive_failures: found.traffic.missed_pings,
             state: found.state,
             transport: found.transport,

@@ -79,9 +79,10 @@ impl Rig {
             (r"up \d+ s\b", "up UPTIME"),
             (r#""pid": \d+"#, r#""pid": "PID""#),
             (
-                r#""(uptime|tasks|\w+Bytes|lastHealthCheck|requests)": (\d+|"[^"]+")"#,
+                r#""(uptime|tasks|\w+Bytes|lastHealthCheck|lastHealthCheckAgoMs|requests)": (\d+|"[^"]+")"#,
                 r#""$1": "N""#,
             ),
+            (r"\b\d+ s ago\b", "TIME ago"),
             (r"within \d+ ms", "within TIME"),
             (r#""(score|confidence)": [0-9.e-]+"#, r#""$1": "N""#),
             (r"(?m)^ +\d+\.\d{4}( {2}\d\.\d\d)?  ", "SCORE  "),

@@ -104,6 +104,9 @@ impl Terminal {
                 (r"(?m) +\d+ +\d{2,}$", "  COUNT  PID"),
                 (r"\bpid \d+", "pid PID"),
                 (r"\bup \d+ s", "up TIME"),
+                // A column is as wide as what is in it.
+                (r"\bHEARD +", "HEARD  "),
+                (r"\b\d+ s ago +", "TIME ago  "),
                 (r" +\d+(\.\d+)? ?(KiB|MiB|GiB|ms)\b", " SIZE"),
                 (r"(REQUESTS|RESTARTS) +(PID|MEMORY)", "$1  $2"),
                 (r"\b\d+(\.\d+)? s\b", "SECONDS"),

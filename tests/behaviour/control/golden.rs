@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use crate::harness::{daemon::Daemon, fake::Fakes, operator::Operator};
 
 /// Members whose value is another one each time, and what stands for it.
-const VARYING: [(&str, &str); 13] = [
+const VARYING: [(&str, &str); 14] = [
     // Lists that are asked for at once dial a server that is not there once or several times.
     ("failures", "[number]"),
     ("pid", "[process]"),
     ("uptime", "[milliseconds]"),
     ("lastHealthCheck", "[time]"),
+    ("lastHealthCheckAgoMs", "[milliseconds]"),
     ("command", "[program]"),
     ("args", "[arguments]"),
     ("version", "[version]"),
