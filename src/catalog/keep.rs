@@ -40,31 +40,33 @@ impl Catalog {
         self.publisher.renew();
     }
 
-    /// Writes to the disk what has changed, and has a snapshot made of it, until `stop`; then once
-    /// more.
+    /// Writes to the disk what has changed, and has a snapshot made of it, until `stop`.
     ///
     /// # Cancel safety
     ///
     /// Dropped halfway, what has changed last is not on the disk.
     pub async fn keep(&self, stop: CancellationToken) {
         loop {
-            let is_over = tokio::select! {
-                () = stop.cancelled() => true,
-                () = self.shelf.changed() => false,
-            };
-            if !is_over {
-                self.publisher.renew();
-                // The lists of a server come one after the other.
-                let _or_stopped =
-                    time::timeout(defaults::CACHE_WRITE_WINDOW, stop.cancelled()).await;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.shelf.changed() => {}
             }
-            // At the end all that is known is written.
-            self.tend((!is_over).then(Instant::now)).await;
             self.publisher.renew();
-            if is_over {
-                return;
-            }
+            // The lists of a server come one after the other.
+            let _or_stopped = time::timeout(defaults::CACHE_WRITE_WINDOW, stop.cancelled()).await;
+            self.tend(Some(Instant::now())).await;
+            self.publisher.renew();
         }
+    }
+
+    /// Writes all that is known to the disk.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Catalog::keep`].
+    pub async fn save(&self) {
+        self.tend(None).await;
+        self.publisher.renew();
     }
 
     /// Forgets what was known of servers that are gone or declared another way, and has the disk

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -50,15 +50,20 @@ impl Catalog {
         // A server that ends at such a question is not to be asked it at each start.
         let mut pauses = HashMap::<Key, Instant>::new();
         let mut looks_from = Instant::now();
+        let mut is_over = false;
         loop {
             let used = async {
                 time::sleep_until(looks_from).await;
                 self.used.notified().await;
             };
             let servers = tokio::select! {
-                () = stop.cancelled() => return,
-                servers = self.pool.arrived() => servers,
-                () = used => {
+                () = stop.cancelled(), if !is_over => {
+                    is_over = true;
+                    // What has just been connected is read as well.
+                    self.pool.arrived().now_or_never().unwrap_or_default()
+                }
+                servers = self.pool.arrived(), if !is_over => servers,
+                () = used, if !is_over => {
                     looks_from = Instant::now() + defaults::REFRESH_PAUSE;
                     self.pool.slots().keys().cloned().collect()
                 }
@@ -69,6 +74,8 @@ impl Catalog {
                     }
                     continue;
                 }
+                // The stop is on, and nothing is read any more.
+                else => return,
             };
             let now = Instant::now();
             pauses.retain(|_, until| now < *until);

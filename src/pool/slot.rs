@@ -323,8 +323,8 @@ impl Slot {
         }
     }
 
-    /// Waits until an attempt to connect for `owner` has failed, whether another one is under way or not:
-    /// for ever where each request may have a connection of its own.
+    /// Waits until an attempt of the dial for `owner` has failed, and another one follows: for ever where
+    /// each request may have a connection of its own.
     ///
     /// # Cancel safety
     ///

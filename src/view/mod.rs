@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -158,14 +158,25 @@ impl Views {
     }
 
     /// Keeps what is known of the servers in line with what they say, and the disk with that, as
-    /// [`Catalog::follow`] and [`Catalog::keep`] do, until `stop`.
+    /// [`Catalog::follow`] and [`Catalog::keep`] do, until `stop`. What is being read then is waited for,
+    /// for at most [`defaults::LAST_READS_PATIENCE`], and written.
     ///
     /// # Cancel safety
     ///
     /// Dropped halfway, what has changed last is not on the disk.
     pub async fn keep_catalog(self: Arc<Self>, stop: CancellationToken) {
-        let following = self.catalog.follow(|| self.limits(), stop.clone());
-        tokio::join!(following, self.catalog.keep(stop));
+        let following = async {
+            let last = async {
+                stop.cancelled().await;
+                time::sleep(defaults::LAST_READS_PATIENCE).await;
+            };
+            tokio::select! {
+                () = self.catalog.follow(|| self.limits(), stop.clone()) => {}
+                () = last => {}
+            }
+        };
+        tokio::join!(following, self.catalog.keep(stop.clone()));
+        self.catalog.save().await;
     }
 
     /// Tells clients that servers have come, gone or changed with the configuration.

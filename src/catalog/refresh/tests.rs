@@ -76,6 +76,7 @@ impl Rig {
         while let Some(ended) = self.tasks.join_next().await {
             ended.expect("no panic");
         }
+        self.catalog.save().await;
         self.pool.close().await;
         Self::start(self.config, self.servers, self.directory).await
     }
@@ -164,6 +165,21 @@ async fn after_a_restart_everything_is_there_and_nothing_runs() {
     let prompts = rig.catalog.all(List::Prompts, None, LIMITS).await;
     assert_eq!(prompts.len(), 2, "they say that they have none");
     assert_eq!(rig.n_launches(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_connected_just_before_a_stop_is_known_after_it() {
+    // Who has its turn first at a stop is left to chance.
+    for _ in 0..20 {
+        let rig = Rig::new().await;
+        let until = Instant::now() + LIMITS.silence;
+        drop(rig.slot("a").lease(None, until).await.expect("a connection"));
+
+        let rig = rig.restart().await;
+
+        assert_eq!(rig.source("a").await, Some(Source::Cache));
+        assert_eq!(rig.server("a").n_launches(), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]

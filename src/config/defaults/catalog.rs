@@ -29,6 +29,10 @@ pub const CACHED_ITEMS_MAX: usize = 10_000;
 /// kilobyte, so this is thousands of them; a file that is larger was not written by us.
 pub const CACHE_FILE_BYTES_MAX: usize = 16 << 20;
 
+/// How long a stop waits for lists that are being read, so that they are known at the next start. Ours: a
+/// list of a server that is there takes milliseconds.
+pub const LAST_READS_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How long a change waits for more of the same server before it is written to the disk cache. Ours:
 /// the lists of a server are read one after the other, and nobody waits for the disk.
 pub const CACHE_WRITE_WINDOW: Duration = Duration::from_millis(250);

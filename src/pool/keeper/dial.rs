@@ -193,7 +193,7 @@ impl Keeper {
             std::mem::take(&mut state.seats)
         };
         drop(seats);
-        self.is_absent.send_replace(true);
+        self.is_absent.send_replace(false);
         Arc::new(error)
     }
 

@@ -85,7 +85,7 @@ pub(super) struct Keeper {
     deserted: Notify,
     /// Told when a dial begins to wait for a seat.
     queued: Notify,
-    /// The last attempt to connect has failed, whether another one is under way or not.
+    /// An attempt of the dial that is under way has failed, and another one follows.
     is_absent: watch::Sender<bool>,
     standing: Mutex<Standing>,
     settles: Arc<SingleFlight<()>>,
@@ -188,7 +188,7 @@ impl Keeper {
         })
     }
 
-    /// Waits until an attempt to connect has failed, whether another one is under way or not.
+    /// Waits until an attempt of the dial that is under way has failed, and another one follows.
     ///
     /// # Cancel safety
     ///

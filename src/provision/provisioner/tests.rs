@@ -297,6 +297,7 @@ async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
     let stop = CancellationToken::new();
     stop.cancel();
     before.provisioner.catalog.keep(stop).await;
+    before.provisioner.catalog.save().await;
     drop(before);
 
     let rig = Rig::keeping(DECLARED, store());
