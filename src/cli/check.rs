@@ -75,6 +75,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         n_servers => format!("{n_servers} servers"),
     };
     output::print(&format!("{}: ok, {n_servers}\n", file.display()));
+    for (name, server) in &config.servers {
+        if let Some(state) = server.shared_state() {
+            output::complain(&format!(
+                "hint: all clients of `{name}` share {state}; with `sharing = \"session\"` each has its own\n"
+            ));
+        }
+    }
     Ok(())
 }
 

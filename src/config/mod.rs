@@ -32,6 +32,7 @@ pub mod session;
 pub mod sharing;
 mod socket;
 pub mod sources;
+pub mod stateful;
 pub mod tasks;
 pub mod tls;
 pub mod token;

@@ -175,6 +175,17 @@ fn configuration(file: Option<&Path>, found: &mut Vec<Finding>) -> Option<Config
         n_servers => format!("{n_servers} servers"),
     };
     found.push(Finding::ok(Area::Configuration, format!("{}: {n_servers}", file.display())));
+    for (name, server) in &loaded.config.servers {
+        if let Some(state) = server.shared_state() {
+            let what = format!("all clients of `{name}` share {state}");
+            found.push(
+                Finding::warning(Area::Configuration, what)
+                    .why("The server keeps it between calls, whoever calls.")
+                    .fix("Set `sharing = \"session\"` for this server, so that each client has its own.")
+                    .nix(format!("services.metamcp.servers.{name}.sharing = \"session\";")),
+            );
+        }
+    }
     Some(loaded.config)
 }
 

@@ -12,7 +12,7 @@ use super::{
     value::{Piece, Text},
 };
 use crate::{
-    config::{Lifecycle, variables},
+    config::{Lifecycle, stateful, variables},
     name::ServerName,
 };
 
@@ -94,6 +94,11 @@ impl Converter<'_> {
             variables.insert(name.clone(), value);
         }
         let (command, args) = self.command_line(command, args, &mut variables);
+        if let Some(state) = stateful::kept_by(&command, &args) {
+            self.out.changes.push(format!(
+                "all clients share {state}; with `sharing = \"session\"` each has its own"
+            ));
+        }
         self.set("command", Setting::Text(command));
         self.set("args", Setting::List(args));
         self.set("env", Setting::Table(variables));

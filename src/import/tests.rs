@@ -230,6 +230,16 @@ fn a_name_that_is_none_is_made_one_and_stays_the_only_one() {
 }
 
 #[test]
+fn a_server_that_keeps_state_is_named_with_the_remedy() {
+    let import = mcp_servers(
+        r#"{ "browser": { "command": "npx", "args": ["@playwright/mcp@latest"] }, "git": { "command": "git-mcp" } }"#,
+    );
+    let notes: Vec<_> = import.notes.iter().map(|note| (&*note.server, &*note.text)).collect();
+    let told = "all clients share one browser; with `sharing = \"session\"` each has its own";
+    assert_eq!(notes, [("browser", told)]);
+}
+
+#[test]
 fn what_several_clients_declare_is_one_server() {
     let server = |name: &str, env: &str, more: &str| {
         format!("{{\"mcpServers\": {{\"{name}\": {{\"command\": \"x\", \"env\": {env}{more}}}}}}}")

@@ -258,3 +258,18 @@ async fn the_service_says_which_file_it_has_read() {
     let demonstration = Daemon::with("").without_file().ready();
     demonstration.wait_log("demonstration servers are served");
 }
+
+#[test]
+fn a_server_that_keeps_state_is_named_with_the_remedy() {
+    let text = "[servers.browser]\ncommand = \"npx\"\nargs = [\"@playwright/mcp@latest\"]\n";
+    let (code, stdout, stderr) = with_file(text, &["check", "--offline"], &[], &[]);
+    assert_eq!((code, stdout.as_str()), (0, "c.toml: ok, 1 server\n"));
+    let told = "hint: all clients of `browser` share one browser; with `sharing = \"session\"` each has its own\n";
+    assert_eq!(stderr, told);
+    let (_, stdout, _) = with_file(text, &["doctor", "--no-dial", "--config"], &[], &[]);
+    assert!(stdout.contains("all clients of `browser` share one browser"), "{stdout}");
+
+    let own = text.to_owned() + "sharing = \"session\"\n";
+    let (_, _, stderr) = with_file(&own, &["check", "--offline"], &[], &[]);
+    assert_eq!(stderr, "");
+}

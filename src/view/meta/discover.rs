@@ -234,11 +234,30 @@ impl Page {
                 false => "Nothing is known of its tools.",
             });
         }
-        for (server, reason) in self.found.known.unavailable().take(UNAVAILABLE_MAX) {
-            message.push_str(&format!(" Not searched: `{server}`: {reason}."));
-        }
+        message.push_str(&self.not_searched());
         let message = redact::tame(message.trim());
         (!message.is_empty()).then(|| message.into_owned())
+    }
+
+    /// Says which servers were not searched, and that what fits better may be there.
+    fn not_searched(&self) -> String {
+        let n_missing = self.found.known.unavailable().count();
+        if n_missing == 0 {
+            return String::new();
+        }
+        let n_servers = n_missing + self.found.known.snapshot.servers().len();
+        let mut text = format!(
+            " {n_missing} of {n_servers} servers could not be searched, and may have what fits better; \
+             ask again soon."
+        );
+        for (server, reason) in self.found.known.unavailable().take(UNAVAILABLE_MAX) {
+            text.push_str(&format!(" `{server}`: {reason}."));
+        }
+        match n_missing.saturating_sub(UNAVAILABLE_MAX) {
+            0 => {}
+            n_more => text.push_str(&format!(" And {n_more} more.")),
+        }
+        text
     }
 }
 
