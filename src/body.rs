@@ -173,9 +173,15 @@ pub async fn whole<B: Body<Data = Bytes> + Unpin>(
             return held.count(chunk).map_err(ReadError::NoMemory);
         }
         if length > all.capacity() {
-            // Nobody is taken at their word: they could reserve what they never send.
-            let wanted =
-                (2 * length).min(declared.unwrap_or(length_max)).min(length_max).max(length);
+            let doubled = (2 * length).min(declared.unwrap_or(length_max));
+            let wanted = match (pressure, declared) {
+                // Several that grow side by side would each hold a half and wait for the other one.
+                // Whoever asked pays for what is announced.
+                (Pressure::Wait { account: Some(_), .. }, Some(declared)) => declared,
+                // Nobody else is taken at their word: they could reserve what they never send.
+                (Pressure::Wait { .. } | Pressure::Refuse(_), _) => doubled,
+            };
+            let wanted = wanted.min(length_max).max(length);
             pressure.reserve(&mut held, wanted).await.map_err(ReadError::NoMemory)?;
             all.reserve(wanted - all.len());
         }

@@ -25,7 +25,10 @@ use tokio::{sync::oneshot, time};
 use crate::{
     config::defaults,
     holder::Account,
-    protocol::{RpcError, error::INTERNAL_ERROR},
+    protocol::{
+        RpcError,
+        error::{INTERNAL_ERROR, NO_ROOM},
+    },
 };
 
 mod ledger;
@@ -144,6 +147,11 @@ impl MemoryExhausted {
             .context(self.context())
     }
 
+    /// Returns the error as an operator sees it.
+    pub fn to_operator(&self) -> RpcError {
+        RpcError { code: NO_ROOM, ..self.to_rpc() }
+    }
+
     /// Returns the figures, for the context of an error.
     pub fn context(&self) -> serde_json::Value {
         let Self { wanted, used, max, own } = self;
@@ -196,7 +204,7 @@ impl MemoryBudget {
         }
         let (asker, granted) = oneshot::channel();
         let (ticket, decisions) = self.ledger().wait(asker, account, wanted, holds);
-        // Dropped before the receiver: what is granted meanwhile is given back with it.
+        // What is granted until it is dropped is given back: the receiver has gone by then, or goes.
         let _end = EndOfWait { budget: self, ticket };
         self.announce(decisions);
         let outcome = time::timeout(defaults::MEMORY_WAIT, granted).await;

@@ -303,9 +303,11 @@ impl Connection {
         };
         let aside = match aside {
             Ok(aside) => aside,
+            // As where it does not read: a notification is lost, and a question refused.
             Err(exhausted) => {
-                inbox.settle(Err(Failure::NoMemory(exhausted)));
-                return self.give_up(id, true, true);
+                self.counters.overflow.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(mcp_server = %self.server, %exhausted, "notification dropped");
+                return;
             }
         };
         match inbox.push(aside) {

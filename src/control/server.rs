@@ -242,7 +242,7 @@ impl Conversation<'_> {
                 return None;
             }
             MeteredLine::Refused(line, exhausted) => {
-                self.refuse(exhausted.to_rpc(), line.request_id().as_deref());
+                self.refuse(exhausted.to_operator(), line.request_id().as_deref());
                 return None;
             }
         };
@@ -280,8 +280,9 @@ impl Conversation<'_> {
             };
             if let Some(answer) = answer {
                 let answer = budget::counted(Some(asker.caller.holder.account), answer);
-                let answer = answer
-                    .unwrap_or_else(|exhausted| exhausted.to_rpc().complete().render(Some(&id)));
+                let answer = answer.unwrap_or_else(|exhausted| {
+                    exhausted.to_operator().complete().render(Some(&id))
+                });
                 say(&asker, answer).await;
             }
             drop(counted);

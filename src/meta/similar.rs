@@ -26,10 +26,11 @@ pub fn misspelt<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<
         return None;
     }
     let wanted = name.to_lowercase();
-    let cutoff = if wanted.len() < 4 { 1 } else { 2.max(wanted.len() / 4) };
+    let cutoff = if wanted.len() < 6 { 1 } else { 2.max(wanted.len() / 4) };
     let near = known.filter_map(|known| {
         let lower = known.to_lowercase();
-        let distance = strsim::levenshtein(&wanted, &lower);
+        // Two letters that have changed places are one mistake.
+        let distance = strsim::osa_distance(&wanted, &lower);
         let is_near = distance <= cutoff && distance < wanted.len();
         (is_near || is_short_for(&wanted, &lower)).then_some((distance, known))
     });
@@ -63,6 +64,9 @@ mod tests {
             ("limits", Some("limit")),
             ("ids", Some("id")),
             ("verbose", None),
+            ("lists", None),
+            ("bath", Some("path")),
+            ("data", None),
             ("x", None),
             ("me", None),
             ("", None),

@@ -8,10 +8,11 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{self, Config, Server, Start, defaults, diff::ServerDiff},
+    config::{self, Config, Server, Sharing, Start, defaults, diff::ServerDiff},
     connection::{Dialer, Owner},
     name::ServerName,
     protocol::Era,
@@ -86,12 +87,12 @@ impl Pool {
         self.slots.load_full()
     }
 
-    /// Takes note of the eras in which servers have spoken in the life of another process: those that are
-    /// known are not probed again.
+    /// Takes note of the eras in which servers have spoken in the life of another process: an upstream of
+    /// the legacy era is not probed again.
     pub fn remember_eras(&self, era_of: impl Fn(&ServerName) -> Option<Era>) {
         for (name, slot) in self.slots().iter() {
-            if let Some(era) = era_of(name) {
-                self.dialer.remember(name, slot.declared(), era);
+            if era_of(name) == Some(Era::Legacy) {
+                self.dialer.remember_legacy(name, slot.declared());
             }
         }
     }
@@ -99,9 +100,13 @@ impl Pool {
     /// Returns the servers that are to be there before the first client, and are not yet.
     pub fn awaited(&self) -> Vec<ServerName> {
         let slots = self.slots();
-        let awaited = slots
-            .values()
-            .filter(|slot| slot.declared().start == Start::Prewarm && slot.live(None).is_none());
+        let awaited = slots.values().filter(|slot| {
+            let declared = slot.declared();
+            declared.start == Start::Prewarm
+                && declared.sharing == Sharing::Shared
+                && slot.live(None).is_none()
+                && slot.absent(None).now_or_never().is_none()
+        });
         awaited.map(|slot| slot.name().clone()).collect()
     }
 

@@ -21,7 +21,6 @@ use crate::{
     child::{Home, Host, Launcher, Program, Unit},
     config::{EraChoice, Lifecycle, Secret, Server, Transport, defaults},
     name::ServerName,
-    protocol::Era,
     redact::Redactor,
 };
 
@@ -129,15 +128,14 @@ impl Dialer {
         self.n_connected.load(Ordering::Relaxed)
     }
 
-    /// Takes note of the era in which `server` has spoken in the life of another process.
-    pub fn remember(&self, server: &ServerName, declared: &Server, era: Era) {
-        let finding = match (era, &declared.transport) {
-            (Era::Modern, _) => Finding::Modern,
-            (Era::Legacy, Transport::Http { .. }) => Finding::Legacy(Evidence::Harm),
-            (Era::Legacy, _) => Finding::Legacy(Evidence::Refusal),
-        };
-        let version = Version::of(&declared.transport);
-        self.verdicts().connected(server, version, finding, Instant::now());
+    /// Takes note that `server` has spoken in the legacy era in the life of another process. That counts
+    /// for an upstream over HTTP alone: a program may have been replaced meanwhile, and is asked.
+    pub fn remember_legacy(&self, server: &ServerName, declared: &Server) {
+        if matches!(declared.transport, Transport::Http { .. }) {
+            let (version, finding) =
+                (Version::of(&declared.transport), Finding::Legacy(Evidence::Harm));
+            self.verdicts().connected(server, version, finding, Instant::now());
+        }
     }
 
     fn verdicts(&self) -> MutexGuard<'_, Verdicts> {

@@ -132,7 +132,11 @@ pub(super) async fn read_answer(
         if let Some(length) = events.parser.skipped() {
             return Err(Failure::Oversized { length });
         }
-        events.wait_for_room().await.map_err(Failure::NoMemory)?;
+        tokio::select! {
+            biased;
+            room = events.wait_for_room() => room.map_err(Failure::NoMemory)?,
+            () = inbox.closed() => {}
+        }
     }
 }
 
@@ -247,6 +251,7 @@ impl MeteredEvents {
 
     /// Hands one event to the connection. One without data only moves the id.
     fn hand_over(&mut self, connection: &Arc<Connection>, item: Item, via: Option<u64>) {
+        let mut via = via;
         let (thrown, failure) = match item {
             Item::Event(event) if event.data.is_empty() || !event.is_message() => return,
             Item::Event(event) => match self.held.count(event.data.clone()) {
@@ -254,7 +259,13 @@ impl MeteredEvents {
                 Err(exhausted) => (Oversized::of(&event.data), Failure::NoMemory(exhausted)),
             },
             Item::Oversized(thrown) => match self.refused.take() {
-                Some(why) => (thrown, why),
+                Some(why) => {
+                    if matches!(why, Failure::Closed) {
+                        // Nobody waits: what is still to come may be the answer.
+                        via = None;
+                    }
+                    (thrown, why)
+                }
                 None => {
                     connection.noise("longer than a message may be", thrown.length);
                     let length = thrown.length;

@@ -21,9 +21,9 @@ use super::{
 use crate::{
     compute::StopFlag,
     config::defaults::{
-        COMPILE_STEP_BYTES, COMPILE_STEPS_MAX, COSTLY_ACCOUNTS_MAX, PATTERN_BACKTRACKS_MAX,
-        PATTERN_COMPILED_BYTES_MAX, PATTERN_STATE_BYTES, PATTERN_STATES_BYTES_MAX, PROBLEMS_MAX,
-        QUOTE_BYTES_MAX,
+        CHECK_STEPS_INLINE_MAX, COMPILE_STEP_BYTES, COMPILE_STEPS_MAX, COSTLY_ACCOUNTS_MAX,
+        PATTERN_BACKTRACKS_MAX, PATTERN_COMPILED_BYTES_MAX, PATTERN_STATE_BYTES,
+        PATTERN_STATES_BYTES_MAX, PROBLEMS_MAX, QUOTE_BYTES_MAX,
     },
     holder::Account,
     redact,
@@ -148,7 +148,17 @@ impl Compiled {
         let Ok(args) = serde_json::from_str::<Value>(args) else {
             return Ok(Verdict::Unchecked(Unchecked::Unreadable));
         };
-        within(steps, stop, || self.verdict(&args)).0
+        let verdict = within(steps, stop, || self.verdict(&args)).0?;
+        if verdict != Verdict::Fits {
+            return Ok(verdict);
+        }
+        // A guess, which may cost little and is left out else.
+        let doubts =
+            within(CHECK_STEPS_INLINE_MAX, stop, || problem::misspelt(&args, &self.fields));
+        Ok(match doubts.0 {
+            Ok(doubts) if !doubts.is_empty() => Verdict::Doubtful(doubts),
+            Ok(_) | Err(_) => Verdict::Fits,
+        })
     }
 
     fn verdict(&self, args: &Value) -> Verdict {
@@ -168,8 +178,7 @@ impl Compiled {
             }
         }
         if problems.is_empty() {
-            let doubts = problem::misspelt(args, &self.fields);
-            return if doubts.is_empty() { Verdict::Fits } else { Verdict::Doubtful(doubts) };
+            return Verdict::Fits;
         }
         let has_more = problems.len() > PROBLEMS_MAX;
         problems.truncate(PROBLEMS_MAX);
@@ -179,11 +188,26 @@ impl Compiled {
 
 /// Returns the fields that a schema names; none where there may be others that it knows of.
 fn fields_of(schema: &Value) -> BTreeSet<String> {
-    const MORE: [&str; 7] =
-        ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties"];
+    const MORE: [&str; 11] = [
+        "$ref",
+        "$dynamicRef",
+        "$recursiveRef",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "dependencies",
+        "dependentSchemas",
+        "patternProperties",
+        "propertyNames",
+    ];
     let properties = schema.get("properties").and_then(Value::as_object);
     match properties {
-        Some(properties) if MORE.iter().all(|more| schema.get(more).is_none()) => {
+        Some(properties)
+            if MORE.iter().all(|more| schema.get(more).is_none())
+                // Else it is a map on purpose.
+                && schema.get("additionalProperties").is_none_or(|more| *more == false) =>
+        {
             properties.keys().cloned().collect()
         }
         _ => BTreeSet::new(),

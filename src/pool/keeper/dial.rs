@@ -130,8 +130,12 @@ impl Keeper {
 
     fn connected(self: &Arc<Self>, connection: Arc<Connection>) -> Dialled {
         let generation = connection.generation();
-        self.is_absent.send_replace(false);
+        let was_absent = self.is_absent.send_replace(false);
         let mut state = self.state();
+        if was_absent {
+            // It was late, and nothing was lost.
+            state.last_error = None;
+        }
         let is_closing = state.is_closing;
         if !is_closing {
             self.note(&mut state, Life::connected);
