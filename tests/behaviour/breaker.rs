@@ -147,7 +147,7 @@ async fn one_probe_passes_at_a_time_and_one_whose_client_hangs_up_gives_way() {
     trip(&client).await;
     until(async || breaker(&daemon, "fake").await["next_probe_ms"] == 0).await;
     let probe = running(client.clone().hold("never"));
-    until(async || server_status(&daemon, "fake").await["in_flight"] == 1).await;
+    until(async || fakes.n_events("fake", "held") == 1).await;
     // From now on, its time does not end any more.
     daemon.rewrite(&(NEVER_OVER.to_owned() + &server));
     daemon.reload();

@@ -311,7 +311,7 @@ async fn no_process_is_left_after_a_stop() {
         assert!(fakes.pids(server).into_iter().all(|pid| !is_alive(pid)), "{server} is left");
     }
     assert!(!is_alive(orphan));
-    let terms = fakes.events("deaf").iter().filter(|event| event["event"] == "sigterm").count();
+    let terms = fakes.n_events("deaf", "sigterm");
     // Signals of a kind that come close together count once.
     assert!((1..=4).contains(&terms), "asked {terms} times before it was killed");
     assert!(fakes.events("polite").iter().all(|event| event["event"] != "sigterm"));

@@ -147,7 +147,7 @@ async fn a_connection_is_handed_on_only_when_nothing_runs_there_any_more() {
         let client = client.clone();
         async move { client.tool("late", json!({ "key": "k" })).await }
     });
-    until(async || server_status(&daemon, "fake").await["in_flight"] == 1).await;
+    until(async || fakes.n_events("fake", "held") == 1).await;
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     assert_eq!(late.end().await.body, "");
     assert_eq!(pid(&client).await, first);
@@ -155,7 +155,7 @@ async fn a_connection_is_handed_on_only_when_nothing_runs_there_any_more() {
 
     // This one never answers: nobody else gets what it may still say.
     let held = running(client.clone().hold("k"));
-    until(async || server_status(&daemon, "fake").await["in_flight"] == 1).await;
+    until(async || fakes.n_events("fake", "held") == 2).await;
     drop(held);
     until(async || server_status(&daemon, "fake").await["draining"] == 1).await;
     let (again, twice) = (pid(&client).await, pid(&client).await);

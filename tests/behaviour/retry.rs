@@ -197,7 +197,7 @@ async fn a_call_that_waits_for_a_dial_goes_on_with_what_a_reload_declares() {
         let n_before = fakes.pids("fake").len();
         let client = daemon.client("/servers/fake");
         let call = running(async move { client.tool("echo", json!({ "value": 1 })).await });
-        until(async || n_initialized(&fakes) > n_before).await;
+        until(async || fakes.n_events("fake", "initialize") > n_before).await;
 
         let more = format!("retry = \"{retry}\"\nsharing = \"{sharing}\"\n");
         daemon.rewrite(&(fakes.server("fake", &[]) + &more));
@@ -209,7 +209,7 @@ async fn a_call_that_waits_for_a_dial_goes_on_with_what_a_reload_declares() {
         let n_now = fakes.pids("fake").len();
         assert_eq!(n_now, n_before + 2, "one of each");
         // The next one counts from here.
-        assert_eq!(n_initialized(&fakes), n_now);
+        assert_eq!(fakes.n_events("fake", "initialize"), n_now);
     }
 }
 
@@ -223,7 +223,7 @@ async fn a_call_that_waits_for_its_turn_goes_on_with_what_a_reload_declares() {
         Daemon::with(format!("{server}sharing = \"exclusive\"\nmax_connections = 1\n")).ready();
     let client = daemon.client("/servers/fake");
     let held = running(client.clone().hold("k"));
-    until(async || server_status(&daemon, "fake").await["in_flight"] == 1).await;
+    until(async || fakes.n_events("fake", "held") == 1).await;
     let waiting = {
         let client = client.clone();
         running(async move { client.tool("echo", json!({ "value": 1 })).await })
@@ -244,15 +244,10 @@ async fn a_call_that_waits_for_a_server_that_a_reload_removes_is_told_so() {
     let mut daemon = Daemon::with(fakes.server("fake", &["--start-gate", &gate])).ready();
     let client = daemon.client("/servers/fake");
     let call = running(async move { client.tool("echo", json!({ "value": 1 })).await });
-    until(async || n_initialized(&fakes) == 1).await;
+    until(async || fakes.n_events("fake", "initialize") == 1).await;
 
     daemon.rewrite("");
     daemon.reload();
 
     assert_eq!(code(&call.end().await.answer()), "SERVER_CLOSED");
-}
-
-/// Returns how many processes of the fake were asked to initialize so far.
-fn n_initialized(fakes: &Fakes) -> usize {
-    fakes.events("fake").iter().filter(|event| event["event"] == "initialize").count()
 }

@@ -129,7 +129,7 @@ async fn a_unit_ends_with_its_connection() {
     for pid in fakes.pids("notes") {
         until(async || !is_alive(pid)).await;
     }
-    let n_ends = fakes.events("notes").iter().filter(|event| event["event"] == "eof").count();
+    let n_ends = fakes.n_events("notes", "eof");
     assert_eq!(n_ends, 2, "both were told by the end of their input");
 }
 

@@ -57,6 +57,11 @@ impl Fakes {
         events(&self.path(&format!("{name}.log")))
     }
 
+    /// Returns how many such events the processes of a server logged.
+    pub(crate) fn n_events(&self, name: &str, event: &str) -> usize {
+        self.events(name).iter().filter(|line| line["event"] == event).count()
+    }
+
     /// Returns the ids of all processes that a server ever was.
     pub(crate) fn pids(&self, name: &str) -> BTreeSet<u64> {
         self.events(name).iter().filter_map(|event| event["pid"].as_u64()).collect()

@@ -3,7 +3,7 @@
 use super::Bystanders;
 use crate::{
     harness::{client::running, daemon::Daemon, fake::Fakes},
-    server_status, until,
+    until,
 };
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn hanging_calls_of_one_client_leave_a_connection_to_the_others() {
 
     let hanging: Vec<_> = (0..8).map(|_| running(client.clone().hold("a"))).collect();
     // All but one, and that one is for the others.
-    until(async || server_status(&daemon, "fake").await["in_flight"].as_u64() >= Some(3)).await;
+    until(async || fakes.n_events("fake", "held") == 3).await;
     bystanders.go_on().await;
     bystanders.go_on().await;
 

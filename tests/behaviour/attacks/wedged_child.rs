@@ -31,13 +31,13 @@ enum Leaving {
 
 /// Has a client call `tool`, and let that go once it runs.
 async fn leave(fakes: &Fakes, client: &Client, tool: &'static str, leaving: Leaving) {
-    let n_before = n_wedged(fakes);
+    let n_before = fakes.n_events("shared", "wedged");
     let caller = client.clone();
     let call = running(async move {
         let params = json!({ "name": tool, "arguments": {} });
         caller.post(request(&json!(5), "tools/call", &params)).await
     });
-    until(async || n_wedged(fakes) > n_before).await;
+    until(async || fakes.n_events("shared", "wedged") > n_before).await;
     match leaving {
         Leaving::Cancelled => {
             client.notify("notifications/cancelled", json!({ "requestId": 5 })).await;
@@ -45,10 +45,6 @@ async fn leave(fakes: &Fakes, client: &Client, tool: &'static str, leaving: Leav
         }
         Leaving::Disconnected => drop(call),
     }
-}
-
-fn n_wedged(fakes: &Fakes) -> usize {
-    fakes.events("shared").iter().filter(|event| event["event"] == "wedged").count()
 }
 
 #[tokio::test]
@@ -86,7 +82,7 @@ async fn a_child_that_is_only_slow_outlives_a_client_that_leaves() {
     let daemon = Daemon::with(fakes.server("shared", &[]) + quick).ready();
     let client = daemon.client("/servers/shared").initialized().await;
     let held = running(client.clone().hold("k"));
-    until(async || server_status(&daemon, "shared").await["in_flight"] == 1).await;
+    until(async || fakes.n_events("shared", "held") == 1).await;
 
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     held.end().await;

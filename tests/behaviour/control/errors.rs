@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::assert_complete;
 use crate::{
     harness::{daemon::Daemon, fake::Fakes, operator::Operator},
-    server_status, until,
+    until,
 };
 
 /// Every method with its parameters, each with a value that it may have.
@@ -193,7 +193,8 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
     let mut other = Operator::at(&daemon).await;
     let held = json!({ "name": "one/hold", "arguments": { "key": "a" } });
     other.request(json!(1), "tools/call", held).await;
-    until(async || server_status(&daemon, "one").await["in_flight"] == 1).await;
+    // The first is the one whose time is over.
+    until(async || fakes.n_events("one", "held") == 2).await;
     let call = json!({ "name": "two/echo", "arguments": { "value": 1 }, "timeout": 300 });
     let error = operator.error("tools/call", call).await;
     assert_complete(&error);

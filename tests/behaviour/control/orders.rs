@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::assert_complete;
 use crate::{
     harness::{daemon::Daemon, fake::Fakes, operator::Operator},
-    server_status, until,
+    until,
 };
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_stop_is_answered_and_what_runs_is_finished() {
     let gate = fakes.path("gate");
     let held = json!({ "name": "one/hold", "arguments": { "key": "a", "gate": gate } });
     operator.request(json!(1), "tools/call", held).await;
-    until(async || server_status(&daemon, "one").await["in_flight"] == 1).await;
+    until(async || fakes.n_events("one", "held") == 1).await;
     assert_eq!(other.result("daemon/stop", json!({})).await, json!({ "ok": true }));
     assert_eq!(other.next().await, None, "who has nothing running is seen off");
     daemon.wait_refused();

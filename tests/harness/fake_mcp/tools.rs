@@ -65,6 +65,7 @@ pub(crate) async fn run(call: Call, params: &Members) {
             call.send(&result).await;
         }
         Ok(Next::Late(result)) => {
+            call.fake.log("held", "");
             call.cancelled.cancelled().await;
             call.send(&result).await;
         }
@@ -133,6 +134,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             None => Ok(Next::Hold(arguments.required("key")?)),
             Some(gate) => {
                 fake.count("gated");
+                fake.log("held", "");
                 while !gate.exists() {
                     tokio::time::sleep(GATE_INTERVAL).await;
                 }

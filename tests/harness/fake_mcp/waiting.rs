@@ -75,6 +75,7 @@ impl Fake {
             state.waiting.take_cancelled() // It may have been cancelled before it got here.
         };
         drop(dropped);
+        self.log("held", "");
         self.changed();
     }
 
