@@ -1,12 +1,13 @@
 //! Which server has a resource, where several may.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, sync::Arc};
 
 use super::{Catalog, Listing};
 use crate::{
     connection::{Limits, Owner},
     name::ServerName,
-    protocol::mcp::List,
+    pool::Slot,
+    protocol::{apps, mcp::List},
 };
 
 impl Catalog {
@@ -62,6 +63,40 @@ impl Catalog {
             return Some(found);
         }
         self.server_of_resource(uri, owner, limits).await
+    }
+
+    /// Returns the servers with a page that have a tool called `name`, as far as their lists are known.
+    pub fn servers_of_page_calling(&self, name: &str, owner: Option<&Owner>) -> Vec<ServerName> {
+        let known = self.known_now(List::Tools, owner).into_iter();
+        let is_one = |listing: &Listing| {
+            listing.iter().any(|item| item.key == name)
+                && listing.iter().any(|item| apps::has_page(item.json()))
+        };
+        known.filter(|(_, listing)| is_one(listing)).map(|(server, _)| server).collect()
+    }
+
+    /// Tells whether the server of `slot` lists the resource or template `uri`, or has a template for it. Its lists
+    /// are read if they are not known.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn has_resource(
+        &self,
+        slot: &Arc<Slot>,
+        uri: &str,
+        owner: Option<&Owner>,
+        limits: Limits,
+    ) -> bool {
+        for list in [List::Resources, List::ResourceTemplates] {
+            let Ok(listing) = self.known_or_read(slot, list, owner, limits).await else { continue };
+            let alone = [(slot.name().clone(), listing)];
+            let is_template = list == List::ResourceTemplates;
+            if listed(&alone, uri).is_some() || is_template && templated(&alone, uri).is_some() {
+                return true;
+            }
+        }
+        false
     }
 
     /// Returns the lists that were read and are current, and those that are known of servers that are

@@ -7,7 +7,7 @@ use crate::{
     connection::Owner,
     pool::Slot,
     protocol::{
-        Message,
+        Message, apps,
         jsonrpc::Part,
         mcp::{List, Page},
     },
@@ -16,13 +16,15 @@ use crate::{
 impl Catalog {
     /// Returns what is to be done with the answer of a server to a client's own list request: items
     /// that the client would choke on are cut out. An answer without such items stays as it is.
-    /// `is_first` tells whether the first page was asked for.
+    /// So are tools for pages where the client `shows_pages` not. `is_first` tells whether the first page
+    /// was asked for.
     pub fn sieve(
         &self,
         slot: &Slot,
         list: List,
         owner: Option<&Owner>,
         is_first: bool,
+        shows_pages: bool,
     ) -> impl FnOnce(Message) -> Message + Send + Sync + use<> {
         let (entry, findings) = (self.entry(slot, list, owner), Arc::clone(&self.findings));
         let server = slot.name().clone();
@@ -34,10 +36,11 @@ impl Catalog {
             let is_whole = place.is_first && place.is_last;
             findings.read(&server, list, &page.items, &page.rejected, is_whole);
             entry.passed(&page.items, place);
-            if page.rejected.is_empty() {
+            let is_hidden = |item: &str| !shows_pages && apps::is_for_pages_alone(item);
+            if page.rejected.is_empty() && !page.items.iter().any(|item| is_hidden(item.json())) {
                 return answer;
             }
-            match page.without_rejected(list, result) {
+            match page.without_rejected(list, result, is_hidden) {
                 Some(rest) => answer.with(Part::Result, &rest),
                 None => answer,
             }

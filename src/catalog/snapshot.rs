@@ -19,7 +19,7 @@ use crate::{
     embedding::Text,
     name::ServerName,
     protocol::{
-        Members,
+        Members, apps,
         mcp::{Item, List, Profile},
     },
     redact,
@@ -72,8 +72,10 @@ pub struct KnownServer {
     pub source: Source,
     /// When they were read from the server.
     pub since: SystemTime,
-    /// The tools, in its order.
+    /// The tools that are there for models, in its order.
     pub tools: Listing,
+    /// All of them.
+    listing: Listing,
     /// What it said of itself when it was connected last.
     pub profile: Option<Arc<Profile>>,
     digest: Digest,
@@ -174,7 +176,7 @@ impl Snapshot {
     /// Returns what is known of a server now, with all that is as it was.
     fn server_after(&self, name: &ServerName, known: &Known) -> Option<KnownServer> {
         let reading = known.reading(List::Tools)?;
-        let (source, since, tools) = (reading.source, reading.read, Arc::clone(&reading.listing));
+        let (source, since, listing) = (reading.source, reading.read, Arc::clone(&reading.listing));
         let profile = known.profile().cloned();
         let last = self.server(name.as_str()).filter(|last| {
             let is_profile = match (&last.profile, &profile) {
@@ -182,12 +184,13 @@ impl Snapshot {
                 (None, None) => true,
                 (Some(_), None) | (None, Some(_)) => false,
             };
-            is_profile && Arc::ptr_eq(&last.tools, &tools)
+            is_profile && Arc::ptr_eq(&last.listing, &listing)
         });
         if let Some(last) = last {
             return Some(KnownServer { source, since, ..last.clone() });
         }
         let about = profile.as_deref().map(about).unwrap_or_default();
+        let tools = for_models(&listing);
         let digest = digest(&about, &tools);
         // Also where it says something else that nobody searches.
         let before = self.server(name.as_str()).filter(|last| last.digest == digest);
@@ -195,7 +198,16 @@ impl Snapshot {
             Arc::new(Analyzed::of(name.as_str(), &about, tools.iter().map(Item::json)))
         });
         let (name, about) = (name.clone(), about.into());
-        Some(KnownServer { name, about, source, since, tools, profile, digest, analyzed })
+        Some(KnownServer { name, about, source, since, tools, listing, profile, digest, analyzed })
+    }
+}
+
+/// Returns the tools that are not there for pages alone.
+fn for_models(listing: &Listing) -> Listing {
+    let is_hidden = |item: &Item| apps::is_for_pages_alone(item.json());
+    match listing.iter().any(is_hidden) {
+        true => Arc::new(listing.iter().filter(|item| !is_hidden(item)).cloned().collect()),
+        false => Arc::clone(listing),
     }
 }
 

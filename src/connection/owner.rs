@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::protocol::mcp::CLIENT_CAPABILITIES;
+use crate::protocol::{apps, mcp::CLIENT_CAPABILITIES};
 
 /// The key of the owner that is no client: those of clients begin with 1.
 const ONLOOKER: u64 = 0;
@@ -14,7 +14,7 @@ const ONLOOKER: u64 = 0;
 #[derive(Clone, Debug)]
 pub enum Party {
     /// Everybody, many at a time. Nothing can be asked of nobody, so the server is offered no
-    /// capability of a client (ruling 3).
+    /// capability of a client that lets it ask (ruling 3). What a client only declares is offered.
     Shared,
     /// Everybody, one at a time: what the server asks is for whoever has the connection.
     Exclusive,
@@ -36,7 +36,7 @@ impl Party {
     /// Returns the client capabilities that the server is offered, as JSON text.
     pub(super) fn capabilities(&self) -> &str {
         match self {
-            Self::Shared => "{}",
+            Self::Shared => apps::CAPABILITIES,
             Self::Exclusive => CLIENT_CAPABILITIES,
             Self::Owned(owner) => &owner.capabilities,
         }
@@ -52,7 +52,7 @@ impl Owner {
     /// Returns the one that is no client: it looks at what servers offer that have a connection for
     /// each, for all clients that have none or cannot be told from others.
     pub fn onlooker() -> Self {
-        Self::new(ONLOOKER, "{}")
+        Self::new(ONLOOKER, apps::CAPABILITIES)
     }
 
     /// Notes that the client will never come again.

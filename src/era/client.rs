@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::InputRequired;
 use crate::protocol::{
-    Era, Level, Members, capability,
+    Era, Level, Members, apps, capability,
     modern::{Introduction, TASKS},
 };
 
@@ -45,11 +45,21 @@ impl Client {
 
     /// Tells whether it has declared all that is asked of it.
     pub fn can_be_asked(&self, input: &InputRequired) -> bool {
-        let declared = match self {
-            Self::Ourselves => return false,
-            Self::Legacy { capabilities, .. } => capabilities,
-            Self::Modern(introduction) => &introduction.capabilities,
-        };
+        let Some(declared) = self.capabilities() else { return false };
         input.questions.iter().all(|(_, question)| capability::covers(declared, question))
+    }
+
+    /// Tells whether it shows the pages of tools: see [`apps`].
+    pub fn shows_pages(&self) -> bool {
+        self.capabilities().is_none_or(apps::are_taken)
+    }
+
+    /// Returns what it has declared, JSON text of an object; `None` for ourselves.
+    fn capabilities(&self) -> Option<&str> {
+        match self {
+            Self::Ourselves => None,
+            Self::Legacy { capabilities, .. } => Some(capabilities),
+            Self::Modern(introduction) => Some(&introduction.capabilities),
+        }
     }
 }

@@ -126,9 +126,8 @@ pub fn implementation_text() -> &'static str {
 
 /// Every capability of a client that a server can make use of.
 ///
-/// Source: MCP 2025-11-25, "Client features".
-pub const CLIENT_CAPABILITIES: &str =
-    r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+/// Source: MCP 2025-11-25, "Client features", and [`super::apps`].
+pub const CLIENT_CAPABILITIES: &str = r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
 
 /// Returns the parameters of the `initialize` that we send to a server, which offers it the client
 /// `capabilities`, JSON text.
@@ -300,7 +299,7 @@ impl List {
 
     /// Tells whether items are called by a name that must be unique over all servers.
     ///
-    /// Resources are called by URI, which we do not change.
+    /// Resources are called by URI, which we do not change but for [`super::apps`].
     pub fn is_named(self) -> bool {
         matches!(self, Self::Tools | Self::Prompts)
     }
@@ -377,8 +376,13 @@ impl Page {
     }
 
     /// Returns the text of the list result that this page was read from, without the items that are
-    /// kept from clients; everything else is as it was.
-    pub fn without_rejected(&self, list: List, result: &str) -> Option<String> {
+    /// kept from clients or `is_hidden` from this one; everything else is as it was.
+    pub fn without_rejected(
+        &self,
+        list: List,
+        result: &str,
+        is_hidden: impl Fn(&str) -> bool,
+    ) -> Option<String> {
         let array = Members::one(result, list.member())?;
         let (items, _) = first_items(array, LIST_ITEMS_MAX).ok()?;
         let is_kept =
@@ -386,6 +390,7 @@ impl Page {
         let kept: Vec<&str> = (items.iter().enumerate())
             .filter(|(position, _)| is_kept(*position))
             .map(|(_, item)| item.get())
+            .filter(|item| !is_hidden(item))
             .collect();
         let span = jsonrpc::span_in(result, array);
         let (before, after) = (&result[..span.start as usize], &result[span.end as usize..]);
@@ -472,7 +477,10 @@ mod tests {
         ] {
             let result = page(&items);
             let read = Page::read(List::Tools, &result).expect("a list");
-            assert_eq!(read.without_rejected(List::Tools, &result), Some(page(&expected)));
+            assert_eq!(
+                read.without_rejected(List::Tools, &result, |_| false),
+                Some(page(&expected))
+            );
             assert_eq!(read.next.as_deref(), Some("2"));
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Everything here is pure: bytes in, bytes out. It knows no transport, no clock and no server.
 
+pub mod apps;
 pub mod batch;
 pub mod capability;
 pub mod depth;

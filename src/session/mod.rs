@@ -32,7 +32,7 @@ use crate::{
     name::ServerName,
     pool::Wants,
     protocol::{
-        Era, Level, Message, capability,
+        Era, Level, Message, apps, capability,
         jsonrpc::Part,
         mcp::{List, method},
         modern::Introduction,
@@ -367,8 +367,16 @@ impl Session {
     /// Says what was held back, if the client still wants it.
     fn say(&self, notice: &Notice, message: Bytes) {
         if self.is_wanted(notice) {
-            self.outbox.push(message);
+            self.outbox.push(self.as_listed(notice).unwrap_or(message));
         }
+    }
+
+    /// Returns the notice of a page as the client sees that in its list, where this is of all servers.
+    fn as_listed(&self, notice: &Notice) -> Option<Bytes> {
+        let Notice::Updated(server, uri) = notice else { return None };
+        let listed = apps::exposed(server.as_str(), uri).filter(|_| self.scope == Scope::Every)?;
+        let params = serde_json::json!({ "uri": listed }).to_string();
+        Some(Message::notification(method::RESOURCE_UPDATED, Some(&params)).bytes().clone())
     }
 
     fn is_wanted(&self, notice: &Notice) -> bool {

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Outcome, Views, alias, answer,
+    apps::Reading,
     merge::Merged,
     missing, own_profile,
     reference::{self, Reference},
     shown,
 };
 use crate::{
-    call::CallError,
+    call::{CallError, Sequel},
     config::defaults,
     era,
     meta::nearest,
@@ -22,6 +23,7 @@ use crate::{
         Message,
         jsonrpc::Part,
         mcp::{self, List, method},
+        modern::TASKS,
     },
     session::Session,
 };
@@ -42,6 +44,27 @@ pub(super) fn capabilities() -> Value {
 }
 
 impl Views {
+    /// Returns what all servers together offer, with the extensions that servers have declared. Of two
+    /// declarations of one extension, that of the first server counts. Tasks are no part of the view.
+    pub(super) fn direct_capabilities(&self) -> Value {
+        let mut capabilities = capabilities();
+        let mut extensions = Map::new();
+        for server in self.pool.slots().keys() {
+            let profile = self.catalog.profile(server);
+            let declared = profile.as_ref().and_then(|profile| profile.result.get("capabilities"));
+            let declared = declared.and_then(|all| all.get("extensions")?.as_object());
+            for (name, settings) in
+                declared.into_iter().flatten().filter(|(name, _)| *name != TASKS)
+            {
+                extensions.entry(name).or_insert_with(|| settings.clone());
+            }
+        }
+        if !extensions.is_empty() {
+            capabilities["extensions"] = extensions.into();
+        }
+        capabilities
+    }
+
     pub(super) async fn direct(
         &self,
         session: &Session,
@@ -53,18 +76,20 @@ impl Views {
         }
         match asked {
             method::INITIALIZE => {
-                let profile = own_profile(session, request, capabilities(), INSTRUCTIONS);
+                let profile =
+                    own_profile(session, request, self.direct_capabilities(), INSTRUCTIONS);
                 Ok(answer(request, &profile))
             }
             method::TOOLS_CALL => self.call(session, request, List::Tools).await,
             method::PROMPTS_GET => self.call(session, request, List::Prompts).await,
             method::RESOURCES_READ => {
-                let slot = self.slot_of_resource(session, request).await?;
-                self.exchange(slot, session, request.clone()).await
+                let (slot, request, reading) = self.resource(session, request).await?;
+                let reading = reading.map(|reading| Box::new(reading) as Box<dyn Sequel>);
+                self.exchange_with(slot, session, request, self.limits(), reading).await
             }
             method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
-                let slot = self.slot_of_resource(session, request).await?;
-                self.watch(session, &slot, request).await
+                let (slot, request, _) = self.resource(session, request).await?;
+                self.watch(session, &slot, &request).await
             }
             method::COMPLETE => self.complete(session, request).await,
             method::LOGGING_SET_LEVEL => self.set_level(session, request).await,
@@ -75,16 +100,21 @@ impl Views {
         }
     }
 
-    async fn slot_of_resource(
+    /// Returns the server of the resource that a request is about, the request as that server takes it,
+    /// and what comes after a page of it was read.
+    async fn resource(
         &self,
         session: &Session,
         request: &Message,
-    ) -> Result<Arc<Slot>, CallError> {
+    ) -> Result<(Arc<Slot>, Message, Option<Reading>), CallError> {
         let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
-        let found =
-            self.catalog.server_of_resource(&uri, self.lister(session), self.limits()).await;
-        let slot = found.and_then(|server| self.pool.slot(server.as_str()));
-        slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })
+        let found = self.place_of_resource(&uri, self.lister(session)).await;
+        let (slot, own) = found.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;
+        if own == uri {
+            return Ok((slot, request.clone(), None));
+        }
+        let reading = Reading::new(slot.name());
+        Ok((slot, request.with(Part::Uri, &Value::from(own).to_string()), Some(reading)))
     }
 
     /// Hands a request for an item of `list` to its server.
@@ -109,11 +139,18 @@ impl Views {
         match reference {
             Reference::Prompt(qualified) => {
                 let (slot, prompt) = self.item(session, List::Prompts, &qualified).await?;
-                let renamed = reference::renamed(text.unwrap_or_default(), &prompt);
+                let renamed =
+                    reference::renamed(text.unwrap_or_default(), &Reference::Prompt(prompt));
                 self.exchange(slot, session, request.with(Part::Reference, &renamed)).await
             }
             Reference::Resource(uri) => {
                 let (owner, limits) = (self.lister(session), self.limits());
+                if let Some((slot, own)) = self.place_of_page(&uri, owner).await {
+                    let renamed =
+                        reference::renamed(text.unwrap_or_default(), &Reference::Resource(own));
+                    let request = request.with(Part::Reference, &renamed);
+                    return self.exchange(slot, session, request).await;
+                }
                 let found = self.catalog.server_of_template(&uri, owner, limits).await;
                 let slot = found.and_then(|server| self.pool.slot(server.as_str()));
                 let slot = slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;
@@ -131,7 +168,13 @@ impl Views {
         qualified: &str,
     ) -> Result<(Arc<Slot>, String), CallError> {
         let Some((server, item)) = name::split_qualified(qualified) else {
-            return Err(self.unqualified(qualified.to_owned()));
+            // A page knows the tools of its server by their own names.
+            let slot = match list {
+                List::Tools => self.slot_of_page_calling(session, qualified),
+                _ => None,
+            };
+            let slot = slot.ok_or_else(|| self.unqualified(qualified.to_owned()))?;
+            return Ok((slot, qualified.to_owned()));
         };
         let Some(slot) = self.pool.slot(server.as_str()) else {
             return Err(self.unknown_server(server.as_str()));
@@ -181,8 +224,9 @@ impl Views {
         let items = listings.iter().flat_map(|(_, listing)| listing.iter());
         let bytes = items.map(|item| item.json().len()).sum();
         let (asked, is_modern) = (cursor.clone(), session.is_modern());
+        let shows_pages = session.client().shows_pages();
         let merge = move || {
-            let mut merged = Merged::new(list, &listings);
+            let mut merged = Merged::new(list, &listings, shows_pages);
             let page = merged.page(asked.as_deref(), defaults::LIST_PAGE_ITEMS).map(|page| {
                 if !is_modern {
                     return era::legacy_list(page, list);

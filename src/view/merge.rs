@@ -5,13 +5,17 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
+use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use super::alias;
 use crate::{
     catalog::{Collision, Listing},
     name::ServerName,
-    protocol::mcp::{Item, List},
+    protocol::{
+        apps,
+        mcp::{Item, List},
+    },
 };
 
 /// A merged list.
@@ -28,7 +32,7 @@ pub(super) struct Merged<'a> {
 struct Placed<'a> {
     server: &'a ServerName,
     item: &'a Item,
-    /// What it is called, where that is not what its server calls it.
+    /// What it is called, where that is not what its server calls it: a tool or a prompt, or a page.
     name: Option<String>,
     /// Its name is made from another one, which clients would not take.
     is_alias: bool,
@@ -37,6 +41,13 @@ struct Placed<'a> {
 impl Placed<'_> {
     fn called(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.item.key)
+    }
+
+    /// Returns the item's JSON text with another name, and with its page called as it is listed.
+    fn renamed(&self, name: &str) -> Bytes {
+        let item = self.item.renamed(name);
+        let text = str::from_utf8(&item).unwrap_or_default();
+        apps::with_exposed_page(self.server.as_str(), text).map_or(item, Bytes::from)
     }
 
     /// Tells whether another item may be called the same: URIs are what servers make of them, names
@@ -48,12 +59,23 @@ impl Placed<'_> {
 
 impl<'a> Merged<'a> {
     /// Merges the lists of servers that come in the order of their names.
-    pub(super) fn new(list: List, listings: &'a [(ServerName, Listing)]) -> Self {
+    /// Tools for pages are for a client that `shows_pages`.
+    pub(super) fn new(
+        list: List,
+        listings: &'a [(ServerName, Listing)],
+        shows_pages: bool,
+    ) -> Self {
         let mut merged = Self { list, items: Vec::new(), collisions: Vec::new() };
         let mut taken: HashMap<String, usize> = HashMap::new();
         for (server, listing) in listings {
             for item in listing.iter() {
-                let name = list.is_named().then(|| alias::exposed(server, &item.key));
+                if !shows_pages && apps::is_for_pages_alone(item.json()) {
+                    continue;
+                }
+                let name = match list.is_named() {
+                    true => Some(alias::exposed(server, &item.key)),
+                    false => apps::exposed(server.as_str(), &item.key),
+                };
                 let is_alias = name.as_ref().is_some_and(|name| *name != server.qualify(&item.key));
                 let placed = Placed { server, item, name, is_alias };
                 if !placed.may_collide() {
@@ -100,7 +122,7 @@ impl<'a> Merged<'a> {
                 result.push(b',');
             }
             match &placed.name {
-                Some(name) => result.extend_from_slice(&placed.item.renamed(name)),
+                Some(name) => result.extend_from_slice(&placed.renamed(name)),
                 None => result.extend_from_slice(placed.item.json().as_bytes()),
             }
         }
@@ -173,12 +195,12 @@ mod tests {
     #[test]
     fn names_of_two_servers_never_meet_and_uris_lead_to_the_first_one() {
         let tools = listings(List::Tools, &[("a", &["x"]), ("b", &["x"])]);
-        let merged = Merged::new(List::Tools, &tools);
+        let merged = Merged::new(List::Tools, &tools, true);
         assert_eq!((called(&merged), lost(&merged)), (vec!["a__x".into(), "b__x".into()], vec![]));
 
         for list in [List::Resources, List::ResourceTemplates] {
             let all = listings(list, &[("a", &["r:1"]), ("b", &["r:2", "r:1"]), ("c", &["r:1"])]);
-            let merged = Merged::new(list, &all);
+            let merged = Merged::new(list, &all, true);
             assert_eq!(called(&merged), ["r:1", "r:2"]);
             assert_eq!(lost(&merged), [words("r:1", "a", "b"), words("r:1", "a", "c")]);
         }
@@ -190,7 +212,7 @@ mod tests {
         let plain = alias.strip_prefix("a__").expect("it is in front");
         for keys in [["page.click", plain], [plain, "page.click"]] {
             let all = listings(List::Tools, &[("a", &keys)]);
-            let merged = Merged::new(List::Tools, &all);
+            let merged = Merged::new(List::Tools, &all, true);
             assert_eq!(merged.items[0].item.key, plain);
             assert_eq!(
                 (called(&merged), lost(&merged)),
@@ -203,7 +225,7 @@ mod tests {
     #[test]
     fn a_list_that_is_long_has_pages_and_a_cursor_of_another_list_is_none() {
         let all = listings(List::Prompts, &[("a", &["1", "2", "3"]), ("b", &["1", "2"])]);
-        let merged = Merged::new(List::Prompts, &all);
+        let merged = Merged::new(List::Prompts, &all, true);
         let page = |cursor: Option<&str>| -> Value {
             serde_json::from_str(&merged.page(cursor, 2).expect("a page")).expect("JSON")
         };
@@ -218,7 +240,7 @@ mod tests {
         assert_eq!((names, cursor), (called(&merged), None));
 
         let next = page(None)["nextCursor"].as_str().expect("more").to_owned();
-        let shorter = Merged::new(List::Prompts, &all[..1]);
+        let shorter = Merged::new(List::Prompts, &all[..1], true);
         assert_eq!(shorter.page(Some(&next), 2), None);
         let mark = merged.mark();
         for odd in

@@ -33,6 +33,7 @@ use crate::{
 };
 
 pub mod alias;
+mod apps;
 mod calling;
 mod direct;
 mod find;

@@ -15,7 +15,7 @@ use crate::{
     name::{self, ServerName},
     pool::{Guest, Slot, Wants},
     protocol::{
-        Era, Level, Message,
+        Era, Level, Message, apps,
         headers::Mirrored,
         jsonrpc::Part,
         mcp::{self, Profile, method},
@@ -54,7 +54,7 @@ impl Views {
     async fn discover(&self, view: &View) -> Result<Value, CallError> {
         let server = match view {
             View::Direct => {
-                return Ok(own_discovery(direct::capabilities(), direct::INSTRUCTIONS));
+                return Ok(own_discovery(self.direct_capabilities(), direct::INSTRUCTIONS));
             }
             View::Meta => {
                 return Ok(own_discovery(self.meta_capabilities(), &self.meta_instructions()));
@@ -189,12 +189,20 @@ impl Views {
             }
         };
         let places = self.places(slot, &asked.uris).await;
-        let watching = places.iter().map(|(slot, uris)| self.watch_uris(listener, slot, uris));
+        let watching = places.iter().map(|(slot, uris)| async move {
+            let watched = self.watch_uris(listener, slot, uris).await.into_iter();
+            // Of a page, the client is told as it is listed.
+            let listed = |own: String| match view {
+                View::Direct => apps::exposed(slot.name().as_str(), &own).unwrap_or(own),
+                View::Meta | View::Passthrough { .. } => own,
+            };
+            watched.map(listed).collect::<Vec<_>>()
+        });
         honoured.uris = futures_util::future::join_all(watching).await.concat();
         honoured
     }
 
-    /// Returns whose resources these are: of `slot`, where that is known.
+    /// Returns whose resources these are, of `slot` where that is known, and what those call them.
     async fn places(
         &self,
         slot: Option<Arc<Slot>>,
@@ -206,14 +214,13 @@ impl Views {
         let mut places: BTreeMap<ServerName, (Arc<Slot>, Vec<String>)> = BTreeMap::new();
         let until = Instant::now() + defaults::SUBSCRIBE_PATIENCE;
         for uri in uris.iter().take(defaults::WATCHED_MAX) {
-            let looking = self.catalog.server_of_resource(uri, None, self.limits());
+            let looking = self.place_of_resource(uri, None);
             // What is known is found at once, also when the time is over.
             let found = timeout_at(until, looking).await.ok().flatten();
-            let slot = found.and_then(|server| self.pool.slot(server.as_str()));
-            let slot = slot.filter(|slot| slot.is_standing() && !slot.is_owned());
-            if let Some(slot) = slot {
+            let found = found.filter(|(slot, _)| slot.is_standing() && !slot.is_owned());
+            if let Some((slot, own)) = found {
                 let place = places.entry(slot.name().clone()).or_insert((slot, Vec::new()));
-                place.1.push(uri.clone());
+                place.1.push(own);
             }
         }
         places.into_values().collect()

@@ -126,7 +126,10 @@ impl Views {
                     return self.exchange(slot, session, request.clone()).await;
                 };
                 let is_first = request.part(Part::Cursor).is_none();
-                let sieve = self.catalog.sieve(&slot, list, self.lister(session), is_first);
+                // Where a client has a connection of its own, the server knows what it shows.
+                let shows_pages = slot.is_owned() || session.client().shows_pages();
+                let lister = self.lister(session);
+                let sieve = self.catalog.sieve(&slot, list, lister, is_first, shows_pages);
                 let guest = self.guest(&slot, session).await;
                 let owner = guest.as_ref().map(Guest::owner).or(session.owner());
                 let client = session.client();

@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
-use crate::protocol::jsonrpc;
+use crate::protocol::{Members, jsonrpc};
 
 /// `params.ref` of `completion/complete`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,17 +41,16 @@ impl Reference {
     }
 }
 
-/// Returns a reference to a prompt, as JSON text, with another name; nothing else changes.
-pub(super) fn renamed(text: &str, name: &str) -> String {
-    #[derive(Deserialize)]
-    struct Peek<'a> {
-        #[serde(borrow)]
-        name: &'a RawValue,
-    }
-    let Ok(Peek { name: old }) = serde_json::from_str(text) else { return text.to_owned() };
-    let span = jsonrpc::span_in(text, old.get());
+/// Returns a reference, as JSON text, to what is called `new`; nothing else changes.
+pub(super) fn renamed(text: &str, new: &Reference) -> String {
+    let (member, new) = match new {
+        Reference::Prompt(name) => ("name", name),
+        Reference::Resource(uri) => ("uri", uri),
+    };
+    let Some(old) = Members::one(text, member) else { return text.to_owned() };
+    let span = jsonrpc::span_in(text, old);
     let (before, after) = (&text[..span.start as usize], &text[span.end as usize..]);
-    format!("{before}{}{after}", Value::from(name))
+    format!("{before}{}{after}", Value::from(&**new))
 }
 
 #[cfg(test)]
@@ -77,10 +76,20 @@ mod tests {
     }
 
     #[test]
-    fn only_the_name_changes() {
+    fn only_what_it_is_called_changes() {
         assert_eq!(
-            renamed(r#"{ "x":1e400, "name" : "s__a","type":"ref/prompt"}"#, "\"a"),
+            renamed(
+                r#"{ "x":1e400, "name" : "s__a","type":"ref/prompt"}"#,
+                &Reference::Prompt("\"a".to_owned())
+            ),
             r#"{ "x":1e400, "name" : "\"a","type":"ref/prompt"}"#
+        );
+        assert_eq!(
+            renamed(
+                r#"{"uri": "ui://s/a","type":"ref/resource"}"#,
+                &Reference::Resource("ui://a".to_owned())
+            ),
+            r#"{"uri": "ui://a","type":"ref/resource"}"#
         );
     }
 }

@@ -7,6 +7,7 @@
 mod harness;
 
 mod aliases;
+mod apps;
 mod attacks;
 mod background;
 mod bad_upstreams;

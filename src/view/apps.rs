@@ -1,0 +1,95 @@
+//! Pages of tools in the merged view: whose page is meant, and whose tool a page calls.
+
+use std::sync::Arc;
+
+use super::Views;
+use crate::{
+    call::{CallError, Sequel, Then, Turn},
+    compute::StopFlag,
+    connection::Owner,
+    name::ServerName,
+    pool::Slot,
+    protocol::{Message, apps},
+    session::Session,
+};
+
+impl Views {
+    /// Returns the server of a resource, and what that calls it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn place_of_resource(
+        &self,
+        uri: &str,
+        owner: Option<&Owner>,
+    ) -> Option<(Arc<Slot>, String)> {
+        if let Some(place) = self.place_of_page(uri, owner).await {
+            return Some(place);
+        }
+        // A page, or a result, may have the URI from its server.
+        if let Some(found) = self.catalog.server_of_resource(uri, owner, self.limits()).await {
+            return Some((self.pool.slot(found.as_str())?, uri.to_owned()));
+        }
+        // A page need not be listed: a tool has named it.
+        let (server, own) = apps::split(uri)?;
+        Some((self.pool.slot(server)?, own))
+    }
+
+    /// Returns the server of a page that it lists, or of a template of pages, by the URI with the name of
+    /// the server in front, and what that calls it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn place_of_page(
+        &self,
+        uri: &str,
+        owner: Option<&Owner>,
+    ) -> Option<(Arc<Slot>, String)> {
+        let (server, own) = apps::split(uri)?;
+        let slot = self.pool.slot(server)?;
+        let has_it = self.catalog.has_resource(&slot, &own, owner, self.limits()).await;
+        has_it.then_some((slot, own))
+    }
+
+    /// Returns the server whose page calls its tool `name`, which clients pass on as it is. None where
+    /// pages of two servers may be meant.
+    pub(super) fn slot_of_page_calling(&self, session: &Session, name: &str) -> Option<Arc<Slot>> {
+        if !session.client().shows_pages() {
+            return None;
+        }
+        match &*self.catalog.servers_of_page_calling(name, self.lister(session)) {
+            [server] => self.pool.slot(server.as_str()),
+            _ => None,
+        }
+    }
+}
+
+/// What comes after a page was read: it is called as it is listed.
+pub(super) struct Reading {
+    server: ServerName,
+}
+
+impl Reading {
+    pub(super) fn new(server: &ServerName) -> Self {
+        Self { server: server.clone() }
+    }
+}
+
+impl Sequel for Reading {
+    fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> Turn {
+        let then = match outcome {
+            Ok(answer) => {
+                let exposed = apps::with_exposed_contents(self.server.as_str(), &answer);
+                Then::Answer(exposed.unwrap_or(answer))
+            }
+            Err(error) => Then::Error(error),
+        };
+        Turn { notices: Vec::new(), then }
+    }
+
+    fn may_go_on(&self) -> bool {
+        false
+    }
+}
