@@ -7,7 +7,7 @@ use crate::{
     connection::{Limits, Owner},
     name::ServerName,
     pool::Slot,
-    protocol::{apps, mcp::List},
+    protocol::mcp::List,
 };
 
 impl Catalog {
@@ -63,16 +63,6 @@ impl Catalog {
             return Some(found);
         }
         self.server_of_resource(uri, owner, limits).await
-    }
-
-    /// Returns the servers with a page that have a tool called `name`, as far as their lists are known.
-    pub fn servers_of_page_calling(&self, name: &str, owner: Option<&Owner>) -> Vec<ServerName> {
-        let known = self.known_now(List::Tools, owner).into_iter();
-        let is_one = |listing: &Listing| {
-            listing.iter().any(|item| item.key == name)
-                && listing.iter().any(|item| apps::has_page(item.json()))
-        };
-        known.filter(|(_, listing)| is_one(listing)).map(|(server, _)| server).collect()
     }
 
     /// Tells whether the server of `slot` lists the resource or template `uri`, or has a template for it. Its lists

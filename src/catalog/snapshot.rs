@@ -76,6 +76,8 @@ pub struct KnownServer {
     pub tools: Listing,
     /// All of them.
     listing: Listing,
+    /// One of them has a page.
+    has_pages: bool,
     /// What it said of itself when it was connected last.
     pub profile: Option<Arc<Profile>>,
     digest: Digest,
@@ -104,6 +106,14 @@ impl Snapshot {
     /// Returns the tool that `server` calls `tool`.
     pub fn tool(&self, server: &str, tool: &str) -> Option<&Item> {
         self.server(server)?.tools.iter().find(|item| item.key == tool)
+    }
+
+    /// Returns the servers with pages that have a tool called `name`.
+    pub fn servers_of_page_calling(&self, name: &str) -> Vec<&ServerName> {
+        let calls = |server: &&KnownServer| {
+            server.has_pages && server.listing.iter().any(|item| item.key == name)
+        };
+        self.servers.iter().filter(calls).map(|server| &server.name).collect()
     }
 
     /// Returns the best tools for a query, best first.
@@ -198,7 +208,19 @@ impl Snapshot {
             Arc::new(Analyzed::of(name.as_str(), &about, tools.iter().map(Item::json)))
         });
         let (name, about) = (name.clone(), about.into());
-        Some(KnownServer { name, about, source, since, tools, listing, profile, digest, analyzed })
+        let has_pages = listing.iter().any(|item| apps::has_page(item.json()));
+        Some(KnownServer {
+            name,
+            about,
+            source,
+            since,
+            tools,
+            listing,
+            has_pages,
+            profile,
+            digest,
+            analyzed,
+        })
     }
 }
 

@@ -55,11 +55,19 @@ impl Views {
 
     /// Returns the server whose page calls its tool `name`, which clients pass on as it is. None where
     /// pages of two servers may be meant.
-    pub(super) fn slot_of_page_calling(&self, session: &Session, name: &str) -> Option<Arc<Slot>> {
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn slot_of_page_calling(
+        &self,
+        session: &Session,
+        name: &str,
+    ) -> Option<Arc<Slot>> {
         if !session.client().shows_pages() {
             return None;
         }
-        match &*self.catalog.servers_of_page_calling(name, self.lister(session)) {
+        match &*self.catalog.snapshot().await.servers_of_page_calling(name) {
             [server] => self.pool.slot(server.as_str()),
             _ => None,
         }

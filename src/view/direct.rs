@@ -170,7 +170,7 @@ impl Views {
         let Some((server, item)) = name::split_qualified(qualified) else {
             // A page knows the tools of its server by their own names.
             let slot = match list {
-                List::Tools => self.slot_of_page_calling(session, qualified),
+                List::Tools => self.slot_of_page_calling(session, qualified).await,
                 _ => None,
             };
             let slot = slot.ok_or_else(|| self.unqualified(qualified.to_owned()))?;
