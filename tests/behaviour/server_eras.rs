@@ -145,17 +145,21 @@ async fn a_server_that_is_slow_to_start_is_not_taken_for_an_old_one() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate");
     let options = ["--start-gate", gate.to_str().expect("a path")];
+    let upstream = Upstream::start(&[&BOTH[..], &options].concat());
     let config = "[service]\nlog_level = \"debug\"\n".to_owned()
         + &fakes.server("new", &[&MODERN[..], &options].concat())
-        + &fakes.server("both", &[&BOTH[..], &options].concat());
+        + &fakes.server("both", &[&BOTH[..], &options].concat())
+        + &fakes.server("undecided", &[&["--era", "undecided"][..], &options].concat())
+        + &upstream.server("up", "");
     let daemon = Daemon::with(config).ready();
-    let asking = ["new", "both"].map(|name| {
+    let names = ["new", "both", "undecided", "up"];
+    let asking = names.map(|name| {
         let client = daemon.client(&format!("/servers/{name}"));
         running(async move { echo(&client).await })
     });
 
-    // Each has both questions in its pipe by then.
-    for name in ["new", "both"] {
+    // Each has both questions by then.
+    for name in names {
         daemon.wait_log(&format!("`server/discover` not answered mcp_server={name}"));
     }
     std::fs::write(&gate, "").expect("written");
@@ -163,10 +167,12 @@ async fn a_server_that_is_slow_to_start_is_not_taken_for_an_old_one() {
     for asked in asking {
         assert_eq!(asked.end().await, 1);
     }
-    for name in ["new", "both"] {
+    for (name, n_pids) in names.into_iter().zip([1, 1, 2, 0]) {
         assert_eq!(era(&daemon, name).await[0], "modern", "{name}");
-        assert_eq!(fakes.pids(name).len(), 1, "{name}");
+        assert_eq!(fakes.pids(name).len(), n_pids, "{name} is started again if it took both");
     }
+    let log = upstream.log("deletes=1").await;
+    assert_eq!(log["sessions_minted"], 1, "the one that is not used is ended");
 }
 
 #[tokio::test]

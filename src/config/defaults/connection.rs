@@ -41,6 +41,10 @@ pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// clients this much, once.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long the answer to `server/discover` is waited for after `initialize` was answered first.
+/// Ours: servers that answer several requests at a time are done with both by then.
+pub const PROBE_GRACE: Duration = Duration::from_millis(250);
+
 /// How long a server that refused `server/discover` is believed to know nothing of it, so that one
 /// that has been replaced behind its address, or by its package, is seen. Ours.
 pub const LEGACY_BELIEVED: Duration = Duration::from_secs(60 * 60);

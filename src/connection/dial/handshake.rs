@@ -3,11 +3,12 @@
 //! ```text
 //!  server/discover ──▶ its answer ──────────────▶ modern
 //!        │ └─ an error, or a result of anything else ──▶ initialize ──▶ legacy
-//!        └─ silence ──▶ initialize as well: whichever is answered, `initialize` before the other
+//!        └─ silence ──▶ initialize as well: the first answer that tells of an era
 //! ```
 //!
 //! What is sent on a pipe stays there: a server that starts slowly finds both questions, and says
-//! which of them it understands. The first one that it takes decides for as long as the pipe lasts.
+//! which of them it understands. One that takes both is of the modern era, and is connected to again
+//! with the probe alone.
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -106,7 +107,7 @@ impl Handshake<'_> {
         let answer = match time::timeout(silence, discovering.as_mut()).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(failure)) if is_no_answer(&failure) => {
-                return self.fall_back(Evidence::Refusal).await;
+                return self.fall_back().await;
             }
             Ok(Err(failure)) => {
                 let is_end = matches!(
@@ -122,33 +123,36 @@ impl Handshake<'_> {
             }
             Err(_) => {
                 tracing::debug!(mcp_server = %self.connection.server, "`server/discover` not answered");
-                return match &self.connection.link {
-                    Link::Stdio(_) => self.ask_both(discovering).await,
-                    Link::Http(_) => self.fall_back(Evidence::Harm).await,
-                };
+                return self.ask_both(discovering).await;
             }
         };
         match Discovery::of(&answer) {
             Discovery::Modern(profile) => Ok(self.discovered(profile)),
             Discovery::Refused => self.discover_again().await,
-            Discovery::Legacy => self.fall_back(Evidence::Refusal).await,
+            Discovery::Legacy => self.fall_back().await,
         }
     }
 
-    /// Shakes hands with a server that did not take the probe, or not yet.
-    async fn fall_back(&self, evidence: Evidence) -> Result<Finding, Halt> {
+    /// Shakes hands with a server that did not take the probe.
+    async fn fall_back(&self) -> Result<Finding, Halt> {
+        let answer = self.initialize().await?;
+        self.handshaken(&answer, Evidence::Refusal).await
+    }
+
+    /// Takes the answer to `initialize` of a server that has not answered the probe, or has refused
+    /// it, as `evidence` says.
+    async fn handshaken(&self, answer: &Message, evidence: Evidence) -> Result<Finding, Halt> {
         if let Link::Http(link) = &self.connection.link {
             link.forget_stray_session();
         }
-        let answer = self.initialize().await?;
         if answer.part(Part::Result).is_some() {
-            return self.initialized(&answer, Finding::Legacy(evidence)).await;
+            return self.initialized(answer, Finding::Legacy(evidence)).await;
         }
-        match Discovery::of(&answer) {
+        match Discovery::of(answer) {
             // It is modern, and had no time for the probe.
             Discovery::Refused => self.discover_again().await,
             Discovery::Modern(_) | Discovery::Legacy => {
-                let error = self.refused(method::INITIALIZE, &answer);
+                let error = self.refused(method::INITIALIZE, answer);
                 // Nothing that comes after a probe is to its liking, perhaps.
                 let is_spoilt = matches!(self.connection.link, Link::Stdio(_));
                 Err(if is_spoilt { Halt::Reopen(Opening::Initialize, error) } else { error.into() })
@@ -156,60 +160,52 @@ impl Handshake<'_> {
         }
     }
 
-    /// Sends `initialize` to a child that may still be starting, with the probe before it in the
-    /// same pipe.
+    /// Sends `initialize` beside the probe, to a server that may still be starting. The first answer
+    /// that tells of an era decides. A server that takes both is connected to again, with the probe
+    /// alone: many of those pin a pipe to the era of what they took last.
     async fn ask_both(
         &self,
         mut discovering: std::pin::Pin<&mut impl Future<Output = Result<Message, Failure>>>,
     ) -> Result<Finding, Halt> {
         let mut initializing = pin!(self.initialize());
-        let profile = tokio::select! {
+        let modern = |found: &Result<Message, Failure>| match found.as_ref().map(Discovery::of) {
+            Ok(Discovery::Modern(profile)) => Some(profile),
+            // Whatever it is that will not have the one, the other is under way.
+            Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => None,
+        };
+        let answer = tokio::select! {
             biased;
-            found = discovering.as_mut() => match found.as_ref().map(Discovery::of) {
-                Ok(Discovery::Modern(profile)) => Some(profile),
-                // Whatever it is that will not have the one, the other is under way.
-                Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => None,
-            },
-            answer = initializing.as_mut() => {
-                let answer = answer?;
-                return match Discovery::of(&answer) {
-                    _ if answer.part(Part::Result).is_some() => {
-                        self.initialized(&answer, Finding::Legacy(Evidence::Harm)).await
-                    }
-                    Discovery::Refused => self.discover_again().await,
-                    Discovery::Modern(_) | Discovery::Legacy => {
-                        let error = self.refused(method::INITIALIZE, &answer);
-                        Err(Halt::Reopen(Opening::Initialize, error))
-                    }
+            found = discovering.as_mut() => {
+                let Some(profile) = modern(&found) else {
+                    return self.handshaken(&initializing.await?, Evidence::Refusal).await;
+                };
+                let patience = defaults::PROBE_TIMEOUT.min(self.time_left());
+                return match time::timeout(patience, initializing).await {
+                    Ok(answer) if is_taken(&answer) => self.once_more(),
+                    Ok(_) | Err(_) => Ok(self.discovered(profile)),
                 };
             }
+            answer = initializing.as_mut() => answer,
         };
-        // One that serves both eras has chosen with the last of the two.
-        let patience = match &profile {
-            Some(_) => defaults::PROBE_TIMEOUT.min(self.time_left()),
-            None => self.time_left(),
+        // What it refuses decides nothing while the probe is under way.
+        let patience = match &self.connection.link {
+            Link::Http(_) if answer.is_err() => self.time_left(),
+            Link::Stdio(_) | Link::Http(_) => defaults::PROBE_GRACE.min(self.time_left()),
         };
-        // It is slow to start: what it refused, or took both of, is known for the next time.
-        let finding = match &profile {
-            Some(_) => Finding::Modern,
-            None => Finding::Legacy(Evidence::Refusal),
-        };
-        let answer = match (time::timeout(patience, initializing).await, profile) {
-            (Ok(Ok(answer)), Some(profile)) if answer.part(Part::Result).is_none() => {
-                return Ok(self.discovered(profile));
-            }
-            (Err(_), Some(profile)) => return Ok(self.discovered(profile)),
-            (Ok(answer), _) => answer?,
-            (Err(_), None) => {
-                let failure = Failure::Timeout { after: self.patience };
-                return Err(self.failed(method::INITIALIZE, failure).into());
-            }
-        };
-        if answer.part(Part::Result).is_none() {
-            let error = self.refused(method::INITIALIZE, &answer);
-            return Err(Halt::Reopen(Opening::Initialize, error));
+        match time::timeout(patience, discovering).await {
+            Ok(found) => match modern(&found) {
+                Some(_) if is_taken(&answer) => self.once_more(),
+                Some(profile) => Ok(self.discovered(profile)),
+                None => self.handshaken(&answer?, Evidence::Refusal).await,
+            },
+            Err(_) => self.handshaken(&answer?, Evidence::Harm).await,
         }
-        self.initialized(&answer, finding).await
+    }
+
+    /// Has a server of both eras connected to again, that has taken the opening of each.
+    fn once_more(&self) -> Result<Finding, Halt> {
+        let late = Failure::Timeout { after: defaults::PROBE_TIMEOUT };
+        Err(Halt::Reopen(Opening::Discover, self.failed(method::DISCOVER, late)))
     }
 
     /// Asks a server again that is of the modern era and has refused something.
@@ -306,6 +302,11 @@ impl Handshake<'_> {
             Some(Ok(_)) | None => self.refused(asked, answer),
         }
     }
+}
+
+/// Tells whether a server has taken `initialize`.
+fn is_taken(answer: &Result<Message, DialError>) -> bool {
+    answer.as_ref().is_ok_and(|answer| answer.part(Part::Result).is_some())
 }
 
 /// Returns the request that asks what a server is.

@@ -24,6 +24,8 @@ pub(crate) enum Era {
     Modern,
     /// Both: a pipe is what its first message makes it, and each POST what it says itself.
     Both,
+    /// Both: a pipe is what its first message but `server/discover` makes it, as with the SDKs.
+    Undecided,
 }
 
 /// What becomes of `server/discover`, in whatever era.
@@ -86,8 +88,11 @@ impl Fake {
         let is_modern = match self.options.era {
             Era::Legacy => false,
             Era::Modern => true,
-            Era::Both => {
+            Era::Both | Era::Undecided => {
                 let method = message.method.as_deref();
+                if self.options.era == Era::Undecided && method == Some("server/discover") {
+                    return state.is_modern_pipe != Some(false);
+                }
                 if state.is_modern_pipe.is_none() && method == Some("initialize") {
                     state.is_modern_pipe = Some(false);
                 } else if state.is_modern_pipe.is_none() && message.is_modern() {

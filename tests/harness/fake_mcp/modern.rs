@@ -44,7 +44,7 @@ impl Server {
         match self.fake.options.era {
             Era::Legacy => false,
             Era::Modern => true,
-            Era::Both => {
+            Era::Both | Era::Undecided => {
                 answer::header(headers, VERSION) == MODERN
                     || messages.iter().any(Message::is_modern)
             }
