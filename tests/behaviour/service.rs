@@ -1,6 +1,10 @@
 //! What the service and its manager say to each other.
 
-use std::{fs, net::SocketAddr};
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
 
 use rustix::{
     net::{AddressFamily, SocketType},
@@ -296,6 +300,34 @@ async fn an_upstream_that_is_not_there_holds_up_neither_the_start_nor_a_list() {
     // They are tried for 10 s: that is not over yet.
     assert!(!daemon.log().contains("server not connected"), "{}", daemon.log());
     drop(silent);
+}
+
+#[tokio::test]
+async fn an_upstream_that_swallows_connections_holds_up_the_start_for_a_second_at_most() {
+    // Full: the system drops the packets of whoever connects.
+    let full = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+    let full = full.expect("a socket");
+    let any_port: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    rustix::net::bind(&full, &any_port).expect("a free port");
+    rustix::net::listen(&full, 0).expect("it listens");
+    let address = rustix::net::getsockname(&full).expect("it is bound");
+    let address = SocketAddr::try_from(address).expect("an address");
+    let mut filling = Vec::new();
+    while let Ok(taken) = TcpStream::connect_timeout(&address, Duration::from_millis(50)) {
+        filling.push(taken);
+    }
+    let url = format!("url = \"http://{address}/mcp\"\n");
+    let mut daemon = Daemon::with(format!("[servers.up]\n{url}start = \"prewarm\"\n")).spawn();
+
+    daemon.wait_notice("waits", |notice| notice == "STATUS=waiting for up");
+    daemon.wait_ready();
+
+    // A connection is tried for 10 s: that is not over yet.
+    assert!(!daemon.log().contains("server not connected"), "{}", daemon.log());
+    assert_eq!(daemon.client("/healthz").get().await.status, 200);
+    let status = daemon.client("/status").get().await.body;
+    assert!(status.contains("no connection within 750 ms"), "{status}");
+    drop((full, filling));
 }
 
 #[tokio::test]

@@ -757,7 +757,8 @@ async fn an_upstream_that_takes_connections_and_does_nothing_is_given_up_in_time
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     let config = format!(
-        "[service]\nrequest_timeout = \"200ms\"\n[servers.up]\nurl = \"http://{address}/mcp\"\n"
+        "[service]\nrequest_timeout = \"200ms\"\n\
+         [servers.up]\nurl = \"http://{address}/mcp\"\nstart_timeout = \"500ms\"\n"
     );
     let daemon = Daemon::with(config).ready();
     let reply = Client::new(daemon.url("/servers/up")).tool("x", json!({})).await;

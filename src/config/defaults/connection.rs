@@ -9,6 +9,11 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a TCP connection to an upstream may take to be made. Ours.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// After how long an upstream that has taken no TCP connection counts as not there, for a start and
+/// for lists, while the attempt goes on. Ours: less than the second that it may hold up a start;
+/// longer than a round trip to anywhere, and than any look-up of a name that is answered.
+pub const CONNECT_NOTICED_AFTER: Duration = Duration::from_millis(750);
+
 /// How long an upstream that is not there is waited for before requests for it fail, counted from
 /// the beginning of its absence: a restart costs patience and no error. Ours: longer than a
 /// server takes to start again, shorter than any client waits.

@@ -6,11 +6,11 @@ use hyper::StatusCode;
 
 use crate::{
     child::{Kind, LaunchError},
-    config::secret::SecretError,
+    config::{defaults, secret::SecretError},
     connection::Failure,
     fault::Fault,
     name::ServerName,
-    protocol::mcp::ProfileError,
+    protocol::mcp::{ProfileError, method},
 };
 
 /// Why a server could not be connected.
@@ -128,6 +128,13 @@ impl DialError {
             }
         };
         hint.into()
+    }
+
+    /// Returns that of an upstream that takes no connections so far.
+    pub(super) fn unreached(server: &ServerName) -> Self {
+        let after = defaults::CONNECT_NOTICED_AFTER.as_millis();
+        let source = Failure::Connect(format!("no connection within {after} ms").into());
+        Self::Handshake { server: server.clone(), asked: method::INITIALIZE, source }
     }
 
     /// Returns what kind of failure it is.

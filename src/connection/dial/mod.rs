@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -93,7 +94,8 @@ impl Dialer {
         closing: CancellationToken,
         patience: Patience<'_>,
     ) -> Result<Arc<Connection>, DialError> {
-        let place = Place { dialer: self, server, declared, generation, party, closing: &closing };
+        let (closing, absent) = (&closing, patience.absent);
+        let place = Place { dialer: self, server, declared, generation, party, closing, absent };
         let mut backoff = Backoff::new(defaults::CONNECT_PAUSE);
         loop {
             let error = match place.attempt().await {
@@ -170,6 +172,8 @@ struct Place<'a> {
     generation: u64,
     party: Party,
     closing: &'a CancellationToken,
+    /// Told of an upstream that takes no connections, while it is still tried.
+    absent: &'a (dyn Fn(&DialError) + Send + Sync),
 }
 
 impl Place<'_> {
@@ -313,14 +317,33 @@ impl Place<'_> {
         Arc::new(connection)
     }
 
+    /// Shakes hands, and says meanwhile of an upstream that it takes no connections.
+    async fn shake_hands(
+        &self,
+        connection: &Arc<Connection>,
+        opening: Opening,
+    ) -> Result<Finding, Halt> {
+        let patience = self.declared.start_timeout;
+        let mut shaking = pin!(handshake::shake_hands(connection, opening, patience));
+        let Link::Http(link) = &connection.link else { return shaking.await };
+        tokio::select! {
+            biased;
+            shaken = &mut shaking => shaken,
+            () = link.unreached() => {
+                (self.absent)(&DialError::unreached(self.server));
+                shaking.await
+            }
+        }
+    }
+
     /// Shakes hands, and readies an upstream for those who wait.
     async fn establish(
         &self,
         connection: Arc<Connection>,
         opening: Opening,
     ) -> Result<(Arc<Connection>, Finding), Halt> {
-        let patience = self.declared.start_timeout;
-        match handshake::shake_hands(&connection, opening, patience).await {
+        let shaken = self.shake_hands(&connection, opening).await;
+        match shaken {
             Ok(finding) => {
                 if let Link::Http(_) = &connection.link {
                     connection.warm_up().await;

@@ -9,7 +9,8 @@ use super::DialError;
 pub struct Patience<'a> {
     pub(super) ends: Instant,
     pub(super) is_for_return: bool,
-    /// Told of each attempt after which there is another one.
+    /// Told of each attempt after which there is another one, and of an upstream that takes no
+    /// connections.
     pub(super) absent: &'a (dyn Fn(&DialError) + Send + Sync),
 }
 

@@ -8,7 +8,10 @@
 use std::{
     future::{Future as _, poll_fn},
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -33,6 +36,8 @@ pub(super) struct Lanes {
     connector: HttpConnector,
     /// The one used last is at the end.
     idle: Mutex<Vec<(Lane, Instant)>>,
+    /// The upstream has taken a connection.
+    is_reached: AtomicBool,
 }
 
 /// One TCP connection: where requests go in, and what moves their bytes.
@@ -116,7 +121,12 @@ impl Lanes {
         connector.set_keepalive_interval(Some(defaults::UPSTREAM_TCP_PROBE_INTERVAL));
         connector.set_keepalive_retries(Some(defaults::UPSTREAM_TCP_PROBES));
         connector.set_tcp_user_timeout(Some(defaults::UPSTREAM_TCP_TIMEOUT));
-        Arc::new(Self { connector, idle: Mutex::default() })
+        Arc::new(Self { connector, idle: Mutex::default(), is_reached: AtomicBool::new(false) })
+    }
+
+    /// Tells whether the upstream has ever taken a connection.
+    pub(super) fn is_reached(&self) -> bool {
+        self.is_reached.load(Ordering::Relaxed)
     }
 
     /// Sends what `request` makes to `url` and waits for the head of the answer.
@@ -163,6 +173,7 @@ impl Lanes {
             .call(url.clone())
             .await
             .map_err(|error| Failure::Connect(chain(&error).into()))?;
+        self.is_reached.store(true, Ordering::Relaxed);
         let (sender, wire) = http1::Builder::new()
             .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX)
             .handshake(stream)

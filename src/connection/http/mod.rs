@@ -107,6 +107,14 @@ impl Link {
         matches!(self.answers, Answers::Elsewhere)
     }
 
+    /// Waits until it is time to say that the upstream takes no connections: for ever if it took one.
+    pub(super) async fn unreached(&self) {
+        time::sleep(defaults::CONNECT_NOTICED_AFTER).await;
+        if self.upstream.is_reached() {
+            pending::<()>().await;
+        }
+    }
+
     /// Remembers the protocol version for the headers of later messages.
     pub(super) fn settled(&self, profile: &Profile) {
         self.upstream.settled(profile);

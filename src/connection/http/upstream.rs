@@ -104,6 +104,11 @@ impl Upstream {
         }
     }
 
+    /// Tells whether the upstream has ever taken a connection.
+    pub(super) fn is_reached(&self) -> bool {
+        self.lanes.is_reached()
+    }
+
     /// Tells whether the upstream has minted a session.
     pub(super) fn is_pinned(&self) -> bool {
         self.session.get().is_some()

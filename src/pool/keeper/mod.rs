@@ -85,7 +85,8 @@ pub(super) struct Keeper {
     deserted: Notify,
     /// Told when a dial begins to wait for a seat.
     queued: Notify,
-    /// An attempt of the dial that is under way has failed, and another one follows.
+    /// An attempt of the dial that is under way has failed, and another one follows; or the upstream
+    /// takes no connection.
     is_absent: watch::Sender<bool>,
     standing: Mutex<Standing>,
     settles: Arc<SingleFlight<()>>,
