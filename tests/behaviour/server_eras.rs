@@ -1,6 +1,9 @@
 //! Servers of both eras: which one a server is of is found out, and it is spoken to in its own.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -239,6 +242,40 @@ async fn an_upstream_that_is_replaced_by_one_of_the_other_era_is_found_out() {
         assert_eq!(echo(&client).await, 1, "to {expected}");
         assert_eq!(era(&daemon, "up").await[0], expected);
     }
+}
+
+#[tokio::test]
+async fn an_upstream_that_refuses_the_handshake_by_now_is_probed_in_the_same_dial() {
+    let is_modern = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&is_modern);
+    let upstream = Scripted::start(move |asked, wire| {
+        if !switch.load(Ordering::SeqCst) {
+            return false;
+        }
+        let is_alone = asked.header("mcp-protocol-version") == "2026-07-28";
+        match asked.method() {
+            "initialize" => wire.page(405, "text/plain", "No."),
+            "server/discover" => wire.json(&asked.result(&json!({
+                "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "capabilities": { "tools": {} },
+            }))),
+            "tools/call" if is_alone => {
+                wire.json(&asked.result(&json!({ "resultType": "complete", "content": [] })));
+            }
+            _ => wire.page(404, "text/plain", "Gone."),
+        }
+        true
+    });
+    let daemon = Daemon::with(upstream.server("")).ready();
+    let client = daemon.client("/servers/up");
+    assert!(client.tool("any", json!({})).await.answer()["result"].is_object());
+    assert_eq!(era(&daemon, "up").await[0], "legacy");
+
+    is_modern.store(true, Ordering::SeqCst);
+
+    let reply = client.tool("any", json!({})).await;
+    assert!(reply.answer()["result"]["content"].is_array(), "{reply:?}");
+    assert_eq!(era(&daemon, "up").await[0], "modern");
 }
 
 #[tokio::test]

@@ -251,7 +251,14 @@ impl Place<'_> {
                     self.establish(connection, opening)
                 };
                 let link = http::Link::new(upstream.clone(), tasks.clone());
+                let is_believed =
+                    opening == Opening::Initialize && self.declared.era == EraChoice::Auto;
                 let error = match over(link, opening).await {
+                    // It is of the modern era by now, or was of the first one all along: the probe
+                    // tells, and what is of no era that is probed comes here once more.
+                    Err(Halt::Failed(error)) if is_believed && error.may_be_legacy() => {
+                        return Err(Halt::Reopen(Opening::Probe, error));
+                    }
                     Err(Halt::Failed(error))
                         if error.may_be_legacy() && opening != Opening::DiscoverOnly =>
                     {
