@@ -101,14 +101,18 @@ impl Connection {
         }
         match settled {
             Settled::Wanted(waiter) => {
+                let start = message.bytes().as_ptr();
                 let message = match waiter.lists_tools {
                     Some(is_first) => self.screen(message, is_first),
                     None => message,
                 };
+                let is_copy = message.bytes().as_ptr() != start;
+                let account = waiter.account;
                 let counted = match via {
+                    _ if is_copy => message.wrapped(|bytes| budget::counted(Some(account), bytes)),
                     // It counts for who asked since its first byte.
                     Some(_) => Ok(message),
-                    None => message.wrapped(|bytes| budget::attributed(waiter.account, bytes)),
+                    None => message.wrapped(|bytes| budget::attributed(account, bytes)),
                 };
                 waiter.inbox.settle(counted.map_err(Failure::NoMemory));
             }
@@ -153,7 +157,8 @@ impl Connection {
             Some(method::PROGRESS) => {
                 let token = message.integer(Part::ProgressToken);
                 // Progress that nobody asked for has no token to be told under.
-                return self.hand(Aside::Notification(message), token, |waiter| waiter.has_token);
+                return self
+                    .hand(Aside::Notification(message), via, token, |waiter| waiter.has_token);
             }
             Some(method::TOOLS_CHANGED) => self.lists.bump(List::Tools),
             Some(method::PROMPTS_CHANGED) => self.lists.bump(List::Prompts),
@@ -177,10 +182,12 @@ impl Connection {
                 };
                 let sole = self.mux().sole(may_be);
                 if sole.is_some() {
-                    return self.hand(Aside::Notification(message), sole, |_| true);
+                    return self.hand(Aside::Notification(message), via, sole, |_| true);
                 }
             }
-            _ if via.is_some() => return self.hand(Aside::Notification(message), via, |_| true),
+            _ if via.is_some() => {
+                return self.hand(Aside::Notification(message), via, via, |_| true);
+            }
             _ => {}
         }
         self.announce(Aside::Notification(message));
@@ -192,7 +199,7 @@ impl Connection {
         let subscription = listening::subscription(&message);
         match message.method() {
             Some(method::SUBSCRIPTIONS_ACKNOWLEDGED) => {
-                self.hand(Aside::Notification(message), subscription.or(via), |_| true);
+                self.hand(Aside::Notification(message), via, subscription.or(via), |_| true);
                 None
             }
             // It ends a subscription, and nothing else. Source: MCP 2026-07-28, "Cancellation".
@@ -274,16 +281,23 @@ impl Connection {
             its_own.or_else(|| if is_past { None } else { mux.any(has_client) })
         };
         match id {
-            Some(_) => self.hand(aside, id, |_| true),
+            Some(_) => self.hand(aside, via, id, |_| true),
             None => self.announce(aside),
         }
     }
 
-    /// Hands something to who waits for the request `id`, if it is for them.
+    /// Hands something to who waits for the request `id`, if it is for them. `via` is as in
+    /// [`Self::receive`].
     ///
     /// A client that does not pick up what is there loses its request: it must not hold up the
     /// others on this connection.
-    fn hand(&self, aside: Aside, id: Option<u64>, is_for: impl FnOnce(&Waiter) -> bool) {
+    fn hand(
+        &self,
+        aside: Aside,
+        via: Option<u64>,
+        id: Option<u64>,
+        is_for: impl FnOnce(&Waiter) -> bool,
+    ) {
         let found = id.and_then(|id| {
             let mux = self.mux();
             let waiter = mux.waiter(id).filter(|waiter| is_for(waiter))?;
@@ -296,10 +310,10 @@ impl Connection {
             );
             return;
         };
-        let aside = match self.has_one_stream() {
-            true => aside.wrapped(|bytes| budget::attributed(account, bytes)),
+        let aside = match via {
+            None => aside.wrapped(|bytes| budget::attributed(account, bytes)),
             // It counts for who asked since its first byte.
-            false => Ok(aside),
+            Some(_) => Ok(aside),
         };
         let aside = match aside {
             Ok(aside) => aside,
