@@ -40,7 +40,8 @@ impl Catalog {
         self.publisher.renew();
     }
 
-    /// Writes to the disk what has changed, and has a snapshot made of it, until `stop`.
+    /// Writes to the disk what has changed, and has a snapshot made of it, until `stop`; then all that is
+    /// known, as [`Catalog::save`] does: whatever is still waited for may be cut short.
     ///
     /// # Cancel safety
     ///
@@ -48,7 +49,7 @@ impl Catalog {
     pub async fn keep(&self, stop: CancellationToken) {
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => return self.save().await,
                 () = self.shelf.changed() => {}
             }
             self.publisher.renew();

@@ -430,6 +430,9 @@ async fn a_list_that_is_another_one_at_each_look_is_written_once_in_a_while() {
     settle().await;
     assert!(written().contains("tool_3"), "the last one");
     read("at_the_end").await;
+    rig.stop.cancel();
+    settle().await;
+    assert!(written().contains("at_the_end"), "before the last reads have ended");
     let rig = rig.restart().await;
     assert!(rig.snapshot().await.tool("a", "at_the_end").is_some());
 }
