@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt as _, future::join_all};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Catalog, Listing, digest::Digest, entry::Entry};
+use super::{Catalog, Listing, digest::Digest, entry::Entry, snapshot::about};
 use crate::{
     breaker,
     call::CallError,
@@ -15,7 +15,19 @@ use crate::{
     pool::Slot,
     protocol::mcp::{List, Profile},
     report::chain,
+    search::RequestWords,
 };
+
+/// A server whose tools are not known.
+#[derive(Clone, Debug)]
+pub struct UnreadServer {
+    /// Its name.
+    pub server: ServerName,
+    /// Why they are not.
+    pub reason: String,
+    /// For how long it has been connecting; nothing when it does not.
+    pub read_for: Option<Duration>,
+}
 
 impl Catalog {
     /// Returns the list of every server that has it, in the order of the servers' names.
@@ -83,20 +95,42 @@ impl Catalog {
     }
 
     /// Has every server connected and asked for its tools of which nothing is known, all at once and
-    /// each with the patience of [`Catalog::all`]. Returns those whose tools are not known still,
-    /// each with the reason.
+    /// each with the patience of [`Catalog::all`]; one that the words of a request are about, with that
+    /// of a search. Returns those whose tools are not known still.
     ///
     /// # Cancel safety
     ///
     /// Safe: the reads go on.
-    pub async fn learn(&self, limits: Limits) -> Vec<(ServerName, String)> {
+    pub async fn learn(&self, limits: Limits, sought: Option<&RequestWords>) -> Vec<UnreadServer> {
         let slots = self.pool.slots();
         let is_unknown = |slot: &&Arc<Slot>| self.shelf.listing(slot.name(), List::Tools).is_none();
+        let most = Instant::now() + defaults::SEARCH_PATIENCE.min(limits.silence);
         let reads = slots.values().filter(is_unknown).map(|slot| async move {
-            let reason = self.soon(slot, List::Tools, self.owner(slot), limits).await.err()?;
-            Some((slot.name().clone(), reason))
+            let owner = self.owner(slot);
+            let reason = self.soon(slot, List::Tools, owner, limits).await.err()?;
+            if sought.is_some_and(|words| self.is_about(slot, words))
+                && under_way(slot, owner).is_some()
+            {
+                let listing = self.listing(slot, List::Tools, owner, limits);
+                tokio::select! {
+                    listed = listing => if listed.is_ok() {
+                        return None;
+                    },
+                    () = slot.absent(owner) => {}
+                    () = sleep_until(most) => {}
+                }
+            }
+            let (server, read_for) = (slot.name().clone(), under_way(slot, owner));
+            Some(UnreadServer { server, reason, read_for })
         });
         join_all(reads).await.into_iter().flatten().collect()
+    }
+
+    /// Tells whether a request with these words is about a server, as far as its name and what it said
+    /// of itself the last time tell.
+    fn is_about(&self, slot: &Slot, words: &RequestWords) -> bool {
+        let about = self.profile(slot.name()).map(|profile| about(&profile)).unwrap_or_default();
+        words.are_about(slot.name().as_str(), &about)
     }
 
     /// Has a server asked for its tools, whatever is known of it, connecting it where that is needed.
@@ -218,6 +252,11 @@ impl Catalog {
 }
 
 /// Returns why a list is not there in time: its server may have failed before, and be tried again.
+/// Returns for how long a server has been connecting, if it is; nothing when the attempt has failed.
+fn under_way(slot: &Slot, owner: Option<&Owner>) -> Option<Duration> {
+    slot.dialled_for(owner).or_else(|| slot.live(owner).map(|_| Duration::ZERO))
+}
+
 fn late(slot: &Slot, owner: Option<&Owner>) -> String {
     let last_error = slot.live(owner).is_none().then(|| slot.status().last_error).flatten();
     last_error.unwrap_or_else(|| "not there in time".to_owned())

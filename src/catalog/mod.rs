@@ -65,6 +65,7 @@ use digest::Digest;
 use entry::{Entry, Outcome, Read, Unread};
 pub use findings::{Collision, Findings, Quarantined};
 pub use known::Source;
+pub use merged::UnreadServer;
 use publisher::Publisher;
 use records::Records;
 use shelf::Shelf;

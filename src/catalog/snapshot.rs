@@ -311,7 +311,7 @@ impl KnownServer {
 }
 
 /// Returns what a server says of itself in words.
-fn about(profile: &Profile) -> String {
+pub(super) fn about(profile: &Profile) -> String {
     let info = profile.server_info();
     let word = |member: &str| info.and_then(|info| info.get(member)).and_then(|word| word.as_str());
     let instructions = profile.result.get("instructions").and_then(|word| word.as_str());

@@ -100,7 +100,9 @@ pub(super) async fn search(desk: &Desk, params: &Params<'_>) -> Answer {
         is_explained: params.flag("explain")?,
     };
     let views = &desk.views;
-    let found = views.find(Holder::SERVICE, views.known_tools().await, &wish).await;
+    let found = views
+        .find(Holder::SERVICE, views.known_tools(wish.server.or(wish.text)).await, &wish)
+        .await;
     Ok(found.map_err(|error| operator::told(&error))?.to_value().to_string())
 }
 

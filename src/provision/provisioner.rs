@@ -140,7 +140,7 @@ impl Provisioner {
     /// Returns the tools that are there and worth a mention, the surest first.
     async fn local_tools(&self, offer: &Offer, wanted: &Wanted, limits: Limits) -> Vec<FoundTool> {
         // Servers that fail are left out: somebody else can tell of them.
-        let _unavailable = self.catalog.learn(limits).await;
+        let _unavailable = self.catalog.learn(limits, None).await;
         let snapshot = self.catalog.snapshot().await;
         offer
             .tools(wanted, &snapshot, None)

@@ -1,6 +1,6 @@
 //! The words of a request that carry meaning.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use super::{
     stem::Stems,
@@ -24,9 +24,50 @@ pub fn bearing(text: &str, n_max: usize) -> Vec<String> {
     found
 }
 
+/// The words of a request, to be looked for in what is said of a server whose tools are not known.
+#[derive(Debug)]
+pub struct RequestWords(HashSet<String>);
+
+impl RequestWords {
+    /// Returns those of `request` that carry meaning.
+    pub fn of(request: &str) -> Self {
+        let (stems, mut found) = (Stems::default(), HashSet::new());
+        words::each(request, Manner::Prose, |word, _| {
+            found.extend(stems.of(word).map(Cow::into_owned));
+        });
+        Self(found)
+    }
+
+    /// Tells whether one of them stands in the server's `name` or in what it says of itself.
+    pub fn are_about(&self, name: &str, about: &str) -> bool {
+        let (stems, mut is_found) = (Stems::default(), false);
+        for (text, manner) in [(name, Manner::Name), (about, Manner::Prose)] {
+            words::each(text, manner, |word, _| {
+                is_found |= stems.of(word).is_some_and(|stem| self.0.contains(&*stem));
+            });
+        }
+        is_found
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_about_a_server_that_has_one_of_its_words() {
+        let words = RequestWords::of("please list the issues in my GitHub repository");
+        for (name, about, expected) in [
+            ("github-mcp", "", true),
+            ("GitHubSearch", "", true),
+            ("tracker", "Issue tracking for teams.", true),
+            ("browser", "Please use the browser in my place.", false),
+            ("git", "", false),
+        ] {
+            assert_eq!(words.are_about(name, about), expected, "{name}: {about}");
+        }
+        assert!(!RequestWords::of("I want you to do it!").are_about("it", "Do it."));
+    }
 
     #[test]
     fn what_carries_no_meaning_is_left_out_and_each_word_is_there_once() {

@@ -44,7 +44,7 @@ mod weights;
 mod words;
 
 pub use analyzed::{Analyzed, Field};
-pub use bearing::bearing;
+pub use bearing::{RequestWords, bearing};
 pub use explanation::{Explanation, Part};
 pub use index::Index;
 pub use pattern::{Pattern, PatternError};

@@ -1,6 +1,6 @@
 //! Tools of all servers, found by what they do or by pattern; the same for clients and operators.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::Views;
 use crate::{
     call::CallError,
-    catalog::{KnownServer, Snapshot},
+    catalog::{KnownServer, Snapshot, UnreadServer},
     config::defaults,
     holder::Holder,
     meta::{ToolId, describe::Described},
     name::ServerName,
     protocol::{RpcError, mcp::Item},
     redact,
-    search::{Explanation, Hit, Pattern, Place, Query, Strategy},
+    search::{Explanation, Hit, Pattern, Place, Query, RequestWords, Strategy},
 };
 
 /// What is looked for.
@@ -40,8 +40,8 @@ pub struct Wish<'a> {
 pub struct KnownTools {
     /// What they are.
     pub snapshot: Arc<Snapshot>,
-    /// Servers whose tools are not known, and why.
-    unavailable: Vec<(ServerName, String)>,
+    /// Servers whose tools are not known.
+    unread: Vec<UnreadServer>,
 }
 
 /// What was found.
@@ -62,7 +62,8 @@ pub struct FoundTool {
     pub place: Place,
     /// How well it fits, in a unit of the strategy; absent where nothing was searched for.
     pub score: Option<f64>,
-    /// How much of what is looked for it accounts for, from 0 to 1.
+    /// How much of what is looked for it accounts for, from 0 to 1; while servers are still being read,
+    /// at most [`defaults::CONFIDENCE_MAX_UNREAD`].
     pub confidence: Option<f64>,
     /// The parts of the score, where they were asked for.
     pub explanation: Option<Explanation>,
@@ -84,14 +85,16 @@ struct ShownTool<'a> {
 
 impl Views {
     /// Returns what is known of the tools of all servers. Those of which nothing is known are asked
-    /// first, for as long as [`Catalog::learn`](crate::catalog::Catalog::learn) waits.
+    /// first, for as long as [`Catalog::learn`](crate::catalog::Catalog::learn) waits: longest for those
+    /// that `sought` is about.
     ///
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn known_tools(&self) -> KnownTools {
-        let unavailable = self.catalog.learn(self.limits()).await;
-        KnownTools { snapshot: self.catalog.snapshot().await, unavailable }
+    pub async fn known_tools(&self, sought: Option<&str>) -> KnownTools {
+        let sought = sought.map(RequestWords::of);
+        let unread = self.catalog.learn(self.limits(), sought.as_ref()).await;
+        KnownTools { snapshot: self.catalog.snapshot().await, unread }
     }
 
     /// Looks for tools in what is `known`.
@@ -170,7 +173,7 @@ impl Views {
     ///
     /// Safe.
     pub async fn grep(&self, pattern: Pattern, limit: usize) -> Result<Found, Box<RpcError>> {
-        let known = self.known_tools().await;
+        let known = self.known_tools(None).await;
         let snapshot = Arc::clone(&known.snapshot);
         // How long it takes is for the pattern to say.
         let places = move || snapshot.grep(&pattern, limit + 1);
@@ -196,13 +199,29 @@ impl KnownTools {
     fn cut(self, mut tools: Vec<FoundTool>, limit: usize) -> Found {
         let has_more = tools.len() > limit;
         tools.truncate(limit);
+        for found in &mut tools {
+            found.confidence = found.confidence.map(|confidence| self.confidence(confidence));
+        }
         Found { known: self, tools, has_more }
     }
 
     /// Returns the servers whose tools are not known, and why, fit to be shown.
     pub fn unavailable(&self) -> impl Iterator<Item = (&ServerName, &str)> {
         let shown = |reason| redact::cut(reason, defaults::QUOTE_BYTES_MAX);
-        self.unavailable.iter().map(move |(server, reason)| (server, shown(reason)))
+        self.unread.iter().map(move |unread| (&unread.server, shown(&unread.reason)))
+    }
+
+    /// Returns the servers that are still connecting, and for how long.
+    pub fn still_read(&self) -> impl Iterator<Item = (&ServerName, Duration)> {
+        self.unread.iter().filter_map(|unread| Some((&unread.server, unread.read_for?)))
+    }
+
+    /// Returns the confidence that a tool is what is looked for, as far as all servers were searched.
+    fn confidence(&self, among_the_read: f64) -> f64 {
+        match self.still_read().next() {
+            Some(_) => among_the_read.min(defaults::CONFIDENCE_MAX_UNREAD),
+            None => among_the_read,
+        }
     }
 }
 

@@ -9,13 +9,14 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::{
-    catalog::{Listing, Snapshot, Store},
+    catalog::{Listing, Snapshot, Store, UnreadServer},
     config::{self, Config, SessionRules, diff::ServerDiff},
     connection::{
         Announcement,
         in_process::{Manner, Server, Servers, declared},
     },
     pool::Pool,
+    search::RequestWords,
     session::{Seal, Sessions},
 };
 
@@ -160,7 +161,7 @@ async fn after_a_restart_everything_is_there_and_nothing_runs() {
     let again = rig.snapshot().await;
     assert_eq!((again.servers().len(), again.fingerprint), (2, snapshot.fingerprint));
     assert_eq!(rig.source("a").await, Some(Source::Cache));
-    assert!(rig.catalog.learn(LIMITS).await.is_empty());
+    assert!(rig.catalog.learn(LIMITS, None).await.is_empty());
     assert_eq!(rig.catalog.profile(&name("a")).expect("known").protocol_version, "2025-11-25");
     let prompts = rig.catalog.all(List::Prompts, None, LIMITS).await;
     assert_eq!(prompts.len(), 2, "they say that they have none");
@@ -227,17 +228,42 @@ async fn a_server_that_was_put_away_keeps_its_tools_and_is_asked_when_it_comes_a
 async fn what_is_not_known_is_learned_all_at_once_and_who_fails_is_named() {
     let rig = Rig::new().await;
     rig.server("b").behave(Manner::Missing);
-    let left_out = rig.catalog.learn(LIMITS).await;
+    let left_out = rig.catalog.learn(LIMITS, None).await;
     assert_eq!(left_out.len(), 1);
-    assert!(left_out[0].0 == name("b") && left_out[0].1.contains('b'), "{left_out:?}");
+    let UnreadServer { server, reason, read_for } = &left_out[0];
+    assert!(*server == name("b") && reason.contains('b') && read_for.is_none(), "{left_out:?}");
     assert!(rig.snapshot().await.tool("a", "echo").is_some());
 
     rig.server("b").behave(Manner::Hangs);
     let start = Instant::now();
-    let left_out = rig.catalog.learn(LIMITS).await;
+    let left_out = rig.catalog.learn(LIMITS, None).await;
     assert_eq!(left_out.len(), 1);
     assert!(start.elapsed() <= defaults::LIST_PATIENCE);
     assert_eq!(rig.server("a").n_lists(), 1, "it is known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_starts_is_waited_for_longer_by_a_search_that_is_about_it() {
+    let seconds = Duration::from_secs;
+    let rig = Rig::new().await;
+    rig.server("b").behave(Manner::SlowModern);
+    let start = Instant::now();
+    let words = |text| Some(RequestWords::of(text));
+    let left_out = rig.catalog.learn(LIMITS, words("draw a map").as_ref()).await;
+    assert_eq!(left_out[0].read_for, Some(defaults::LIST_PATIENCE), "{left_out:?}");
+    assert_eq!(start.elapsed(), defaults::LIST_PATIENCE);
+    // Who has waited in vain is not held up again by others.
+    assert_eq!(rig.catalog.learn(LIMITS, words("draw a map").as_ref()).await.len(), 1);
+    assert_eq!(start.elapsed(), defaults::LIST_PATIENCE);
+
+    let release = async {
+        tokio::time::sleep(seconds(8)).await;
+        rig.server("b").release(1);
+    };
+    let words = words("what b has");
+    let (left_out, ()) = tokio::join!(rig.catalog.learn(LIMITS, words.as_ref()), release);
+    assert!(left_out.is_empty(), "{left_out:?}");
+    assert_eq!(start.elapsed(), defaults::LIST_PATIENCE + seconds(8));
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,7 +361,7 @@ async fn where_each_request_may_start_a_process_a_list_is_not_read_with_each() {
 #[tokio::test(start_paused = true)]
 async fn a_server_of_each_client_is_known_by_one_who_is_none() {
     let rig = Rig::with(|server| server.sharing = Sharing::Session { max_connections: 4 }).await;
-    assert!(rig.catalog.learn(LIMITS).await.is_empty());
+    assert!(rig.catalog.learn(LIMITS, None).await.is_empty());
     assert!(rig.snapshot().await.tool("a", "echo").is_some());
     let rig = rig.restart().await;
     let n_before = rig.n_launches();

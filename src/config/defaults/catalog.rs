@@ -10,6 +10,15 @@ pub const LIST_TTL_MIN: Duration = Duration::from_secs(10);
 /// again when one comes later. Below the 5 s after which Claude Code gives a list up. Ours.
 pub const LIST_PATIENCE: Duration = Duration::from_secs(4);
 
+/// How long a search waits for servers that are still starting and whose name, or what is known of
+/// them, has a word of the request. Ours: a third of the 60 s for which the SDKs of clients wait for a
+/// call.
+pub const SEARCH_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The largest confidence that a search tells while servers are still being read, of 1. Ours: half
+/// sure, as what fits better may be in one of them.
+pub const CONFIDENCE_MAX_UNREAD: f64 = 0.5;
+
 /// How long a notice of a server that its list has changed waits for more of the same, until the list
 /// is read, so that a burst of them costs one look. Ours.
 pub const NOTICE_WINDOW: Duration = Duration::from_millis(100);

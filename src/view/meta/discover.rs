@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Refusal, Reply};
 use crate::{
     catalog::KnownServer,
+    config::defaults,
     holder::Holder,
     meta::{
         CursorError, ErrorObject, Question, ToolId,
@@ -72,7 +73,7 @@ impl Views {
 
     /// Answers what lists the servers.
     async fn discover_servers(&self, reply: &Reply, page: &Paging) -> Result<Outcome, Refusal> {
-        let known_tools = self.known_tools().await;
+        let known_tools = self.known_tools(None).await;
         let snapshot = &known_tools.snapshot;
         let slots = self.pool.slots();
         let all: Vec<Value> = slots
@@ -115,7 +116,7 @@ impl Views {
         reply: &Reply,
         page: &Paging,
     ) -> Result<Outcome, Refusal> {
-        let snapshot = self.known_tools().await.snapshot;
+        let snapshot = self.known_tools(None).await.snapshot;
         let names: Vec<Value> =
             snapshot.servers().iter().map(|server| json!(server.name)).collect();
         let question = Question::new(&["namespaces"]);
@@ -174,7 +175,7 @@ impl Views {
         {
             return Err(self.no_server(server).into());
         }
-        let known = self.known_tools().await;
+        let known = self.known_tools(server.or(query)).await;
         // Ranked another way, the pages would be others.
         let strategy = format!("{:?}", self.config.load().search.strategy);
         let question = Question::new(&[parts, &[&strategy]].concat());
@@ -250,6 +251,14 @@ impl Page {
             " {n_missing} of {n_servers} servers could not be searched, and may have what fits better; \
              ask again soon."
         );
+        if let Some(longest) = self.found.known.still_read().map(|(_, read_for)| read_for).max() {
+            text.push_str(&format!(
+                " Still starting: {}, for {} s by now; until all of them are read, no confidence is above {}.",
+                self.found.known.still_read().count(),
+                longest.as_secs(),
+                defaults::CONFIDENCE_MAX_UNREAD,
+            ));
+        }
         for (server, reason) in self.found.known.unavailable().take(UNAVAILABLE_MAX) {
             text.push_str(&format!(" `{server}`: {reason}."));
         }

@@ -70,6 +70,33 @@ async fn without_a_question_all_servers_are_listed_with_their_state() {
 }
 
 #[tokio::test]
+async fn a_search_is_not_sure_while_servers_are_still_starting() {
+    let fakes = Fakes::new();
+    let gate = fakes.path("gate");
+    let late = fakes.server("late", &["--start-gate", &gate.display().to_string()]);
+    let daemon = Daemon::with(fakes.server("one", &["--named", "draw_map"]) + &late).ready();
+    let meta = meta(&daemon).await;
+    let search = async || meta.value("mcp_discover", json!({ "query": "draw a map" })).await;
+
+    let found = search().await;
+    assert_eq!(found["tools"][0]["tool"], "draw_map", "{found}");
+    assert_eq!(found["tools"][0]["confidence"], 0.5, "{found}");
+    let message = found["message"].as_str().expect("a message");
+    for words in ["1 of 2 servers could not be searched", "Still starting: 1, for "] {
+        assert!(message.contains(words), "{message}");
+    }
+
+    std::fs::write(gate, "").expect("written");
+    until(async || {
+        let found = search().await;
+        let is_sure = found["tools"][0]["confidence"].as_f64() > Some(0.5);
+        assert!(is_sure == found["message"].is_null(), "{found}");
+        is_sure
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_server_lists_its_tools_in_as_much_detail_as_is_wanted() {
     let fakes = Fakes::new();
     let config = fakes.server("fake", &["--rich"]) + &fakes.server("other", &[]);
