@@ -47,7 +47,7 @@ pub use diagnostic::{Diagnostic, Origin};
 pub use exposed::Exposed;
 pub use health::Health;
 pub use lifecycle::Lifecycle;
-pub use place::{file_of_environment, usual_file};
+pub use place::{VARIABLE as FILE_VARIABLE, file_of_environment, usual_file};
 pub use pool::Pool;
 pub use provision::{Namespace, Provision, Provisionable, Registry, Trust};
 pub use search::{Embedding, Search};

@@ -6,7 +6,7 @@ use std::{io::ErrorKind, path::PathBuf};
 use crate::files;
 
 /// The variable that names a configuration file.
-pub(super) const VARIABLE: &str = "METAMCP_CONFIG";
+pub const VARIABLE: &str = "METAMCP_CONFIG";
 
 /// The configuration of the host.
 const HOST_FILE: &str = "/etc/metamcp/metamcp.toml";

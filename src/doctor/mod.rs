@@ -93,13 +93,17 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     let directives = installed.as_ref().and_then(directives);
     let command = directives.as_ref().map(unit::command).unwrap_or_default();
     let own = files::own_directory("XDG_CONFIG_HOME", ".config");
-    let file = question
-        .file
-        .clone()
-        .or_else(config::file_of_environment)
-        .or_else(|| unit::config_of(&command, own.as_deref()))
-        .or_else(config::usual_file);
-    let config = configuration(file.as_deref(), found);
+    let of_unit = || unit::config_of_environment(directives.as_ref()?, own.as_deref());
+    let named = [
+        (question.file.clone(), "`--config` names it."),
+        (config::file_of_environment(), "`METAMCP_CONFIG` of this environment names it."),
+        (unit::config_of(&command, own.as_deref()), "`ExecStart=` of metamcp.service names it."),
+        (of_unit(), "`Environment=METAMCP_CONFIG=` of metamcp.service names it."),
+        (config::usual_file(), "Nothing names another one."),
+    ];
+    let named = named.into_iter().find_map(|(file, why)| Some((file?, why)));
+    let config = configuration(named.as_ref(), found);
+    let file = named.map(|(file, _)| file);
     if let (Some(server), Some(config)) = (&question.server, &config)
         && !config.servers.contains_key(server)
     {
@@ -139,9 +143,10 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     Ok(report)
 }
 
-/// Reads the configuration, as the service does with the variables of this environment.
-fn configuration(file: Option<&Path>, found: &mut Vec<Finding>) -> Option<Config> {
-    let Some(file) = file else {
+/// Reads the configuration, as the service does with the variables of this environment: the file, and
+/// why it is this one.
+fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> Option<Config> {
+    let Some((file, why)) = named else {
         found.push(
             Finding::warning(Area::Configuration, "there is no configuration file")
                 .why("Without one, three demonstration servers are served.")
@@ -159,7 +164,8 @@ fn configuration(file: Option<&Path>, found: &mut Vec<Finding>) -> Option<Config
                 LoadError::Read { .. } => "Name a file that this user may read with --config.",
                 LoadError::Content(_) => "Correct it there; `metamcp check FILE` tries it again.",
             };
-            found.push(finding.why(chain(&error).trim_end()).fix(fix));
+            let error = chain(&error);
+            found.push(finding.why(format!("{}\n{why}", error.trim_end())).fix(fix));
             return None;
         }
     };
@@ -174,7 +180,8 @@ fn configuration(file: Option<&Path>, found: &mut Vec<Finding>) -> Option<Config
         1 => "1 server".to_owned(),
         n_servers => format!("{n_servers} servers"),
     };
-    found.push(Finding::ok(Area::Configuration, format!("{}: {n_servers}", file.display())));
+    let what = format!("{}: {n_servers}", file.display());
+    found.push(Finding::ok(Area::Configuration, what).why(*why));
     for (name, server) in &loaded.config.servers {
         if let Some(state) = server.shared_state() {
             let what = format!("all clients of `{name}` share {state}");

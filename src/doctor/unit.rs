@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::finding::{Area, Finding};
+use crate::config::FILE_VARIABLE;
 
 /// The unit that we ship, for the host.
 pub(super) const SHIPPED: &str = include_str!("../../systemd/metamcp.service");
@@ -88,9 +89,38 @@ pub(super) fn config_of(command: &[&str], own: Option<&Path>) -> Option<PathBuf>
     let at = command.iter().position(|word| *word == "--config");
     let after = at.and_then(|at| command.get(at + 1)).copied();
     let named = after.or_else(|| command.iter().find_map(|word| word.strip_prefix("--config=")))?;
+    Some(expanded(named, own))
+}
+
+/// Returns the configuration file that the environment of the unit names; `own` as in [`config_of`].
+///
+/// Source: systemd.exec(5), `Environment=`: assignments with spaces between them, each of which may be
+/// quoted as a whole; of several of one variable, the last one counts.
+pub(super) fn config_of_environment(
+    directives: &Directives,
+    own: Option<&Path>,
+) -> Option<PathBuf> {
+    let mut named = None;
+    for mut rest in directives.get("Environment")?.iter().map(|line| line.trim()) {
+        while let Some(first) = rest.chars().next() {
+            let (start, ends): (usize, fn(char, char) -> bool) = match first {
+                '"' | '\'' => (1, |next, first| next == first),
+                _ => (0, |next, _| next.is_whitespace()),
+            };
+            let end = rest[start..].find(|next| ends(next, first)).map(|at| start + at);
+            let word = &rest[start..end.unwrap_or(rest.len())];
+            let assigned = word.strip_prefix(FILE_VARIABLE).and_then(|rest| rest.strip_prefix('='));
+            named = assigned.or(named);
+            rest = end.map_or("", |end| rest[end + 1..].trim_start());
+        }
+    }
+    named.filter(|named| !named.is_empty()).map(|named| expanded(named, own))
+}
+
+fn expanded(named: &str, own: Option<&Path>) -> PathBuf {
     match (named.strip_prefix("%E/"), own) {
-        (Some(rest), Some(own)) => Some(own.join(rest)),
-        (_, Some(_) | None) => Some(PathBuf::from(named)),
+        (Some(rest), Some(own)) => own.join(rest),
+        (_, Some(_) | None) => PathBuf::from(named),
     }
 }
 
@@ -221,6 +251,25 @@ mod tests {
         );
         assert_eq!(command(&found), ["/x/metamcp", "serve", "--config=/y"]);
         assert_eq!(config_of(&command(&found), None), Some(PathBuf::from("/y")));
+    }
+
+    #[test]
+    fn the_environment_of_a_unit_names_a_configuration() {
+        for (environment, expected) in [
+            ("Environment=METAMCP_CONFIG=/a", Some("/a")),
+            ("Environment=A=b  METAMCP_CONFIG=/a C=d", Some("/a")),
+            ("Environment=\"METAMCP_CONFIG=/a b\" 'C=d'", Some("/a b")),
+            ("Environment=METAMCP_CONFIG=/a\nEnvironment=METAMCP_CONFIG=%E/b", Some("/own/b")),
+            ("Environment=METAMCP_CONFIG=/a\nEnvironment=", None),
+            ("Environment=METAMCP_CONFIG=", None),
+            ("Environment=METAMCP_CONFIGS=/a XMETAMCP_CONFIG=/a", None),
+            ("Environment=\"METAMCP_CONFIG=/a", Some("/a")),
+            ("ExecStart=/bin/true", None),
+        ] {
+            let found = read([&*format!("[Service]\n{environment}\n")]);
+            let named = config_of_environment(&found, Some(Path::new("/own")));
+            assert_eq!(named, expected.map(PathBuf::from), "{environment}");
+        }
     }
 
     #[test]

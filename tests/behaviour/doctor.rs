@@ -156,6 +156,40 @@ fn a_socket_that_was_left_behind_is_told_from_one_that_answers() {
 }
 
 #[test]
+fn the_file_is_the_one_that_the_service_reads_and_the_doctor_says_why() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let units = directory.path().join("systemd/user");
+    fs::create_dir_all(&units).expect("made");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    for name in ["flag", "shell", "command", "unit"] {
+        fs::write(path(name), "[listen]\nhttp = \"127.0.0.1:0\"\n").expect("written");
+    }
+    let unit = |start: &str| {
+        let text = format!("[Service]\nExecStart=/bin/true {start}\nEnvironment=METAMCP_CONFIG=");
+        fs::write(units.join("metamcp.service"), text + &path("unit")).expect("written");
+    };
+    let told = |more: &[&str], shell: Option<&str>| {
+        let mut command = daemon::command(&[&["doctor", "--no-dial"], more].concat());
+        command.env("XDG_CONFIG_HOME", directory.path()).env_remove("METAMCP_CONFIG");
+        command.envs(shell.map(|file| ("METAMCP_CONFIG", file)));
+        daemon::finish(command).1
+    };
+    let says = |told: &str, name: &str, why: &str| {
+        let line = format!("{}: 0 servers\n", path(name));
+        assert!(told.contains(&line) && told.contains(why), "{name}: {told}");
+    };
+
+    unit("");
+    says(&told(&[], None), "unit", "`Environment=METAMCP_CONFIG=` of metamcp.service names it.");
+    unit(&format!("--config {}", path("command")));
+    says(&told(&[], None), "command", "`ExecStart=` of metamcp.service names it.");
+    let shell = path("shell");
+    let of_shell = told(&[], Some(&shell));
+    says(&of_shell, "shell", "`METAMCP_CONFIG` of this environment names it.");
+    says(&told(&["--config", &path("flag")], Some(&shell)), "flag", "`--config` names it.");
+}
+
+#[test]
 fn a_service_that_asks_for_the_token_is_told_from_one_that_does_not() {
     let directory = tempfile::tempdir().expect("a directory");
     let config = directory.path().join("c.toml");
