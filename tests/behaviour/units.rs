@@ -11,7 +11,7 @@ use crate::{
         client::running,
         daemon::{self, Daemon},
         fake::{Fakes, is_alive},
-        unit::{SocketUnit, journalctl},
+        unit::{SocketUnit, journal, journalctl},
     },
     server_status, until,
 };
@@ -54,9 +54,10 @@ async fn a_unit_is_started_by_the_first_request_and_shared_by_all_clients() {
 async fn a_unit_that_ends_at_its_start_is_named_with_the_end_of_its_journal() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &["--exit-at-start", "3"], 8);
-    let journal =
-        "echo 'disk full'; echo 'metamcp-server-notes@0-1-0.service: Main process exited.'";
-    let daemon = Daemon::with(unit.server("notes", "")).env("PATH", journalctl(&fakes, journal));
+    let instance = "metamcp-server-notes@0-1-0.service";
+    let end = format!("{instance}: Main process exited.");
+    let journal = journal(&[(instance, "disk full"), (instance, &end)]);
+    let daemon = Daemon::with(unit.server("notes", "")).env("PATH", journalctl(&fakes, &journal));
     let daemon = daemon.ready();
 
     let answer = daemon.client("/servers/notes").tool("echo", json!({})).await.answer();
@@ -77,7 +78,8 @@ async fn a_unit_that_ends_at_its_start_is_named_with_the_end_of_its_journal() {
 async fn a_unit_that_is_killed_in_a_call_is_named_without_its_journal_and_started_again() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &[], 8);
-    let path = journalctl(&fakes, "echo 'what a client asked'");
+    let told = journal(&[("metamcp-server-notes@0-1-0.service", "what a client asked")]);
+    let path = journalctl(&fakes, &told);
     let daemon = Daemon::with(unit.server("notes", "")).env("PATH", path).ready();
     let client = daemon.client("/servers/notes");
 
@@ -189,9 +191,11 @@ async fn a_unit_whose_socket_is_opened_anew_is_waited_for() {
 async fn a_unit_of_which_no_more_may_run_is_told_from_one_that_fails() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &[], 1);
-    let journal = "echo 'metamcp-server-notes.socket: Too many incoming connections (1), dropping connection.'";
+    let socket = "metamcp-server-notes.socket";
+    let refused = format!("{socket}: Too many incoming connections (1), dropping connection.");
+    let journal = journal(&[(socket, &refused)]);
     let daemon = Daemon::with(unit.server("notes", "sharing = \"session\""))
-        .env("PATH", journalctl(&fakes, journal))
+        .env("PATH", journalctl(&fakes, &journal))
         .ready();
     let one = daemon.client("/servers/notes").initialized().await;
     let other = daemon.client("/servers/notes").initialized().await;

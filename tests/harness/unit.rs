@@ -97,6 +97,15 @@ impl Drop for SocketUnit {
     }
 }
 
+/// Returns the script of a `journalctl` that tells these lines, each with the unit that it is about.
+pub(crate) fn journal(lines: &[(&str, &str)]) -> String {
+    let line = |(unit, message): &(&str, &str)| {
+        let line = serde_json::json!({ "_SYSTEMD_UNIT": unit, "MESSAGE": message });
+        format!("echo '{line}'\n")
+    };
+    lines.iter().map(line).collect()
+}
+
 /// Makes a directory for `PATH` whose `journalctl` writes its arguments to `journalctl.asked` and
 /// then is this shell script.
 pub(crate) fn journalctl(fakes: &Fakes, script: &str) -> PathBuf {

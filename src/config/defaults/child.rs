@@ -24,7 +24,7 @@ pub const END_PATIENCE: Duration = Duration::from_millis(500);
 /// an answer wait for that too.
 pub const JOURNAL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many lines of the journal are kept of a unit that has ended. Ours.
+/// How many lines of the journal are quoted of a unit that has ended. Ours.
 pub const JOURNAL_LINES: usize = 10;
 
 /// How long a killed process is waited for. Ours: the kernel needs milliseconds.
