@@ -34,10 +34,15 @@ const REQUEST_PRIVATE: HeaderName =
     HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
+/// Tells whether there are pages that may read the answer to a request to `path`.
+pub(super) fn has_readers(path: &str, listen: &Listen) -> bool {
+    path != rpc::PATH && !listen.allowed_origins.is_empty()
+}
+
 /// Returns the origin of the page that sends a request to `path`, if it may read the answer.
 pub(super) fn reader(headers: &HeaderMap, path: &str, listen: &Listen) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
-    let is_allowed = path != rpc::PATH
+    let is_allowed = has_readers(path, listen)
         && headers.get_all(ORIGIN).iter().nth(1).is_none()
         && origin.to_str().is_ok_and(|origin| {
             listen.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
@@ -73,7 +78,12 @@ pub(super) fn expose(mut response: Response, origin: HeaderValue) -> Response {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    headers.entry(VARY).or_insert(HeaderValue::from_static("Origin"));
+    vary(response)
+}
+
+/// Says of an answer that a page may get another one: a cache between must not mix them up.
+pub(super) fn vary(mut response: Response) -> Response {
+    response.headers_mut().entry(VARY).or_insert(HeaderValue::from_static("Origin"));
     response
 }
 

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use futures_util::FutureExt as _;
-use hyper::{Method, Request, StatusCode, body::Incoming, header::ORIGIN};
+use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
 use super::{Edge, Response, bearer, cors, mcp, origin, pair, respond, rpc};
@@ -20,9 +20,9 @@ pub(super) fn respond(
 ) -> impl Future<Output = Response> {
     let path = request.uri().path();
     let is_rpc = path == rpc::PATH;
-    // Few clients are pages.
-    let reader = request.headers().contains_key(ORIGIN).then(|| edge.views.config());
-    let reader = reader.and_then(|config| cors::reader(request.headers(), path, &config.listen));
+    let config = edge.views.config();
+    let reader = cors::reader(request.headers(), path, &config.listen);
+    let has_readers = cors::has_readers(path, &config.listen);
     let is_preflight = reader.is_some() && cors::is_preflight(&request);
     // Boxed: it is moved several times, and hyper keeps room for it while nobody asks.
     let answering = Box::pin(dispatch(edge, permit, caller, address, request, is_preflight));
@@ -34,6 +34,7 @@ pub(super) fn respond(
         };
         match reader {
             Some(origin) => cors::expose(response, origin),
+            None if has_readers => cors::vary(response),
             None => response,
         }
     })

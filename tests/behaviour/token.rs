@@ -181,7 +181,10 @@ async fn a_page_that_is_named_may_ask_without_the_token_whether_it_may_send_and_
     let operators = client.at("/rpc").send(Method::OPTIONS, &wanted, "").await;
     assert!(!operators.headers.contains_key("access-control-allow-origin"), "{operators:?}");
     let plain = served.post(ping).await;
-    assert!(!plain.headers.contains_key("vary"), "no page, no word of it");
+    assert_eq!(plain.headers["vary"], "Origin", "a cache must not give it to a page");
+    let pageless = credentials.daemon(&(LISTEN.to_owned() + &fakes.server("fake", &[]))).ready();
+    let pageless = pageless.client(PATH).header("authorization", &bearer(TOKEN));
+    assert!(!pageless.post(ping).await.headers.contains_key("vary"), "no page reads anything");
 }
 
 #[tokio::test]
