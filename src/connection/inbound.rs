@@ -127,6 +127,14 @@ impl Connection {
         }
     }
 
+    /// Takes note that the request `id` was answered, for which nobody waits any more.
+    pub(super) fn drained(&self, id: u64) {
+        self.counters.heard.answer();
+        if let Settled::Drained(_) = self.settle(Some(id)) {
+            self.counters.late.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Returns the account that the answer to request `id` counts for, while somebody waits for it.
     pub(super) fn account_of(&self, id: u64) -> Option<Account> {
         self.mux().waiter(id).map(|waiter| waiter.account)

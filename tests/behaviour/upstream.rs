@@ -21,7 +21,7 @@ use crate::{
         fake::Upstream,
         scripted::{Asked, Scripted, Wire},
     },
-    until,
+    server_status, until,
 };
 
 /// Returns the code of the error that a reply is.
@@ -750,6 +750,49 @@ async fn whatever_an_upstream_does_to_one_request_is_told_in_time_and_no_other_o
     assert!(good.iter().all(|answer| answer["ok"] == true), "{good:?}");
     assert_eq!(large[0]["text"].as_str().map(str::len), Some(1 << 20));
     assert_eq!(upstream.count("initialize"), 1, "none of it is a reason for a new session");
+}
+
+/// Has a client leave while an answer of this status comes, and returns the service after that.
+async fn answered_late(status: u16) -> (Scripted, Daemon) {
+    let (tell, told) = mpsc::channel::<()>();
+    let (told, begun) = (Mutex::new(told), Arc::new(AtomicBool::new(false)));
+    let begins = Arc::clone(&begun);
+    let upstream = Scripted::start(move |asked, wire| match asked.method() {
+        "tools/call" if asked.message["params"]["name"] == "late" => {
+            let answer = asked.result(&json!({ "content": [] }));
+            let (first, rest) = answer.split_at(1);
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json");
+            wire.raw(format!("{head}\r\ncontent-length: {}\r\n\r\n{first}", answer.len()));
+            begins.store(true, Ordering::Relaxed);
+            told.lock().expect("not poisoned").recv().expect("it is told");
+            wire.raw(rest);
+            true
+        }
+        _ => false,
+    });
+    let daemon = Daemon::with(upstream.server("")).ready();
+    let client = daemon.client("/servers/up").initialized().await;
+    let late = running(async move { client.tool("late", json!({})).await });
+    until(async || begun.load(Ordering::Relaxed)).await;
+    drop(late);
+    until(async || upstream.count("notifications/cancelled") == 1).await;
+    tell.send(()).expect("it waits");
+    until(async || server_status(&daemon, "up").await["draining"] == 0).await;
+    (upstream, daemon)
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_after_its_client_has_gone_is_counted() {
+    let (_upstream, daemon) = answered_late(200).await;
+    assert_eq!(server_status(&daemon, "up").await["late_answers"], 1);
+}
+
+#[tokio::test]
+async fn a_session_that_is_lost_is_noticed_though_its_client_has_gone() {
+    let (upstream, daemon) = answered_late(404).await;
+    assert_eq!(server_status(&daemon, "up").await["late_answers"], 0);
+    daemon.client("/servers/up").tool("x", json!({})).await;
+    assert_eq!(upstream.count("initialize"), 2);
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use std::{convert::Infallible, future::pending, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http_body_util::BodyExt as _;
+use hyper::StatusCode;
 use tokio::{
     sync::mpsc,
     time::{self, Instant},
@@ -40,6 +40,7 @@ mod mirror;
 mod stream;
 mod upstream;
 
+use lane::Flow;
 pub(super) use legacy::{Foreign, Opened, open};
 pub(super) use mirror::Mirrors;
 pub(super) use stream::Attempts;
@@ -213,11 +214,7 @@ impl Link {
             biased;
             whole = upstream::whole(&mut body, account, holds) => whole?,
             // It takes no memory where nobody waits for it.
-            () = inbox.closed() => {
-                while let Some(Ok(_)) = body.frame().await {}
-                connection.forget(id);
-                return Ok(());
-            }
+            () = inbox.closed() => return self.drained(connection, id, status, body).await,
         };
         match read_in_place(body.len(), || Message::parse_lossy(body.clone())) {
             Ok(message)
@@ -238,6 +235,24 @@ impl Link {
             }
             _ => Err(upstream::no_message(connection, status, &body)),
         }
+    }
+
+    /// Reads the answer to its end that nobody waits for any more, and takes note of what it tells.
+    async fn drained(
+        &self,
+        connection: &Connection,
+        id: u64,
+        status: StatusCode,
+        body: Flow,
+    ) -> Result<(), Failure> {
+        match upstream::drained(body).await {
+            Ok(_) if status.is_success() => connection.drained(id),
+            Ok(body) if self.has_session() && upstream::is_session_lost(status, &body) => {
+                return Err(Failure::SessionLost(status));
+            }
+            Ok(_) | Err(_) => connection.forget(id),
+        }
+        Ok(())
     }
 
     /// Tells whether there is a session that the upstream could forget.

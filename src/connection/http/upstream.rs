@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode, Uri,
     header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue},
@@ -258,6 +259,18 @@ pub(super) async fn whole(
         ReadError::TooLong => Failure::Oversized { length: length_max },
         ReadError::Broken(error) => Failure::BrokenOff(chain(&error).into()),
     })
+}
+
+/// Reads a body to its end and returns its beginning.
+pub(super) async fn drained(mut body: Flow) -> Result<Vec<u8>, hyper::Error> {
+    let mut beginning = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(chunk) = frame?.into_data() {
+            let n_wanted = ERROR_BODY_BYTES - beginning.len();
+            beginning.extend_from_slice(&chunk[..chunk.len().min(n_wanted)]);
+        }
+    }
+    Ok(beginning)
 }
 
 /// Reads a body of no use, so that its TCP connection can be used again.
