@@ -24,25 +24,40 @@ use crate::{
     redact::{self, Redactor},
 };
 
-/// The last lines of a child's standard error from before its first request of a client.
+/// The last lines of a child's standard error: those from before its first request of a client, and all
+/// of them for operators.
 #[derive(Clone, Debug, Default)]
 pub struct Tail(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    lines: Mutex<VecDeque<String>>,
-    /// A client has sent a request: no line is added any more.
+    lines: Mutex<Lines>,
+    /// A client has sent a request: what comes from now on is for operators only.
     is_sealed: AtomicBool,
 }
 
+#[derive(Debug, Default)]
+struct Lines {
+    of_start: VecDeque<String>,
+    later: VecDeque<String>,
+}
+
 impl Tail {
-    /// Returns what was kept.
+    /// Returns what clients may read.
     pub fn output(&self) -> ErrorOutput {
         let is_of_start = self.0.is_sealed.load(Ordering::Relaxed);
-        ErrorOutput { lines: self.lock().iter().cloned().collect(), is_of_start }
+        ErrorOutput { lines: self.lock().of_start.iter().cloned().collect(), is_of_start }
     }
 
-    /// Keeps no more lines: what comes may be about a client.
+    /// Returns the last lines of all, oldest first, which only operators may read.
+    pub fn for_operators(&self) -> Vec<String> {
+        let lines = self.lock();
+        let n_old = defaults::STDERR_LINES_KEPT - lines.later.len();
+        let old = lines.of_start.iter().skip(lines.of_start.len().saturating_sub(n_old));
+        old.chain(&lines.later).cloned().collect()
+    }
+
+    /// Keeps what comes from now on for operators: it may be about a client.
     pub fn seal(&self) {
         if !self.0.is_sealed.load(Ordering::Relaxed) {
             let _lines = self.lock();
@@ -52,16 +67,17 @@ impl Tail {
 
     fn push(&self, line: String) {
         let mut lines = self.lock();
-        if self.0.is_sealed.load(Ordering::Relaxed) {
-            return;
-        }
+        let lines = match self.0.is_sealed.load(Ordering::Relaxed) {
+            true => &mut lines.later,
+            false => &mut lines.of_start,
+        };
         if lines.len() == defaults::STDERR_LINES_KEPT {
             lines.pop_front();
         }
         lines.push_back(line);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<String>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Lines> {
         self.0.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -234,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_comes_after_the_first_request_of_a_client_is_not_kept() {
+    async fn what_comes_after_the_first_request_of_a_client_is_for_operators() {
         let tail = Tail::default();
         drain(&b"no API key is set"[..], server(), Redactor::default(), tail.clone()).await;
         assert!(!tail.output().is_of_start);
@@ -243,6 +259,12 @@ mod tests {
 
         let lines = vec!["no API key is set".to_owned()];
         assert_eq!(tail.output(), ErrorOutput { lines, is_of_start: true });
+        assert_eq!(tail.for_operators(), ["no API key is set", "client A asked for x"]);
+        let many = "more\n".repeat(defaults::STDERR_LINES_KEPT - 1) + "last";
+        drain(many.as_bytes(), server(), Redactor::default(), tail.clone()).await;
+        let lines = tail.for_operators();
+        assert_eq!((lines.len(), &*lines[0]), (defaults::STDERR_LINES_KEPT, "more"));
+        assert_eq!(lines.last().map(String::as_str), Some("last"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -296,6 +296,15 @@ impl Connection {
         }
     }
 
+    /// Returns the last lines that a child wrote to standard error, oldest first. They may be about any
+    /// client: for operators only.
+    pub fn error_lines(&self) -> Vec<String> {
+        match &self.link {
+            Link::Stdio(link) => link.error_lines(),
+            Link::Http(_) => Vec::new(),
+        }
+    }
+
     /// Has the link end without leisure: somebody waits for its end.
     pub fn hurry(&self) {
         self.leaving.cancel();

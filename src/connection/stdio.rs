@@ -96,6 +96,11 @@ impl Link {
         self.tail.seal();
     }
 
+    /// Returns the last lines that the server wrote to standard error, for operators.
+    pub(super) fn error_lines(&self) -> Vec<String> {
+        self.tail.for_operators()
+    }
+
     pub(super) fn pid(&self) -> Option<u32> {
         self.pid
     }

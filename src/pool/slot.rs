@@ -24,7 +24,7 @@ use super::{
     wants::Wants,
 };
 use crate::{
-    config::{self, Lifecycle, Server, Sharing, Start},
+    config::{self, Lifecycle, Server, Sharing, Start, defaults},
     connection::{Connection, Dialer, ListRevisions, Owner, Party, Traffic},
     holder::Holder,
     name::ServerName,
@@ -393,6 +393,14 @@ impl Slot {
             Connections::Exclusive(exclusive) => exclusive.keepers(),
             Connections::Owned(owned) => owned.keepers_now(),
         }
+    }
+
+    /// Returns the last lines that its children wrote to standard error, for operators only.
+    pub fn error_lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.keepers().iter().flat_map(|keeper| keeper.error_lines()).collect();
+        lines.drain(..lines.len().saturating_sub(defaults::STDERR_LINES_KEPT));
+        lines
     }
 
     /// Returns the state for status output.

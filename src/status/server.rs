@@ -26,6 +26,10 @@ pub struct ServerState {
     /// Why the last attempt to connect failed, or the last connection ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The last lines that it wrote to standard error, without what is known to be secret. They may be
+    /// about any client, and are for operators only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stderr: Vec<String>,
     /// What it says it is; be it in the life of another process, as what follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<Value>,
@@ -118,6 +122,7 @@ impl Board {
                 .protocol_version
                 .or_else(|| profile.map(|profile| profile.protocol_version.clone())),
             error: found.last_error,
+            stderr: slot.error_lines(),
             name: found.name,
             memory_bytes: None,
         }

@@ -11,6 +11,7 @@ use crate::{
         client::running,
         daemon::Daemon,
         fake::{self, Fakes, Upstream, is_alive},
+        operator::Operator,
         unit::SocketUnit,
     },
     until,
@@ -248,6 +249,25 @@ async fn a_server_that_dies_in_a_call_shows_what_it_wrote_before_clients_came_an
     assert_eq!(error["data"]["context"]["stderr"], json!([line]));
     assert!(!reply.body.contains("what a client asked"), "{}", reply.body);
     daemon.wait_log("what a client asked");
+    // Operators are shown all of it, whether the child lives or not.
+    let mut operator = Operator::at(&daemon).await;
+    let asked = "what a client asked";
+    for is_up in [false, true] {
+        if is_up {
+            asker.call("stderr", json!({ "lines": 1, "text": "hunter2 again" })).await;
+        }
+        let expected = match is_up {
+            false => vec![line, asked, asked],
+            true => vec![line, asked, asked, line, "[secret] again"],
+        };
+        until(async || {
+            let servers = operator.ask("servers/list", json!({})).await;
+            servers["result"][0]["stderr"] == json!(expected)
+        })
+        .await;
+    }
+    let status = asker.at("/status").get().await.body;
+    assert!(!status.contains(asked) && !status.contains("again"), "{status}");
 }
 
 #[tokio::test]

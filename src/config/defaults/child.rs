@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The longest line of a child's standard error that is logged whole, in bytes. Ours.
 pub const STDERR_LINE_BYTES_MAX: usize = 8 << 10;
 
-/// How many lines of a child's standard error are kept for error messages. Ours: what Node writes
+/// How many lines of a child's standard error are kept for error messages, and as many for operators. Ours: what Node writes
 /// after the line that says what is wrong is 14 lines long.
 pub const STDERR_LINES_KEPT: usize = 20;
 

@@ -271,6 +271,7 @@ impl Keeper {
 impl KeeperState {
     /// Notes why a connection has ended, as far as that is known.
     fn note_end(&mut self, connection: &Connection) {
+        self.error_lines = connection.error_lines();
         match connection.reason() {
             // That was us.
             None | Some(Failure::Closed) => {}

@@ -110,6 +110,8 @@ struct KeeperState {
     /// The lists of the last connection, if that was closed because nobody used it.
     put_away: Option<Arc<ListRevisions>>,
     last_error: Option<String>,
+    /// What the last child wrote to standard error at last, for operators.
+    error_lines: Vec<String>,
     is_redialling: bool,
     /// How many dials in a row have failed that nobody asked for.
     n_redials_failed: u32,
@@ -169,6 +171,7 @@ impl Keeper {
                 used: Instant::now(),
                 put_away: None,
                 last_error: None,
+                error_lines: Vec::new(),
                 is_redialling: false,
                 n_redials_failed: 0,
                 is_closing: false,
@@ -260,6 +263,17 @@ impl Keeper {
             is_waiting: state.waits_for.is_some(),
             connection,
         }
+    }
+
+    /// Returns what the last child wrote to standard error, and the one that there is, for operators.
+    pub(super) fn error_lines(&self) -> Vec<String> {
+        // Held while the other is looked at: a connection becomes the last one under it.
+        let state = self.state();
+        let mut lines = state.error_lines.clone();
+        if let Some(connection) = self.live.load_full() {
+            lines.extend(connection.error_lines());
+        }
+        lines
     }
 
     /// Changes the state of the connection. What is refused is a fault of ours: it is logged and
