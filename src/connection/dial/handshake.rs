@@ -135,6 +135,7 @@ impl Handshake<'_> {
 
     /// Shakes hands with a server that did not take the probe.
     async fn fall_back(&self) -> Result<Finding, Halt> {
+        self.forget_stray_session();
         let answer = self.initialize().await?;
         self.handshaken(&answer, Evidence::Refusal).await
     }
@@ -142,9 +143,6 @@ impl Handshake<'_> {
     /// Takes the answer to `initialize` of a server that has not answered the probe, or has refused
     /// it, as `evidence` says.
     async fn handshaken(&self, answer: &Message, evidence: Evidence) -> Result<Finding, Halt> {
-        if let Link::Http(link) = &self.connection.link {
-            link.forget_stray_session();
-        }
         if answer.part(Part::Result).is_some() {
             return self.initialized(answer, Finding::Legacy(evidence)).await;
         }
@@ -171,7 +169,10 @@ impl Handshake<'_> {
         let modern = |found: &Result<Message, Failure>| match found.as_ref().map(Discovery::of) {
             Ok(Discovery::Modern(profile)) => Some(profile),
             // Whatever it is that will not have the one, the other is under way.
-            Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => None,
+            Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => {
+                self.forget_stray_session();
+                None
+            }
         };
         let answer = tokio::select! {
             biased;
@@ -199,6 +200,13 @@ impl Handshake<'_> {
                 None => self.handshaken(&answer?, Evidence::Refusal).await,
             },
             Err(_) => self.handshaken(&answer?, Evidence::Harm).await,
+        }
+    }
+
+    /// Ends a session that an upstream has made for the probe.
+    fn forget_stray_session(&self) {
+        if let Link::Http(link) = &self.connection.link {
+            link.forget_stray_session();
         }
     }
 
