@@ -83,15 +83,16 @@ impl Views {
             method::TOOLS_CALL => self.call(session, request, List::Tools).await,
             method::PROMPTS_GET => self.call(session, request, List::Prompts).await,
             method::RESOURCES_READ => {
-                let (slot, request, reading) = self.resource(session, request).await?;
+                // Boxed, here and below: a call of a tool need not have the room.
+                let (slot, request, reading) = Box::pin(self.resource(session, request)).await?;
                 let reading = reading.map(|reading| Box::new(reading) as Box<dyn Sequel>);
                 self.exchange_with(slot, session, request, self.limits(), reading).await
             }
             method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
-                let (slot, request, _) = self.resource(session, request).await?;
+                let (slot, request, _) = Box::pin(self.resource(session, request)).await?;
                 self.watch(session, &slot, &request).await
             }
-            method::COMPLETE => self.complete(session, request).await,
+            method::COMPLETE => Box::pin(self.complete(session, request)).await,
             method::LOGGING_SET_LEVEL => self.set_level(session, request).await,
             other => Err(CallError::UnknownMethod {
                 method: shown(other),
@@ -170,7 +171,7 @@ impl Views {
         let Some((server, item)) = name::split_qualified(qualified) else {
             // A page knows the tools of its server by their own names.
             let slot = match list {
-                List::Tools => self.slot_of_page_calling(session, qualified).await,
+                List::Tools => Box::pin(self.slot_of_page_calling(session, qualified)).await,
                 _ => None,
             };
             let slot = slot.ok_or_else(|| self.unqualified(qualified.to_owned()))?;
