@@ -24,7 +24,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
 
-use crate::{config::defaults, protocol::version};
+use crate::{
+    config::defaults,
+    protocol::{apps, version},
+};
 
 /// The form of an id. Another form gets another one.
 const FORM: &str = "m1.";
@@ -124,9 +127,10 @@ fn carried(capabilities: &str) -> Cow<'_, str> {
     if capabilities.len() <= defaults::SESSION_CAPABILITIES_BYTES_MAX {
         return capabilities.into();
     }
-    // Source: MCP 2025-11-25, `ClientCapabilities`.
+    // Source: MCP 2025-11-25, `ClientCapabilities`, and the extensions that we look at.
     let known = json!({
         "elicitation": { "form": {}, "url": {} },
+        "extensions": { apps::EXTENSION: {} },
         "roots": { "listChanged": {} },
         "sampling": { "context": {}, "tools": {} },
         "tasks": {

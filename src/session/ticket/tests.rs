@@ -82,6 +82,16 @@ proptest! {
 }
 
 #[test]
+fn whoever_shows_pages_is_known_to_however_much_else_it_can_do() {
+    let large = json!({ "extensions": {
+        apps::EXTENSION: { "mimeTypes": ["text/html;profile=mcp-app"] },
+        "com.example/more": "x".repeat(defaults::SESSION_CAPABILITIES_BYTES_MAX),
+    } });
+    let carried = carried(&large.to_string()).into_owned();
+    assert!(carried.contains(apps::EXTENSION) && !carried.contains("com.example"), "{carried}");
+}
+
+#[test]
 fn every_bit_of_an_id_counts() {
     let id = seal().issue(&Ticket::new(1, version::LEGACY_LATEST, EVERYTHING));
     for at in 0..id.len() {
