@@ -137,6 +137,26 @@ pub(super) fn read(server: &ServerName, declared: Digest, bytes: &[u8]) -> Resul
     Ok(Known::restored(declared, profile(&members)?, lists, since, checksum))
 }
 
+/// Returns what is written of a server in whose file there was `body` below a header that fits; `None`
+/// where that is not understood. For the fuzz targets.
+#[doc(hidden)]
+pub fn rewritten(body: &str) -> Option<String> {
+    let server = ServerName::new("a").expect("it is a name");
+    let (declared, checksum) = (Digest::of(b""), Digest::of(body.as_bytes()).to_string());
+    let header = Header {
+        format: FORMAT,
+        server: server.as_str(),
+        declared: &declared.to_string(),
+        checksum: &checksum,
+        read: 0,
+    };
+    let header = serde_json::to_string(&header).ok()?;
+    let known = read(&server, declared, format!("{header}\n{body}").as_bytes()).ok()?;
+    let (written, _) = write(&server, &known);
+    let (_, body) = std::str::from_utf8(&written).ok()?.split_once('\n')?;
+    Some(body.to_owned())
+}
+
 /// The members of the body, each as JSON text.
 type Members<'a> = HashMap<&'a str, &'a RawValue>;
 

@@ -61,6 +61,8 @@ mod store;
 mod tests;
 
 use asking::Reason;
+#[doc(hidden)]
+pub use cached::rewritten;
 use digest::Digest;
 use entry::{Entry, Outcome, Read, Unread};
 pub use findings::{Collision, Findings, Quarantined};

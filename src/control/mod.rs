@@ -58,6 +58,8 @@ use authority::Authority;
 use method::{Answer, Method};
 pub use order::{NamedFile, Order, ReloadError};
 use params::Params;
+#[doc(hidden)]
+pub use params::read_params;
 use peer::Peer;
 pub use server::serve;
 

@@ -47,6 +47,14 @@ impl Kind for Vec<String> {
     const WORDS: &'static str = "a list of strings";
 }
 
+/// Reads the parameters of the method called `name`, and returns what is wrong with them; nothing where
+/// there is no such method. For the fuzz targets.
+#[doc(hidden)]
+pub fn read_params(name: &str, text: Option<&str>) -> Option<Result<(), String>> {
+    let read = Params::read(Method::named(name)?, text);
+    Some(read.map(drop).map_err(|error| String::from_utf8_lossy(&error.render(None)).into_owned()))
+}
+
 impl<'a> Params<'a> {
     /// Reads the parameters of `method` from `text`, JSON text; none at all is none of them.
     ///

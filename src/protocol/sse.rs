@@ -255,6 +255,12 @@ impl Events {
         self.data.as_ref().map_or(0, Bytes::len) + self.joined.len()
     }
 
+    /// Returns how long the data would be with `line` as one more line of it.
+    fn length_with(&self, line: &[u8]) -> usize {
+        let is_joined = self.data.is_some() || !self.joined.is_empty();
+        self.length() + usize::from(is_joined) + line.len()
+    }
+
     /// Throws away `bytes` of an event that is too long, and what came of it before.
     fn skip(&mut self, bytes: &[u8]) {
         let oversized = self.skipping.get_or_insert_default();
@@ -270,7 +276,7 @@ impl Events {
             value.advance(1);
         }
         match &line[..colon.unwrap_or(line.len())] {
-            b"data" if self.skipping.is_some() || self.length() + value.len() > self.length_max => {
+            b"data" if self.skipping.is_some() || self.length_with(&value) > self.length_max => {
                 self.skip(&value);
             }
             b"data" => self.add_data(value),

@@ -23,5 +23,7 @@ mod trust;
 pub use answer::{DeclaredServer, FoundTool, ListedServer, Match, Provisioned, Source};
 pub use matching::{Fit, Wanted};
 pub use provisioner::Provisioner;
+#[doc(hidden)]
+pub use registry::read_page;
 pub use request::Request;
 pub use trust::{Distrust, Doubt, Verdict};

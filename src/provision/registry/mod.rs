@@ -24,6 +24,8 @@ mod page;
 use known::{Answer, Known};
 pub(super) use page::Entry;
 use page::Page;
+#[doc(hidden)]
+pub use page::read_page;
 
 /// A registry of MCP servers.
 #[derive(Debug)]

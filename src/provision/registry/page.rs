@@ -45,6 +45,15 @@ pub(super) struct Page {
     pub(super) next: Option<String>,
 }
 
+/// Reads a page of a registry, JSON text: name, description and installation of each entry. For the fuzz
+/// targets.
+#[doc(hidden)]
+pub fn read_page(answer: &str) -> Option<Vec<[String; 3]>> {
+    let page = Page::read(&serde_json::from_str(answer).ok()?)?;
+    let words = |entry: Entry| [entry.name, entry.description, entry.install];
+    Some(page.entries.into_iter().map(words).collect())
+}
+
 impl Page {
     /// Reads a page: entries with what the registry says of them beside, as the API has it now, or
     /// without, and a plain list of them, as it was. `None` for what is no list. An entry that is

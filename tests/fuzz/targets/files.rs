@@ -1,0 +1,81 @@
+//! Files, and answers of registries.
+
+use std::{cell::RefCell, fs, path::Path};
+
+use metamcp::{
+    catalog,
+    config::{defaults::DESCRIPTION_BYTES_MAX, load},
+    import, provision,
+    task::Shelf,
+};
+use tempfile::{NamedTempFile, TempDir};
+
+const TASK: &str = "00000000-0000-4000-8000-000000000000";
+
+thread_local! {
+    static FILE: RefCell<NamedTempFile> =
+        RefCell::new(NamedTempFile::new().expect("a temporary file"));
+    static DIRECTORY: RefCell<TempDir> =
+        RefCell::new(tempfile::tempdir().expect("a temporary directory"));
+}
+
+/// A configuration file: it is read, or refused with words that can be shown.
+pub(super) fn configuration(data: &[u8]) {
+    FILE.with_borrow(|file| {
+        fs::write(file.path(), data).expect("written");
+        if let Err(error) = load::file(file.path()) {
+            assert!(!error.to_string().is_empty());
+        }
+    });
+}
+
+/// A file of another program that declares servers.
+pub(super) fn import(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    for name in ["mcp.json", "config.toml"] {
+        let path = Path::new(name);
+        match import::read(path, text, None, &import::context_of(path, None)) {
+            Ok(found) => drop(import::import(found)),
+            Err(error) => assert!(error.to_string().len() < 1024, "{error}"),
+        }
+    }
+}
+
+/// What the disk keeps of a server: what is understood is written again, and read as the same.
+pub(super) fn catalog(data: &[u8]) {
+    let Ok(body) = str::from_utf8(data) else { return };
+    if let Some(written) = catalog::rewritten(body) {
+        assert_eq!(catalog::rewritten(&written).as_ref(), Some(&written));
+    }
+}
+
+/// What the disk keeps of a call that runs in the background: what is understood is written again, and
+/// read as the same.
+pub(super) fn task(data: &[u8]) {
+    DIRECTORY.with_borrow(|state| {
+        let (shelf, directory) = (Shelf::below(Some(state.path())), state.path().join("tasks"));
+        fs::create_dir_all(&directory).expect("made");
+        fs::write(directory.join(TASK).with_extension("task"), data).expect("written");
+        let read = shelf.read();
+        assert!(read.len() <= 1);
+        for task in &read {
+            shelf.write(task);
+            assert_eq!(format!("{:?}", shelf.read()), format!("{read:?}"));
+            shelf.remove(std::slice::from_ref(&task.id));
+        }
+        fs::remove_dir_all(&directory).expect("removed");
+    });
+}
+
+/// A page of a registry: its entries are within their bounds.
+pub(super) fn registry(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    for [name, description, install] in provision::read_page(text).unwrap_or_default() {
+        assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic()), "{name}");
+        assert!(description.len() <= DESCRIPTION_BYTES_MAX, "{description}");
+        // What is to be put into a file is in quotes; what is to be run in a shell needs none.
+        let address = install.strip_prefix("url = \"").and_then(|rest| rest.strip_suffix('"'));
+        let plain = address.unwrap_or(&install);
+        assert!(!plain.contains(['\n', '\'', '"', '$', '`', ';']), "{install}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Messages, and how they are cut out of what comes.
+
+use bytes::Bytes;
+use metamcp::{
+    config::defaults::BATCH_MESSAGES_MAX,
+    control,
+    protocol::{
+        Batch, Message, Shape,
+        jsonrpc::Part,
+        mcp::{List, Page, Profile},
+        modern::Introduction,
+        ndjson::{Line, Lines},
+        sse::{Events, Item},
+    },
+};
+use serde_json::value::RawValue;
+
+/// The parts that are read and rewritten on the way.
+const PARTS: [Part; 14] = [
+    Part::Id,
+    Part::ProgressToken,
+    Part::CancelledId,
+    Part::Name,
+    Part::Uri,
+    Part::Cursor,
+    Part::ProtocolVersion,
+    Part::Capabilities,
+    Part::Level,
+    Part::Progress,
+    Part::Result,
+    Part::Error,
+    Part::Meta,
+    Part::Reference,
+];
+
+/// Bodies and lines: whatever comes is a message, a batch or an error.
+pub(super) fn envelope(data: &[u8]) {
+    let bytes = Bytes::copy_from_slice(data);
+    if let Ok(message) = Message::parse(bytes.clone()) {
+        check(&message, data);
+    }
+    if Batch::is_one(&bytes)
+        && let Ok(batch) = Batch::parse(&bytes, BATCH_MESSAGES_MAX)
+    {
+        let mut n_members = 0;
+        for message in batch.into_members().flatten() {
+            n_members += 1;
+            check(&message, message.bytes());
+        }
+        assert!(n_members <= BATCH_MESSAGES_MAX);
+    }
+    if let Ok(text) = str::from_utf8(data) {
+        Profile::read(text).ok();
+        Profile::discovered(text).ok();
+        for list in [List::Tools, List::Prompts, List::Resources, List::ResourceTemplates] {
+            check_page(list, text);
+        }
+    }
+}
+
+/// A message is what it was read from, each of its parts is JSON, and can be replaced.
+fn check(message: &Message, data: &[u8]) {
+    assert_eq!(message.bytes(), data);
+    for part in PARTS {
+        let Some(text) = message.part(part) else { continue };
+        serde_json::from_str::<&RawValue>(text).expect("a part is JSON");
+        message.string(part);
+        message.integer(part);
+        assert_eq!(message.edit([(part, text)]), data, "nothing is changed by itself");
+        if part == Part::Id {
+            let other = message.with(part, "\"another\"");
+            let again = Message::parse(other.bytes().clone()).expect("it is a message still");
+            assert_eq!(again.part(part), Some("\"another\""));
+            assert_eq!(again.shape(), message.shape());
+        }
+    }
+    assert_eq!(message.shape() == Shape::Response, message.method().is_none());
+    Introduction::read(message).ok();
+}
+
+/// Items are JSON, each once; what is rejected can be left out.
+fn check_page(list: List, result: &str) {
+    let Ok(page) = Page::read(list, result) else { return };
+    for item in &page.items {
+        serde_json::from_str::<&RawValue>(item.json()).expect("an item is JSON");
+        let renamed = item.renamed("another");
+        serde_json::from_slice::<&RawValue>(&renamed).expect("a renamed item is JSON");
+    }
+    if let Some(rest) = page.without_rejected(list, result, |_| false) {
+        let rest = Page::read(list, &rest).expect("it is a list still");
+        assert_eq!((rest.items.len(), rest.rejected.len()), (page.items.len(), 0));
+    }
+}
+
+/// Lines of a pipe and events of a stream: the same, however the bytes are cut up on their way.
+pub(super) fn framing(data: &[u8]) {
+    let Some((sizes, data)) = data.split_first_chunk::<2>() else { return };
+    let piece = usize::from(sizes[0]) + 1;
+    // Nothing is too long.
+    let (whole, in_pieces) = (data.len() + 1, data.len().min(piece).max(1));
+    assert_eq!(lines(data, whole, whole), lines(data, in_pieces, whole));
+    assert_eq!(events(data, whole, whole), events(data, in_pieces, whole));
+    // Much is.
+    let length_max = usize::from(sizes[1]);
+    for line in lines(data, in_pieces, length_max) {
+        match line {
+            Line::Whole(line) => assert!(!line.is_empty() && line.len() <= length_max),
+            Line::Oversized(oversized) => {
+                oversized.response_id();
+                assert!(oversized.length >= length_max);
+            }
+        }
+    }
+    for item in events(data, in_pieces, length_max) {
+        match item {
+            Item::Event(event) => assert!(event.data.len() <= length_max),
+            Item::Oversized(oversized) => assert!(oversized.length >= length_max),
+        }
+    }
+}
+
+fn lines(data: &[u8], piece: usize, length_max: usize) -> Vec<Line> {
+    let mut lines = Lines::new(length_max);
+    let mut found = Vec::new();
+    for piece in data.chunks(piece) {
+        lines.buffer().extend_from_slice(piece);
+        found.extend(std::iter::from_fn(|| lines.next_line()));
+    }
+    found.extend(lines.last_line());
+    found
+}
+
+fn events(data: &[u8], piece: usize, length_max: usize) -> Vec<Item> {
+    let mut events = Events::new(length_max);
+    let mut found = Vec::new();
+    for piece in data.chunks(piece) {
+        events.push(Bytes::copy_from_slice(piece));
+        found.extend(std::iter::from_fn(|| events.next_item()));
+    }
+    events.restart();
+    found
+}
+
+/// A line of an operator: its parameters are read, or refused with words that are short.
+pub(super) fn control(data: &[u8]) {
+    let Ok(message) = Message::parse(Bytes::copy_from_slice(data)) else { return };
+    let method = message.method().unwrap_or_default();
+    let params = str::from_utf8(message.bytes())
+        .ok()
+        .and_then(|text| metamcp::protocol::Members::one(text, "params"));
+    if let Some(Err(error)) = control::read_params(method, params) {
+        assert!(!error.is_empty() && error.len() < 4096, "{error}");
+    }
+}

@@ -1,0 +1,82 @@
+//! What clients and servers say in single words: ids, cursors, paths, schemas.
+
+use std::sync::atomic::AtomicBool;
+
+use metamcp::{
+    holder::Account,
+    meta::{Fields, Question, Validators},
+    protocol::{Members, apps},
+    session::{Seal, Ticket},
+};
+use serde_json::value::RawValue;
+
+use super::two_texts;
+
+/// The id of a session: only what we have signed is one, and it says what it said.
+pub(super) fn session(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let seal = Seal::new(b"a key");
+    assert_eq!(seal.read(text), None, "nobody else has the key");
+    let id = seal.issue(&Ticket::new(7, "2025-11-25", text));
+    let read = seal.read(&id).expect("it is ours");
+    assert_eq!(seal.issue(&read), id);
+    let (place, other) = (data.first().map_or(0, |at| usize::from(*at)), b'~');
+    let mut forged = id.clone().into_bytes();
+    let at = place % forged.len();
+    forged[at] = other;
+    assert_eq!(seal.read(&String::from_utf8_lossy(&forged)), None);
+}
+
+/// The cursor of a page: one of ours leads to its page, whatever else is there to none far away.
+pub(super) fn cursor(data: &[u8]) {
+    let Some((text, question)) = two_texts(data) else { return };
+    let question = Question::new(&[question]);
+    question.offset(7, text).ok();
+    let offset = data.len() << (data.len() % 32);
+    assert_eq!(question.offset(7, &question.cursor(7, offset)), Ok(offset));
+    assert!(question.offset(8, &question.cursor(7, offset)).is_err());
+}
+
+/// Paths of `fields`, in the first line, and a result: what comes is JSON.
+pub(super) fn fields(data: &[u8]) {
+    let Some((paths, result)) = two_texts(data) else { return };
+    let Ok(fields) = Fields::parse(paths.split(',')) else { return };
+    if serde_json::from_str::<&RawValue>(result).is_err() {
+        return;
+    }
+    let applied = fields.apply(result, &AtomicBool::new(false));
+    serde_json::from_str::<&RawValue>(&applied).expect("it is JSON still");
+}
+
+/// A schema, in the first line, and arguments: they are held against it within its steps, the second
+/// time as the first time.
+pub(super) fn schema(data: &[u8]) {
+    let Some((schema, args)) = two_texts(data) else { return };
+    if [schema, args].into_iter().any(|text| serde_json::from_str::<&RawValue>(text).is_err()) {
+        return;
+    }
+    let validators = Validators::default();
+    let first = validators.check(Account::Service, schema, args, None);
+    if let Some(second) = validators.check_briefly(Account::Service, schema, args) {
+        let (first, second) = (format!("{first:?}"), format!("{second:?}"));
+        // What is checked briefly has fewer steps.
+        assert!(first == second || first.starts_with("Unchecked"), "{first} {second}");
+    }
+}
+
+/// The page of a tool: it has its server in front, and nothing else is another.
+pub(super) fn page(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    if let Some(exposed) = apps::exposed("a", text) {
+        assert_eq!(apps::split(&exposed), Some(("a", text.to_owned())));
+    }
+    apps::split(text);
+    apps::are_taken(text);
+    apps::is_for_pages_alone(text);
+    if let Some(tool) = apps::with_exposed_page("a", text) {
+        serde_json::from_str::<&RawValue>(&tool).expect("it is JSON still");
+        assert!(apps::has_page(text) && apps::has_page(&tool));
+        let name = |tool| Members::one(tool, "name").map(str::to_owned);
+        assert_eq!(name(text), name(&tool));
+    }
+}
