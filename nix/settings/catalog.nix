@@ -1,4 +1,4 @@
-# [catalog]: where definitions of tools are kept.
+# [catalog]: what is remembered of servers that are not connected.
 {
   lib,
   # For the service of a user, and not of the host.
@@ -21,6 +21,16 @@ in
           + "{option}`systemd.services.metamcp.serviceConfig.ReadWritePaths`."
         )
       }
+    '';
+  };
+  prime = mkOption {
+    type = types.bool;
+    default = true;
+    example = false;
+    description = ''
+      Whether all lists of a server are read when it is first
+      connected, and servers of which a list is not known are
+      connected for that in the background, at most two at a time.
     '';
   };
 }

@@ -7,7 +7,10 @@
 //!                                                                     another ─┘   as before: nothing
 //! ```
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering},
+};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::{
@@ -19,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Catalog, asking::Reason};
 use crate::{
     config::{defaults, diff::ServerDiff},
-    connection::{Announcement, Aside, Limits, Owner},
+    connection::{Announcement, Aside, Limits, Owner, Speaker},
     name::ServerName,
     pool::Slot,
     protocol::mcp::List,
@@ -27,8 +30,9 @@ use crate::{
     session::{Debounce, until},
 };
 
-/// Which notice: of which server, on whose connection, by the main list that it is about.
-type Key = (ServerName, Option<u64>, List);
+/// Which notice: of which server, on whose connection, by the main list that it is about, and whose word
+/// it is.
+type Key = (ServerName, Option<u64>, List, Speaker);
 
 impl Catalog {
     /// Hands on what servers say to nobody in particular, but of changed lists only those that have,
@@ -51,8 +55,9 @@ impl Catalog {
                 () = stop.cancelled() => return,
                 Some(announcement) = announced.recv() => match list_of(&announcement) {
                     Some(list) => {
+                        let speaker = announcement.speaker();
                         let Announcement { server, owner, .. } = announcement;
-                        let key = (server, owner.as_ref().map(|owner| owner.key), list);
+                        let key = (server, owner.as_ref().map(|owner| owner.key), list, speaker);
                         held.hold(key, owner, since.elapsed());
                     }
                     // Waits where clients are told more than is handed on; the queue has a bound.
@@ -64,7 +69,7 @@ impl Catalog {
                         if checked.insert(key.clone()) {
                             let limits = limits();
                             checks.push(async move {
-                                self.check(&key.0, owner.as_ref(), key.2, limits).await;
+                                self.check(&key.0, owner.as_ref(), (key.2, key.3), limits).await;
                                 key
                             });
                         } else {
@@ -83,7 +88,7 @@ impl Catalog {
         &self,
         server: &ServerName,
         owner: Option<&Owner>,
-        notice: List,
+        (notice, speaker): (List, Speaker),
         limits: Limits,
     ) {
         let Some(slot) = self.pool.slot(server.as_str()) else { return };
@@ -98,6 +103,13 @@ impl Catalog {
         let mut lists = List::of_notice(notice.notice()).to_vec();
         let unseen = |list: &List| self.entry(&slot, *list, owner).is_unseen();
         if lists.iter().all(unseen) {
+            // Who searches finds what is there, without a list.
+            let is_of_use = self.is_searched.load(Ordering::Relaxed)
+                || speaker == Speaker::Server && !self.pool.is_starting();
+            if !is_of_use {
+                self.look_again(&slot, owner, notice, limits).await;
+                return;
+            }
             // There is nothing to compare with, but the next time.
             lists.truncate(1);
             say();
@@ -156,7 +168,8 @@ impl Catalog {
     /// Tells clients that servers have come or gone with the configuration. Those that were declared
     /// anew may have the same lists as before: these are compared once they are connected.
     pub fn replaced(&self, diff: &ServerDiff) {
-        self.redeclared(diff);
+        self.redeclare(diff);
+        self.redeclared.notify_one();
         for server in diff.added.iter().chain(&diff.removed) {
             for list in [List::Tools, List::Prompts, List::Resources] {
                 tell(&self.told, Announcement::of_change(server.clone(), None, list));

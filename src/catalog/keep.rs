@@ -72,7 +72,7 @@ impl Catalog {
 
     /// Forgets what was known of servers that are gone or declared another way, and has the disk
     /// looked at for what it knows of those that are there now.
-    pub(super) fn redeclared(&self, diff: &ServerDiff) {
+    pub(super) fn redeclare(&self, diff: &ServerDiff) {
         for server in &diff.removed {
             self.shelf.forget(server);
         }

@@ -18,7 +18,10 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::sync::{Notify, mpsc};
@@ -47,6 +50,7 @@ mod known;
 mod merged;
 mod parallel;
 mod patience;
+mod prime;
 mod publisher;
 mod records;
 mod refresh;
@@ -96,6 +100,12 @@ pub struct Catalog {
     onlooker: Owner,
     /// Told when somebody uses what is known.
     used: Notify,
+    /// Somebody has searched what is known.
+    is_searched: AtomicBool,
+    /// Lists are read before anybody asks for them.
+    is_primed: AtomicBool,
+    /// Told when other servers are declared.
+    redeclared: Notify,
 }
 
 /// Which list: of a client's own connection, where the server has one for each.
@@ -133,6 +143,9 @@ impl Catalog {
             store,
             onlooker,
             used: Notify::new(),
+            is_searched: AtomicBool::new(false),
+            is_primed: AtomicBool::new(false),
+            redeclared: Notify::new(),
         }
     }
 
@@ -143,6 +156,7 @@ impl Catalog {
     ///
     /// Safe.
     pub async fn snapshot(&self) -> Arc<Snapshot> {
+        self.is_searched.store(true, Ordering::Relaxed);
         self.used.notify_one();
         self.publisher.snapshot().await
     }

@@ -31,10 +31,10 @@ use crate::{
 };
 
 /// A list that is to be read.
-struct Due {
-    slot: Arc<Slot>,
-    list: List,
-    owner: Option<Owner>,
+pub(super) struct Due {
+    pub(super) slot: Arc<Slot>,
+    pub(super) list: List,
+    pub(super) owner: Option<Owner>,
 }
 
 impl Catalog {
@@ -91,7 +91,7 @@ impl Catalog {
     }
 
     /// Reads a list that is due, and tells whether it could be read.
-    async fn look(&self, due: Due, limits: Limits) -> bool {
+    pub(super) async fn look(&self, due: Due, limits: Limits) -> bool {
         let Due { slot, list, owner } = due;
         let read = self.read(&slot, list, owner.as_ref(), limits, Reason::There).await;
         if let Err(Unread { error, .. }) = &read {
@@ -103,18 +103,21 @@ impl Catalog {
         read.is_ok()
     }
 
-    /// Returns the lists of `servers` that are to be read: the tools, what clients were shown, and
-    /// what was known before.
+    /// Returns the lists of `servers` that are to be read: the tools, what clients were shown, what was
+    /// known before, and where lists are read ahead, all that the server has.
     fn due(&self, servers: &BTreeSet<ServerName>) -> Vec<Due> {
         let slots = servers.iter().filter_map(|server| self.pool.slot(server.as_str()));
         let mut due = Vec::new();
         for slot in slots {
             let everybodys = self.owner(&slot);
+            let live = slot.live(everybodys).filter(|_| self.is_primed());
+            let profile = live.as_ref().and_then(|connection| connection.profile());
             for list in LISTS {
                 let is_wanted = match list {
                     List::Tools => true,
                     List::Prompts | List::Resources | List::ResourceTemplates => {
-                        self.shelf.reading(slot.name(), list).is_some()
+                        profile.is_some_and(|profile| profile.has(list.capability()))
+                            || self.shelf.reading(slot.name(), list).is_some()
                     }
                 };
                 if is_wanted && self.is_due(&slot, list, everybodys) {

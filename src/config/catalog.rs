@@ -9,10 +9,18 @@ use toml::Spanned;
 use super::diagnostic::Problem;
 
 /// What is remembered of servers that are not connected.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
     /// Where the definitions of their tools are kept.
     pub cache: CacheChoice,
+    /// Whether what they list is read before anybody asks for it.
+    pub prime: bool,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self { cache: CacheChoice::default(), prime: true }
+    }
 }
 
 /// Where the definitions of tools are kept from one start of the service to the next.
@@ -39,26 +47,36 @@ pub(super) struct Table {
     /// "off"; without it, `$CACHE_DIRECTORY` or the cache directory of the user.
     #[schemars(with = "String", regex(pattern = "^(off|/.+)$"))]
     cache: Option<Spanned<String>>,
+    /// Whether all lists of a server are read when it is first connected, and servers of which nothing
+    /// is known are connected for that in the background, at most two at a time.
+    #[schemars(with = "bool", extend("default" = true))]
+    prime: Option<bool>,
 }
 
 impl Table {
     pub(super) fn checked(self) -> Result<Catalog, Problem> {
-        let Some(found) = self.cache else { return Ok(Catalog::default()) };
-        let span = found.span();
-        let text = found.into_inner();
-        let path = PathBuf::from(&text);
-        if text == OFF {
-            return Ok(Catalog { cache: CacheChoice::Off });
-        }
-        if !path.is_absolute() || path.file_name().is_none() || text.contains('\0') {
-            let message =
-                format!("`{}` is not an absolute path of a directory", text.escape_debug());
-            return Err(Problem::at(span, message).help(
-                "write one, as in \"/var/cache/metamcp\", or \"off\", or leave the key out for the directory of the service",
-            ));
-        }
-        Ok(Catalog { cache: CacheChoice::Directory(path) })
+        let defaults = Catalog::default();
+        Ok(Catalog {
+            cache: self.cache.map(cache).transpose()?.unwrap_or(defaults.cache),
+            prime: self.prime.unwrap_or(defaults.prime),
+        })
     }
+}
+
+fn cache(found: Spanned<String>) -> Result<CacheChoice, Problem> {
+    let span = found.span();
+    let text = found.into_inner();
+    let path = PathBuf::from(&text);
+    if text == OFF {
+        return Ok(CacheChoice::Off);
+    }
+    if !path.is_absolute() || path.file_name().is_none() || text.contains('\0') {
+        let message = format!("`{}` is not an absolute path of a directory", text.escape_debug());
+        return Err(Problem::at(span, message).help(
+            "write one, as in \"/var/cache/metamcp\", or \"off\", or leave the key out for the directory of the service",
+        ));
+    }
+    Ok(CacheChoice::Directory(path))
 }
 
 #[cfg(test)]
@@ -74,6 +92,12 @@ mod tests {
         assert_eq!(cache("cache = \"off\""), CacheChoice::Off);
         let directory = CacheChoice::Directory("/var/cache/metamcp".into());
         assert_eq!(cache("cache = \"/var/cache/metamcp\""), directory);
+    }
+
+    #[test]
+    fn lists_are_read_ahead_unless_that_is_declared_otherwise() {
+        assert!(good("").catalog.prime && good("[catalog]\n").catalog.prime);
+        assert!(!good("[catalog]\nprime = false\n").catalog.prime);
     }
 
     #[test]

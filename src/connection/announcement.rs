@@ -55,11 +55,28 @@ pub struct Announcement {
     pub aside: Aside,
 }
 
+/// Whose word something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Speaker {
+    /// The server's.
+    Server,
+    /// Ours, who have connected it.
+    Ourselves,
+}
+
+/// The generation of what we say ourselves: no connection has it.
+pub(super) const OURS: u64 = 0;
+
 impl Announcement {
+    /// Tells whose word it is.
+    pub fn speaker(&self) -> Speaker {
+        if self.generation == OURS { Speaker::Ourselves } else { Speaker::Server }
+    }
+
     /// Returns the notice that `list` of `server` has changed, for everybody or for `owner`.
     pub fn of_change(server: ServerName, owner: Option<Owner>, list: List) -> Self {
         let aside = Aside::Notification(Message::notification(list.notice(), None));
         // No matter on which connection: it is told of the server.
-        Self { server, generation: 0, owner, aside }
+        Self { server, generation: OURS, owner, aside }
     }
 }

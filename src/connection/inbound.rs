@@ -15,8 +15,8 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 
 use super::{
-    Announcement, Aside, Connection, Failure, Link, Owner, Party, Question, Waiter, inbox::Full,
-    mux::Settled,
+    Announcement, Aside, Connection, Failure, Link, Party, Question, Waiter, announcement,
+    inbox::Full, mux::Settled,
 };
 use crate::{
     budget,
@@ -384,25 +384,25 @@ impl Connection {
     pub fn tell_changed(&self) {
         for list in [List::Tools, List::Prompts, List::Resources] {
             if self.profile().is_some_and(|profile| profile.has(list.capability())) {
-                self.announce(Aside::Notification(Message::notification(list.notice(), None)));
+                let notice = Message::notification(list.notice(), None);
+                self.announce_as(announcement::OURS, Aside::Notification(notice));
             }
         }
     }
 
     /// Hands something on that belongs to no request.
     pub(super) fn announce(&self, aside: Aside) {
+        self.announce_as(self.generation, aside);
+    }
+
+    fn announce_as(&self, generation: u64, aside: Aside) {
         let owner = match &self.party {
             Party::Owned(owner) => Some(owner.clone()),
             // Between two clients, it is for nobody.
             Party::Exclusive => return,
             Party::Shared => None,
         };
-        self.hand_on(owner, aside);
-    }
-
-    fn hand_on(&self, owner: Option<Owner>, aside: Aside) {
-        let announcement =
-            Announcement { server: self.server.clone(), generation: self.generation, owner, aside };
+        let announcement = Announcement { server: self.server.clone(), generation, owner, aside };
         if self.announcements.try_send(announcement).is_err() {
             self.counters.overflow.fetch_add(1, Ordering::Relaxed);
         }

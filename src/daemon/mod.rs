@@ -133,6 +133,7 @@ impl Daemon {
             Store::declared(&config.catalog.cache),
         );
         catalog.search_with(&config.search);
+        catalog.prime_as(&config.catalog);
         let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
         let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
@@ -206,6 +207,7 @@ impl Daemon {
         }
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
         let (clients, _) = self.accept(&stop, &hurry);
+        clients.spawn(Arc::clone(&self.views).prime_catalog(stop.clone()));
         self.board.serving(true);
         let line = self.status_line();
         notify::ready(&line);

@@ -212,6 +212,22 @@ impl Pool {
         self.dialer.n_connected()
     }
 
+    /// Returns how many connections can be made without another one making room.
+    pub fn n_free(&self) -> usize {
+        let PoolStatus { size, connections, waiting, .. } = self.roster.status();
+        size.saturating_sub(connections + waiting)
+    }
+
+    /// Tells whether all servers may be connected at once.
+    pub fn has_room_for_all(&self) -> bool {
+        self.slots().len() <= self.roster.status().size
+    }
+
+    /// Tells whether a server is being connected for the first time.
+    pub fn is_starting(&self) -> bool {
+        self.slots().values().any(|slot| slot.is_starting())
+    }
+
     /// Returns the state of all connections together.
     pub fn status(&self) -> PoolStatus {
         self.roster.status()

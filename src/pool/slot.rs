@@ -20,7 +20,7 @@ use super::{
     hints::Hints,
     keeper::{Claim, Keeper, KeeperStatus, Origin},
     owned::Owned,
-    roster::Roster,
+    roster::{Guest as _, Roster},
     wants::Wants,
 };
 use crate::{
@@ -293,6 +293,18 @@ impl Slot {
                 exclusive.keepers().iter().filter_map(|keeper| keeper.dialled_for()).max()
             }
             Connections::Shared(_) | Connections::Owned(_) => self.standing(owner)?.dialled_for(),
+        }
+    }
+
+    /// Tells whether the server is being connected for the first time, and no attempt has failed.
+    pub(super) fn is_starting(&self) -> bool {
+        self.attempts() <= 1 && self.keepers().iter().any(|keeper| keeper.is_arriving())
+    }
+
+    /// Closes the connection of `owner` if nobody uses it, as if its time were over.
+    pub fn put_away(&self, owner: Option<&Owner>) {
+        if let Some(keeper) = self.standing(owner) {
+            let _unless_it_is_used = keeper.put_away(false);
         }
     }
 

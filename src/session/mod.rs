@@ -41,6 +41,7 @@ use crate::{
 };
 
 mod backlog;
+mod cold_start;
 mod debounce;
 mod ended;
 mod find;

@@ -17,7 +17,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Debounce, Notice, Scope, Seal, Session, Ticket, ended::Ended, hold::Shelf};
+use super::{
+    Debounce, Notice, Scope, Seal, Session, Ticket, cold_start::ColdStart, ended::Ended,
+    hold::Shelf,
+};
 use crate::{
     budget::{self, Reclaim},
     config::{self, SessionMode, SessionRules, defaults},
@@ -29,6 +32,9 @@ use crate::{
 
 /// What clients are told at the end of its window: each the same only once in it.
 type Held = Debounce<(usize, Notice), (Arc<Session>, Bytes)>;
+
+/// What clients are told of servers that are connected for the first time.
+type Gathered = ColdStart<(usize, Notice), (Arc<Session>, Notice, Bytes)>;
 
 /// All sessions of clients, by the id that they send.
 #[derive(Debug)]
@@ -298,7 +304,8 @@ impl Sessions {
 
     /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses and calls
     /// that nobody comes back for, until `stop`. Of changed lists and updated resources each client
-    /// hears once in the window that is declared.
+    /// hears once in the window that is declared; of merged lists, while servers are connected for the
+    /// first time, when the first are there and when all are.
     ///
     /// # Cancel safety
     ///
@@ -313,6 +320,8 @@ impl Sessions {
         let mut sweep = time::interval((self.rules.load().timeout / 4).clamp(least, most));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut held = Held::new(self.news.load().list_changed_debounce);
+        let mut cold = Gathered::default();
+        let mut next_look = None;
         loop {
             tokio::select! {
                 () = stop.cancelled() => {
@@ -322,12 +331,24 @@ impl Sessions {
                 }
                 never = self.shelf.sweep() => match never {},
                 Some(announcement) = announcements.recv() => self.announce(announcement, &mut held),
-                () = until(self.since, held.next_end()) => {
-                    while let Some(((_, notice), (session, message))) =
-                        held.take(self.since.elapsed())
-                    {
+                () = until(self.since, held.next_end().into_iter().chain(next_look).min()) => {
+                    let now = self.since.elapsed();
+                    cold.observe(self.pool.is_starting(), now);
+                    for (session, notice, message) in cold.take(now) {
                         session.say(&notice, message);
                     }
+                    while let Some((key, (session, message))) = held.take(now) {
+                        let said = (session, key.1.clone(), message);
+                        let is_merged = !matches!(said.0.scope, Scope::One(_));
+                        let passed = match key.1 {
+                            Notice::Changed(_) if is_merged => cold.pass(key, said, now),
+                            Notice::Changed(_) | Notice::Updated(..) => Some(said),
+                        };
+                        if let Some((session, notice, message)) = passed {
+                            session.say(&notice, message);
+                        }
+                    }
+                    next_look = cold.next_look(now);
                 }
                 _ = sweep.tick() => self.sweep(Instant::now()),
             }

@@ -180,6 +180,15 @@ impl Views {
         self.catalog.save().await;
     }
 
+    /// Has what servers list read before anybody asks, as [`Catalog::prime`] does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what is being connected is connected all the same.
+    pub async fn prime_catalog(self: Arc<Self>, stop: CancellationToken) {
+        self.catalog.prime(|| self.limits(), stop).await;
+    }
+
     /// Tells clients that servers have come, gone or changed with the configuration.
     pub fn replaced(&self, diff: &ServerDiff) {
         self.catalog.replaced(diff);
@@ -188,6 +197,7 @@ impl Views {
     /// Applies another configuration to requests from now on.
     pub fn apply(&self, config: Arc<Config>) {
         self.catalog.search_with(&config.search);
+        self.catalog.prime_as(&config.catalog);
         let listed = |config: &Config| (config.tools.sets.clone(), config.tools.always_load);
         let new = listed(&config);
         let old = self.config.swap(config);

@@ -76,6 +76,7 @@ impl Views {
         if let Some(profile) = self.catalog.profile(server) {
             return Ok(told(&profile));
         }
+        self.catalog.doubt(&slot, None);
         let mut capabilities = passthrough::stand_in_capabilities();
         if !slot.is_standing() || slot.is_owned() {
             mcp::leave_out_notices(&mut capabilities);

@@ -27,14 +27,14 @@ use crate::{
 };
 
 /// A cache directory that outlives its daemons.
-struct Cache(TempDir);
+pub(crate) struct Cache(TempDir);
 
 impl Cache {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary directory"))
     }
 
-    fn start(&self, config: impl Into<String>) -> Start {
+    pub(crate) fn start(&self, config: impl Into<String>) -> Start {
         Daemon::with(config).env("CACHE_DIRECTORY", self.0.path())
     }
 
@@ -44,7 +44,7 @@ impl Cache {
     }
 
     /// Waits until there is a file with `text` in it.
-    async fn wait(&self, server: &str, text: &str) {
+    pub(crate) async fn wait(&self, server: &str, text: &str) {
         until(async || {
             fs::read_to_string(self.file(server)).is_ok_and(|found| found.contains(text))
         })

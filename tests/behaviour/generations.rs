@@ -90,10 +90,11 @@ async fn clients_are_told_of_a_new_session_only_if_its_tools_are_others() {
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let [one, two] = [daemon.client("/servers/up"), daemon.client("/servers/up")];
     let (one, two) = (one.initialized().await, two.initialized().await);
-    one.call("echo", json!({ "value": 0 })).await;
+    let listed = one.request(json!(1), "tools/list", json!({})).await.answer();
+    assert!(listed["result"]["tools"].is_array(), "{listed}");
     let (mut to_one, mut to_two) = (one.listen().await, two.listen().await);
 
-    // Of a list that nobody has seen yet clients hear in any case, and after what was said before it.
+    // What the server says itself is passed on, and after what was said before it.
     let (prompts, resources) =
         ("notifications/prompts/list_changed", "notifications/resources/list_changed");
     for (number, told) in [prompts, CHANGED, resources].into_iter().enumerate() {
@@ -114,7 +115,7 @@ async fn clients_are_told_of_a_new_session_only_if_its_tools_are_others() {
 }
 
 #[tokio::test]
-async fn clients_are_told_that_a_child_is_there_again_for_it_may_have_changed() {
+async fn of_a_child_that_is_there_again_nobody_hears_who_has_not_read_its_lists() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake").initialized().await;
@@ -125,8 +126,10 @@ async fn clients_are_told_that_a_child_is_there_again_for_it_may_have_changed() 
     // Nothing of it is left before anybody needs the next one.
     until(async || server_status(&daemon, "fake").await["requests"] == 0).await;
     client.call("echo", json!({ "value": 2 })).await;
+    // What the server says itself is passed on all the same, and would come after ours.
+    client.tool("change", json!({ "list": "prompts" })).await;
 
-    assert_eq!(told.message().await["method"], CHANGED);
+    assert_eq!(told.message().await["method"], "notifications/prompts/list_changed");
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ mod owned;
 mod pairs;
 mod pinned;
 mod plain_answers;
+mod prime;
 mod restarts;
 mod resumption;
 mod retry;

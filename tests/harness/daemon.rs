@@ -154,6 +154,8 @@ impl Start {
             .env("STATE_DIRECTORY", directory)
             // Its own, unless a test says otherwise: what one daemon knows is news to the next.
             .env("CACHE_DIRECTORY", directory.join("cache"))
+            // A test counts what is started for its requests.
+            .env("METAMCP_CATALOG_PRIME", "false")
             .env_remove("WATCHDOG_PID")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())

@@ -252,6 +252,12 @@ impl Keeper {
         self.state().dialled_since.map(|since| since.elapsed())
     }
 
+    /// Tells whether the first dial is under way, and none of its attempts has failed.
+    pub(super) fn is_arriving(&self) -> bool {
+        let state = self.state();
+        state.dialled_since.is_some() && !state.was_connected && !*self.is_absent.borrow()
+    }
+
     /// Returns what status output tells.
     pub(super) fn status(&self) -> KeeperStatus {
         let connection = self.live.load_full();

@@ -1,0 +1,130 @@
+//! Which notices of merged lists wait while servers are connected for the first time, so that a client is
+//! told when the first are there and when all are, and not of each.
+//!
+//! Pure: the caller knows the time, as how long ago it began to count.
+//!
+//! ```text
+//!  warm ── a server is starting ──▶ cold: the first notice of each key passes, the others are gathered
+//!   ▲                                │
+//!   └── none for COLD_START_QUIET ───┘  what was gathered is told; also after COLD_START_MAX
+//! ```
+
+use std::{collections::HashMap, hash::Hash, time::Duration};
+
+use crate::config::defaults;
+
+/// What waits for the end of a start.
+#[derive(Debug)]
+pub(super) struct ColdStart<K, V> {
+    /// Until when the start lasts at least.
+    cold_until: Option<Duration>,
+    /// When each key was told last in this start. The value keeps the key in being.
+    told: HashMap<K, (Duration, V)>,
+    gathered: HashMap<K, V>,
+}
+
+impl<K, V> Default for ColdStart<K, V> {
+    fn default() -> Self {
+        Self { cold_until: None, told: HashMap::new(), gathered: HashMap::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
+    /// Takes note whether a server is being connected for the first time at this moment.
+    pub(super) fn observe(&mut self, is_starting: bool, now: Duration) {
+        if is_starting {
+            self.cold_until = Some(now + defaults::COLD_START_QUIET);
+        } else if self.cold_until.is_some_and(|until| until <= now) {
+            self.cold_until = None;
+        }
+    }
+
+    /// Returns `value` if it is to be told now; else it is gathered, and takes the place of the last one.
+    pub(super) fn pass(&mut self, key: K, value: V, now: Duration) -> Option<V> {
+        if self.cold_until.is_none() {
+            return Some(value);
+        }
+        if self.told.contains_key(&key) {
+            self.gathered.insert(key, value);
+            return None;
+        }
+        self.told.insert(key, (now, value.clone()));
+        Some(value)
+    }
+
+    /// Takes what was gathered and is to be told now.
+    pub(super) fn take(&mut self, now: Duration) -> Vec<V> {
+        if self.cold_until.is_none() {
+            self.told.clear();
+            return self.gathered.drain().map(|(_, value)| value).collect();
+        }
+        let told = &mut self.told;
+        let due = self.gathered.extract_if(|key, _| match told.get_mut(key) {
+            Some((last, _)) if now < *last + defaults::COLD_START_MAX => false,
+            Some((last, _)) => {
+                *last = now;
+                true
+            }
+            None => true,
+        });
+        due.map(|(_, value)| value).collect()
+    }
+
+    /// Returns when it is to be observed again; nothing where no start is under way.
+    pub(super) fn next_look(&self, now: Duration) -> Option<Duration> {
+        self.cold_until.map(|_| now + defaults::COLD_START_QUIET / 4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Returns when something is told of servers that arrive at these times, in milliseconds, while
+    /// others are starting until `end`.
+    fn told(arrivals: &[u64], end: u64) -> Vec<u64> {
+        let mut start = ColdStart::<char, ()>::default();
+        let mut told = Vec::new();
+        for now in (0..120_000).step_by(50) {
+            let at = Duration::from_millis(now);
+            start.observe(now < end, at);
+            let is_told = !start.take(at).is_empty()
+                | (arrivals.contains(&now) && start.pass('a', (), at).is_some());
+            told.extend(is_told.then_some(now));
+        }
+        told
+    }
+
+    #[test]
+    fn a_start_is_told_when_the_first_are_there_and_when_all_are() {
+        let arrivals: Vec<u64> = (500..15_000).step_by(250).collect();
+        assert_eq!(told(&arrivals, 15_000), [500, 15_950]);
+    }
+
+    #[test]
+    fn one_that_does_not_come_keeps_the_others_back_for_no_longer_than_the_limit() {
+        let limit = u64::try_from(defaults::COLD_START_MAX.as_millis()).expect("small");
+        let end = 3 * limit;
+        assert_eq!(told(&[500, 1000, limit + 600], end), [500, 500 + limit, 500 + 2 * limit]);
+    }
+
+    #[test]
+    fn without_a_start_everything_is_told_at_once() {
+        assert_eq!(told(&[500, 700, 900], 0), [500, 700, 900]);
+        assert_eq!(told(&[500, 3000, 3050], 1000), [500, 3000, 3050]);
+    }
+
+    #[test]
+    fn each_key_is_told_by_itself_and_the_last_value_counts() {
+        let mut start = ColdStart::default();
+        start.observe(true, SECOND);
+        assert_eq!(start.pass('a', 1, SECOND), Some(1));
+        assert_eq!(start.pass('b', 2, SECOND), Some(2));
+        assert_eq!((start.pass('a', 3, SECOND), start.pass('a', 4, SECOND)), (None, None));
+        assert!(start.take(SECOND).is_empty() && start.next_look(SECOND).is_some());
+        start.observe(false, 2 * SECOND);
+        assert_eq!((start.take(2 * SECOND), start.next_look(2 * SECOND)), (vec![4], None));
+    }
+}

@@ -1,0 +1,144 @@
+//! Servers that are connected for the first time: what they list is read before anybody asks
+//! (`catalog.prime`), and their notices are gathered.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cache::Cache,
+    harness::{
+        daemon::{Daemon, Start},
+        fake::Fakes,
+    },
+    server_status, until,
+};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+/// Has a service read lists before anybody asks, as it does unless a test says otherwise.
+fn primed(start: Start) -> Start {
+    start.env("METAMCP_CATALOG_PRIME", "true")
+}
+
+/// Returns what is in the file of a server whose list is known.
+fn read(list: &str) -> String {
+    format!("\"{list}\":[\n{{")
+}
+
+/// Fakes that do not answer their handshake before each is let.
+struct Gated(Fakes);
+
+impl Gated {
+    fn new() -> Self {
+        Self(Fakes::new())
+    }
+
+    fn servers(&self, names: &[&str]) -> String {
+        let server = |name: &&str| {
+            let gate = self.0.path(&format!("{name}.gate")).display().to_string();
+            self.0.server(name, &["--start-gate", &gate])
+        };
+        names.iter().map(server).collect()
+    }
+
+    fn open(&self, name: &str) {
+        fs::write(self.0.path(&format!("{name}.gate")), "").expect("the gate is opened");
+    }
+
+    fn n_started(&self, names: &[&str]) -> usize {
+        names.iter().map(|name| self.0.n_events(name, "start")).sum()
+    }
+}
+
+#[tokio::test]
+async fn all_lists_of_all_servers_are_read_before_anybody_asks_two_servers_at_a_time() {
+    let (cache, gated) = (Cache::new(), Gated::new());
+    let names = ["a", "b", "c", "d"];
+    let mut daemon = primed(cache.start(gated.servers(&names))).ready();
+    for (n_read, name) in names.into_iter().enumerate() {
+        let n_started = names.len().min(n_read + 2);
+        until(async || gated.n_started(&names) >= n_started).await;
+        assert_eq!(gated.n_started(&names), n_started, "before `{name}` answers");
+        gated.open(name);
+    }
+    for name in names {
+        for list in ["tools", "prompts", "resources", "resourceTemplates"] {
+            cache.wait(name, &read(list)).await;
+        }
+    }
+    assert!(daemon.stop().success());
+
+    let daemon = primed(cache.start(gated.servers(&names))).ready();
+    let client = daemon.client("/");
+    for (method, member) in [("tools/list", "tools"), ("prompts/list", "prompts")] {
+        let listed = client.request(json!(1), method, json!({})).await.answer();
+        let items = listed["result"][member].as_array().expect("a list");
+        for name in names {
+            let prefix = format!("{name}__");
+            let is_its = |item: &Value| {
+                item["name"].as_str().is_some_and(|found| found.starts_with(&prefix))
+            };
+            assert!(items.iter().any(is_its), "{method} of `{name}`");
+        }
+    }
+    assert_eq!(gated.n_started(&names), names.len(), "what is known is not read again");
+}
+
+#[tokio::test]
+async fn nobody_makes_room_for_a_server_that_is_only_read_ahead() {
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    let others = ["b", "c", "d"];
+    let used = fakes.server("a", &[]) + "start = \"prewarm\"\nlifecycle = \"keep-alive\"\n";
+    let servers: String = others.iter().map(|name| fakes.server(name, &[])).collect();
+    let daemon = primed(cache.start(format!("[pool]\nsize = 2\n{used}{servers}"))).ready();
+    for name in others {
+        cache.wait(name, &read("prompts")).await;
+        // There is no room for all, so that each leaves when it has been read.
+        until(async || fakes.n_events(name, "eof") == 1).await;
+    }
+    let status = daemon.client("/status").get().await.answer();
+    assert_eq!(status["pool"]["evicted"], 0, "{status}");
+    assert_eq!((fakes.n_events("a", "start"), fakes.n_events("a", "eof")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_read_ahead_holds_up_nobody_and_is_tried_at_its_first_request() {
+    let (cache, fakes) = (Cache::new(), Fakes::new());
+    let tries = fakes.path("tries").display().to_string();
+    let script = format!("echo >> {tries}; exit 1");
+    let bad = format!("[servers.bad]\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n");
+    let config =
+        "[breaker]\nfailure_threshold = 1\n".to_owned() + &bad + &fakes.server("good", &[]);
+    let daemon = primed(cache.start(config)).ready();
+    cache.wait("good", &read("prompts")).await;
+    until(async || server_status(&daemon, "bad").await["last_error"].is_string()).await;
+
+    let status = server_status(&daemon, "bad").await;
+    assert_eq!(status["breaker"]["state"], "normal", "{status}");
+    let n_tries = || fs::read_to_string(&tries).unwrap_or_default().lines().count();
+    let n_before = n_tries();
+    daemon.client("/servers/bad").tool("x", json!({})).await;
+    assert!(n_tries() > n_before, "it is tried for who asks");
+}
+
+#[tokio::test]
+async fn of_a_cold_start_a_client_hears_when_the_first_are_there_and_when_all_are() {
+    let gated = Gated::new();
+    let names = ["a", "b", "c"];
+    let daemon = Daemon::with(gated.servers(&names)).ready();
+    let client = daemon.client("/").initialized().await;
+    client.request(json!(1), "tools/list", json!({})).await;
+    let (mut merged, mut own) = (client.listen().await, daemon.client("/servers/b").listen().await);
+
+    gated.open("a");
+    assert_eq!(merged.message().await["method"], CHANGED);
+    gated.open("b");
+    assert_eq!(own.message().await["method"], CHANGED, "who sees it alone is told of it");
+    gated.open("c");
+    until(async || server_status(&daemon, "c").await["generation"] == 1).await;
+    assert_eq!(merged.message().await["method"], CHANGED);
+    // Of lists that nobody has read it hears what the servers themselves say, later.
+    daemon.client("/servers/c").call("change", json!({ "list": "prompts" })).await;
+    assert_eq!(merged.message().await["method"], "notifications/prompts/list_changed");
+}
