@@ -113,7 +113,8 @@ impl Catalog {
             }
         }
         drop(held);
-        if !self.pool.has_room_for_all() {
+        // Nobody else uses one that would be a client's.
+        if slot.is_owned() || !self.pool.has_room_for_all() {
             slot.put_away(owner);
         }
     }

@@ -82,11 +82,30 @@ def merged_as_own(server, own, merged):
             shown = [item for item in merged[kind] if item["name"].startswith(prefix)]
             names = [item["name"] for item in wanted]
             shown = [item | {"name": _own_name(item["name"], prefix, names)} for item in shown]
+            shown = [_with_own_page(item, server.name) for item in shown]
         else:
             keys = [item[key] for item in wanted]
-            shown = [item for item in merged[kind] if item[key] in keys]
+            shown = [item | {key: _own_page(item[key], server.name)} for item in merged[kind]]
+            shown = [item for item in shown if item[key] in keys]
         view[kind] = {"items": shown}
     return view
+
+
+def _own_page(uri, server):
+    """Returns the server's own URI of a page of its tools, which the merged list has under its name."""
+    start = f"ui://{server}/"
+    return "ui://" + uri.removeprefix(start) if uri.startswith(start) else uri
+
+
+def _with_own_page(tool, server):
+    """Returns a tool that names its page as the server does."""
+    meta = tool.get("_meta", {})
+    ui = meta.get("ui", {})
+    if "resourceUri" in ui:
+        meta = meta | {"ui": ui | {"resourceUri": _own_page(ui["resourceUri"], server)}}
+    if "ui/resourceUri" in meta:
+        meta = meta | {"ui/resourceUri": _own_page(meta["ui/resourceUri"], server)}
+    return tool | {"_meta": meta} if meta else tool
 
 
 def _own_name(shown, prefix, names):
