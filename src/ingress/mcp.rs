@@ -317,12 +317,20 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), EdgeError> {
     }
 }
 
+/// What a client must accept. Source: MCP 2025-11-25, "Sending Messages to the Server".
+const BOTH: &str = "application/json, text/event-stream";
+
 pub(super) fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
     let mut accepts = Accepts::default();
     let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut is_empty = true;
     for value in values() {
         is_empty &= value.is_empty();
+        // Nearly all clients say just this.
+        if value == BOTH {
+            accepts = Accepts::both();
+            continue;
+        }
         for range in value.split(',') {
             let kind = range.split(';').next().unwrap_or_default().trim();
             let is = |known: &str| kind.eq_ignore_ascii_case(known);
