@@ -15,10 +15,11 @@ async fn hanging_calls_of_one_client_leave_a_connection_to_the_others() {
     let client = daemon.client("/servers/fake").initialized().await;
 
     let hanging: Vec<_> = (0..8).map(|_| running(client.clone().hold("a"))).collect();
-    // All but one, and that one is for the others.
-    until(async || fakes.n_events("fake", "held") == 3).await;
+    // The two parties hold two connections each. The client gets a third one only if the others leave it.
+    until(async || fakes.n_events("fake", "held") >= 2).await;
     bystanders.go_on().await;
     bystanders.go_on().await;
+    assert!(fakes.n_events("fake", "held") <= 3, "the last connection is for the others");
 
     drop(hanging);
     bystanders.end().await;
