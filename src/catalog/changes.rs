@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Catalog, asking::Reason};
 use crate::{
     config::{defaults, diff::ServerDiff},
-    connection::{Announcement, Aside, Limits, Owner, Speaker},
+    connection::{Announcement, Aside, Limits, NoticeSource, Owner},
     name::ServerName,
     pool::Slot,
     protocol::mcp::List,
@@ -30,9 +30,8 @@ use crate::{
     session::{Debounce, until},
 };
 
-/// Which notice: of which server, on whose connection, by the main list that it is about, and whose word
-/// it is.
-type Key = (ServerName, Option<u64>, List, Speaker);
+/// A notice: its server, the owner of its connection, its main list, and its sender.
+type Key = (ServerName, Option<u64>, List, NoticeSource);
 
 impl Catalog {
     /// Hands on what servers say to nobody in particular, but of changed lists only those that have,
@@ -55,9 +54,9 @@ impl Catalog {
                 () = stop.cancelled() => return,
                 Some(announcement) = announced.recv() => match list_of(&announcement) {
                     Some(list) => {
-                        let speaker = announcement.speaker();
+                        let source = announcement.source();
                         let Announcement { server, owner, .. } = announcement;
-                        let key = (server, owner.as_ref().map(|owner| owner.key), list, speaker);
+                        let key = (server, owner.as_ref().map(|owner| owner.key), list, source);
                         held.hold(key, owner, since.elapsed());
                     }
                     // Waits where clients are told more than is handed on; the queue has a bound.
@@ -88,7 +87,7 @@ impl Catalog {
         &self,
         server: &ServerName,
         owner: Option<&Owner>,
-        (notice, speaker): (List, Speaker),
+        (notice, source): (List, NoticeSource),
         limits: Limits,
     ) {
         let Some(slot) = self.pool.slot(server.as_str()) else { return };
@@ -103,9 +102,9 @@ impl Catalog {
         let mut lists = List::of_notice(notice.notice()).to_vec();
         let unseen = |list: &List| self.entry(&slot, *list, owner).is_unseen();
         if lists.iter().all(unseen) {
-            // Who searches finds what is there, without a list.
+            // A search finds tools without a list.
             let is_of_use = self.is_searched.load(Ordering::Relaxed)
-                || speaker == Speaker::Server && !self.pool.is_starting();
+                || source == NoticeSource::Server && !self.pool.is_starting();
             if !is_of_use {
                 self.look_again(&slot, owner, notice, limits).await;
                 return;

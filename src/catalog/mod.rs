@@ -100,11 +100,11 @@ pub struct Catalog {
     onlooker: Owner,
     /// Told when somebody uses what is known.
     used: Notify,
-    /// Somebody has searched what is known.
+    /// A client or an operator has searched the catalog.
     is_searched: AtomicBool,
-    /// Lists are read before anybody asks for them.
+    /// The value of `catalog.prime`.
     is_primed: AtomicBool,
-    /// Told when other servers are declared.
+    /// Notified when the configuration declares other servers.
     redeclared: Notify,
 }
 

@@ -1,8 +1,7 @@
-//! What servers list is read before anybody asks: servers of which something is not known are connected
-//! for that, a few at a time, and while there is room for them.
+//! Priming: metamcp connects each server with an unknown list and reads its lists, before a client asks.
 //!
-//! So the first client after an installation is shown what it will be shown later. Each is tried once:
-//! who asks for one that could not be connected has it tried again.
+//! The first client after an installation then sees the same lists as every later one. Priming tries
+//! each declaration of a server once; the first request for a failed server tries it again.
 
 use std::{
     collections::HashMap,
@@ -24,25 +23,25 @@ use crate::{
 };
 
 impl Catalog {
-    /// Reads lists ahead as is declared.
+    /// Applies `catalog.prime`, and looks for servers to prime.
     pub fn prime_as(&self, declared: &config::Catalog) {
         self.is_primed.store(declared.prime, Ordering::Relaxed);
         self.redeclared.notify_one();
     }
 
-    /// Tells whether lists are read before anybody asks for them.
+    /// Returns the value of `catalog.prime`.
     pub(super) fn is_primed(&self) -> bool {
         self.is_primed.load(Ordering::Relaxed)
     }
 
-    /// Connects servers of which not all lists are known and has these read, until `stop`. `limits` are
-    /// those of a request at that moment.
+    /// Primes servers until `stop`, at most [`defaults::PRIMED_AT_ONCE`] at a time. `limits` returns the
+    /// limits of a request at that moment.
     ///
-    /// Nobody makes room for them, and their breakers do not count it.
+    /// Priming evicts no connection, and a failure does not count for the breaker.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what is being connected is connected all the same.
+    /// Safe: a dial in progress continues.
     pub async fn prime(&self, limits: impl Fn() -> Limits, stop: CancellationToken) {
         let mut tried = HashMap::<ServerName, Digest>::new();
         let mut primings = FuturesUnordered::new();
@@ -51,7 +50,7 @@ impl Catalog {
             while primings.len() < defaults::PRIMED_AT_ONCE
                 && let Some(slot) = self.unprimed(&tried)
             {
-                // Those that are being connected may not have their seat yet.
+                // A server that is being primed may not hold its place in the pool yet.
                 is_crowded = self.pool.n_free() <= primings.len();
                 if is_crowded {
                     break;
@@ -70,8 +69,8 @@ impl Catalog {
         }
     }
 
-    /// Returns a server that nobody connects and of which something is not known, other than those that
-    /// were tried as they are declared.
+    /// Returns a server that has an unknown list, is not connected, and is not in `tried` with its
+    /// present declaration.
     fn unprimed(&self, tried: &HashMap<ServerName, Digest>) -> Option<Arc<Slot>> {
         if !self.is_primed() {
             return None;
@@ -89,7 +88,7 @@ impl Catalog {
 
     async fn prime_one(&self, slot: Arc<Slot>, limits: Limits) {
         let owner = self.owner(&slot);
-        // Where each request has a connection of its own, so has each list.
+        // An exclusive server gets a connection for each list.
         let held = if slot.is_standing() {
             let leased = tokio::select! {
                 leased = slot.lease(owner, Instant::now() + limits.silence) => leased,
@@ -113,7 +112,7 @@ impl Catalog {
             }
         }
         drop(held);
-        // Nobody else uses one that would be a client's.
+        // The connection of a server with `sharing = "session"` is of no use to a client.
         if slot.is_owned() || !self.pool.has_room_for_all() {
             slot.put_away(owner);
         }

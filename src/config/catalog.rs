@@ -13,7 +13,7 @@ use super::diagnostic::Problem;
 pub struct Catalog {
     /// Where the definitions of their tools are kept.
     pub cache: CacheChoice,
-    /// Whether what they list is read before anybody asks for it.
+    /// Reads the lists of servers before a client asks for them.
     pub prime: bool,
 }
 

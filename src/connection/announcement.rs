@@ -55,22 +55,22 @@ pub struct Announcement {
     pub aside: Aside,
 }
 
-/// Whose word something is.
+/// The sender of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Speaker {
-    /// The server's.
+pub enum NoticeSource {
+    /// The server.
     Server,
-    /// Ours, who have connected it.
-    Ourselves,
+    /// metamcp, which has connected the server.
+    Metamcp,
 }
 
-/// The generation of what we say ourselves: no connection has it.
+/// The generation of notices that metamcp sends itself: no connection has it.
 pub(super) const OURS: u64 = 0;
 
 impl Announcement {
-    /// Tells whose word it is.
-    pub fn speaker(&self) -> Speaker {
-        if self.generation == OURS { Speaker::Ourselves } else { Speaker::Server }
+    /// Returns the sender.
+    pub fn source(&self) -> NoticeSource {
+        if self.generation == OURS { NoticeSource::Metamcp } else { NoticeSource::Server }
     }
 
     /// Returns the notice that `list` of `server` has changed, for everybody or for `owner`.

@@ -65,7 +65,7 @@ mod stdio;
 mod traffic;
 mod warm_up;
 
-pub use announcement::{Announcement, Aside, Speaker};
+pub use announcement::{Announcement, Aside, NoticeSource};
 use call::Kind;
 pub use call::{Call, Event};
 pub use dial::{DialError, Dialer, Patience};

@@ -212,18 +212,18 @@ impl Pool {
         self.dialer.n_connected()
     }
 
-    /// Returns how many connections can be made without another one making room.
+    /// Returns the number of connections that the pool can add without an eviction.
     pub fn n_free(&self) -> usize {
         let PoolStatus { size, connections, waiting, .. } = self.roster.status();
         size.saturating_sub(connections + waiting)
     }
 
-    /// Tells whether all servers may be connected at once.
+    /// Returns whether the pool has room for one connection of each server.
     pub fn has_room_for_all(&self) -> bool {
         self.slots().len() <= self.roster.status().size
     }
 
-    /// Tells whether a server is being connected for the first time.
+    /// Returns whether a server is connecting for the first time.
     pub fn is_starting(&self) -> bool {
         self.slots().values().any(|slot| slot.is_starting())
     }

@@ -296,12 +296,12 @@ impl Slot {
         }
     }
 
-    /// Tells whether the server is being connected for the first time, and no attempt has failed.
+    /// Returns whether the server is connecting for the first time, with no failed attempt.
     pub(super) fn is_starting(&self) -> bool {
         self.attempts() <= 1 && self.keepers().iter().any(|keeper| keeper.is_arriving())
     }
 
-    /// Closes the connection of `owner` if nobody uses it, as if its time were over.
+    /// Closes the connection of `owner` if it is idle, as at the end of its idle timeout.
     pub fn put_away(&self, owner: Option<&Owner>) {
         if let Some(keeper) = self.standing(owner) {
             let _unless_it_is_used = keeper.put_away(false);

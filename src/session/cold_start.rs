@@ -1,24 +1,25 @@
-//! Which notices of merged lists wait while servers are connected for the first time, so that a client is
-//! told when the first are there and when all are, and not of each.
+//! Gathers list notices while servers connect for the first time: a client with a merged list hears
+//! when the first servers have connected and when all have, instead of once per server.
 //!
-//! Pure: the caller knows the time, as how long ago it began to count.
+//! Pure: the caller passes the time, as the duration since a fixed moment.
 //!
 //! ```text
-//!  warm ── a server is starting ──▶ cold: the first notice of each key passes, the others are gathered
+//!  warm ── a server is starting ──▶ cold: the first notice of each key passes, later ones are gathered
 //!   ▲                                │
-//!   └── none for COLD_START_QUIET ───┘  what was gathered is told; also after COLD_START_MAX
+//!   └── none for COLD_START_QUIET ───┘  gathered notices are sent; also after COLD_START_MAX
 //! ```
 
 use std::{collections::HashMap, hash::Hash, time::Duration};
 
 use crate::config::defaults;
 
-/// What waits for the end of a start.
+/// The notices that wait for the end of a cold start.
 #[derive(Debug)]
 pub(super) struct ColdStart<K, V> {
-    /// Until when the start lasts at least.
+    /// The earliest end of the cold start; `None` when there is none.
     cold_until: Option<Duration>,
-    /// When each key was told last in this start. The value keeps the key in being.
+    /// The time of the last notice of each key in this cold start. The value keeps its session alive, so
+    /// that no other session gets the same key.
     told: HashMap<K, (Duration, V)>,
     gathered: HashMap<K, V>,
 }
@@ -30,7 +31,7 @@ impl<K, V> Default for ColdStart<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
-    /// Takes note whether a server is being connected for the first time at this moment.
+    /// Records whether a server is connecting for the first time.
     pub(super) fn observe(&mut self, is_starting: bool, now: Duration) {
         if is_starting {
             self.cold_until = Some(now + defaults::COLD_START_QUIET);
@@ -39,7 +40,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
         }
     }
 
-    /// Returns `value` if it is to be told now; else it is gathered, and takes the place of the last one.
+    /// Returns `value` if it is to be sent now; otherwise stores it in place of the last one of `key`.
     pub(super) fn pass(&mut self, key: K, value: V, now: Duration) -> Option<V> {
         if self.cold_until.is_none() {
             return Some(value);
@@ -52,7 +53,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
         Some(value)
     }
 
-    /// Takes what was gathered and is to be told now.
+    /// Removes and returns the gathered values that are to be sent now.
     pub(super) fn take(&mut self, now: Duration) -> Vec<V> {
         if self.cold_until.is_none() {
             self.told.clear();
@@ -70,7 +71,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
         due.map(|(_, value)| value).collect()
     }
 
-    /// Returns when it is to be observed again; nothing where no start is under way.
+    /// Returns the time of the next [`observe`](Self::observe), or `None` outside a cold start.
     pub(super) fn next_look(&self, now: Duration) -> Option<Duration> {
         self.cold_until.map(|_| now + defaults::COLD_START_QUIET / 4)
     }
@@ -82,8 +83,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Returns when something is told of servers that arrive at these times, in milliseconds, while
-    /// others are starting until `end`.
+    /// Returns the times of the notices, in milliseconds, when servers connect at the times in `arrivals`
+    /// and others are starting until `end`.
     fn told(arrivals: &[u64], end: u64) -> Vec<u64> {
         let mut start = ColdStart::<char, ()>::default();
         let mut told = Vec::new();

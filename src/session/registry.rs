@@ -33,7 +33,7 @@ use crate::{
 /// What clients are told at the end of its window: each the same only once in it.
 type Held = Debounce<(usize, Notice), (Arc<Session>, Bytes)>;
 
-/// What clients are told of servers that are connected for the first time.
+/// The notices that are gathered during a cold start.
 type Gathered = ColdStart<(usize, Notice), (Arc<Session>, Notice, Bytes)>;
 
 /// All sessions of clients, by the id that they send.

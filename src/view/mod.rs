@@ -180,11 +180,11 @@ impl Views {
         self.catalog.save().await;
     }
 
-    /// Has what servers list read before anybody asks, as [`Catalog::prime`] does.
+    /// Primes servers until `stop`, as [`Catalog::prime`] does.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what is being connected is connected all the same.
+    /// Safe: a dial in progress continues.
     pub async fn prime_catalog(self: Arc<Self>, stop: CancellationToken) {
         self.catalog.prime(|| self.limits(), stop).await;
     }

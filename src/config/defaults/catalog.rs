@@ -86,17 +86,17 @@ pub const REFRESH_AFTER: Duration = Duration::from_secs(15 * 60);
 /// often at most all of them are looked at for lists that are too old. Ours.
 pub const REFRESH_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many servers at a time are connected only to learn what they list. Ours: the start of a child
-/// takes a second of a core or two, and clients go first.
+/// The largest number of servers that are primed at a time. Ours: the start of a child takes a second of
+/// one or two cores, and requests of clients come first.
 pub const PRIMED_AT_ONCE: usize = 2;
 
-/// How often it is looked for room in the pool to connect another one. Ours.
+/// The pause between two looks for room in the pool to prime another server. Ours.
 pub const PRIME_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long servers that come for the first time are gathered into one notice of a changed list, from
-/// the first notice on. Ours: as long as a search waits for them.
+/// The longest wait of a list notice during a cold start. Ours: as long as a search waits for servers
+/// that are starting.
 pub const COLD_START_MAX: Duration = SEARCH_PATIENCE;
 
-/// How long no server may be connecting for the first time until a start is over. Ours: the lists of
-/// the last one are read in it.
+/// The time without a server that connects for the first time after which a cold start ends. Ours: it is
+/// enough to read the lists of the last one.
 pub const COLD_START_QUIET: Duration = Duration::from_secs(1);

@@ -252,7 +252,7 @@ impl Keeper {
         self.state().dialled_since.map(|since| since.elapsed())
     }
 
-    /// Tells whether the first dial is under way, and none of its attempts has failed.
+    /// Returns whether the first dial is in progress, with no failed attempt.
     pub(super) fn is_arriving(&self) -> bool {
         let state = self.state();
         state.dialled_since.is_some() && !state.was_connected && !*self.is_absent.borrow()
